@@ -14,7 +14,7 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.cost.estimate import Measured
+    from dragoman.cost.estimate import Timings
     from dragoman.train.recipe import RunRecipe, Work
 
 
@@ -83,11 +83,11 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     dragoman cost --fit runs/sweep --predict runs/sweep/d64-4980 --minutes 60
     """
     budget = {"flops": flops, "minutes": minutes, "money": money}
-    with_fit = {"predict": predict or None, "png": png, **budget}
-    limits = {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
-    alone: dict[str, object] = {"device": device, "devices": devices, "nproc": nproc, **limits}
-    alone |= {"measure": measure or None, "link_gb": link_gb}
-    _check_options(alone if fit else with_fit, fit=fit)
+    with_fit: dict[str, object] = {"predict": predict or None, "png": png, **budget}
+    without_fit: dict[str, object] = {"device": device, "devices": devices, "nproc": nproc}
+    without_fit |= {"length": length, "tokens_per_month": tokens_per_month, "kwh_price": kwh_price}
+    without_fit |= {"measure": measure or None, "link_gb": link_gb}
+    _check_options(without_fit if fit else with_fit, fit=fit)
     if fit:
         _fit(arguments, predict or (), {**budget, "price_per_hour": price}, png, as_json=as_json)
         return
@@ -95,7 +95,7 @@ def cost(  # noqa: PLR0913 -- the options of the verb
         raise InputError("--measure times this machine, and --device names another; give one")
     _check_several(nproc, link_gb)
     from dragoman.cost.machine import find_rates
-    from dragoman.cost.report import cost_of
+    from dragoman.cost.report import among, cost_of
 
     name, recipe = _recipe_of(arguments)
     work = recipe.work(length)
@@ -103,8 +103,15 @@ def cost(  # noqa: PLR0913 -- the options of the verb
     paid = rates.priced(per_hour=price, per_kwh=kwh_price)
     measured = _measure(work) if measure else None
     found = cost_of(name, work, rates, paid=paid, per_month=tokens_per_month, measured=measured)
-    found = found.among(nproc or (), 1e9 * (link_gb or 0.0))
-    print_items([to_json(found)] if as_json else show_cost(found))
+    found = among(found, work, nproc or (), 1e9 * (link_gb or 0.0))
+    print_items([to_json(found)] if as_json else show_cost(found, work))
+
+
+def _measure(work: "Work") -> "Timings":
+    from dragoman.cost.measure import measure
+
+    say("Timing real steps here; nothing is kept ...")
+    return measure(work, talk())
 
 
 def _fit(
@@ -142,13 +149,6 @@ def _check_several(nproc: Sequence[int] | None, link_gb: float | None) -> None:
     for count in nproc or ():
         if count < 1:
             raise InputError(f"--nproc is {count}; it must be 1 or more")
-
-
-def _measure(work: "Work") -> "Measured":
-    from dragoman.cost.measure import measure
-
-    say("Timing real steps here; nothing is kept ...")
-    return measure(work, talk())
 
 
 def _recipe_of(arguments: Sequence[str]) -> tuple[str, "RunRecipe"]:

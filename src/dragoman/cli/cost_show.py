@@ -16,107 +16,99 @@ from dragoman.wording import (
 if TYPE_CHECKING:
     from dragoman.cost.estimate import Bill
     from dragoman.cost.report import Cost
+    from dragoman.cost.several import SeveralEstimate
+    from dragoman.train.recipe import Work
 
-SEVERAL = (
-    *("devices", "states on each", "each sends in a step", "time of that", "step", "tokens/s"),
-    "of perfect",
-)
+SEVERAL = "devices,states on each,each sends in a step,time of that,step,tokens/s,of perfect"
 """Head of the table of several devices."""
 FEW = 10
 """Tokens a second below which tenths are printed."""
 
 
-def show_cost(cost: "Cost") -> Iterator[Item]:
+def show_cost(cost: "Cost", work: "Work") -> Iterator[Item]:
     """Yield all that the estimate of a recipe contains."""
-    work, shape, run = cost.work, cost.work.shape, cost.training
-    tokens = counted(shape.length, "token")
-    rows = f"{counted(shape.rows, 'row')} of {tokens}"
-    if shape.src_length:
-        rows = f"{counted(shape.rows, 'pair')} of {shape.src_length:,} and {tokens}"
+    tokens = counted(work.shape.length, "token")
+    rows = f"{counted(work.shape.rows, 'row')} of {tokens}"
+    if work.shape.src_length:
+        rows = f"{counted(work.shape.rows, 'pair')} of {work.shape.src_length:,} and {tokens}"
     yield f"{cost.name}: {cost.kind}, task {cost.task}; a batch of {rows}."
     total = cost.parameters["total"]
     shares = [(name, f"{n:,}", f"{n / total:.1%}") for name, n in cost.parameters.items()]
     yield [("part", "parameters", "share"), *shares]
-    yield [("arithmetic", "per token"), *_arithmetic(cost)]
-    yield [("memory", "bytes"), *_memory(cost)]
+    yield [("arithmetic", "per token"), *_arithmetic(cost, work)]
+    yield [("memory", "bytes"), *_memory(cost, work)]
     yield f"On {cost.device.device}, {cost.device.how}."
     if cost.measured is not None:
         yield f"Measured here: {cost.measured.how}; it goes before what is assumed."
     done = "written" if work.answer else "read"
     bills = {
-        "the training run": run.bill,
+        "the training run": cost.training.bill,
         f"a million tokens {done}": cost.texts.million,
         "the month's traffic": cost.texts.month,
     }
-    yield [
-        ("what", "time", "energy", "money"),
-        *((name, *_format_bill(bill)) for name, bill in bills.items() if bill is not None),
-    ]
+    taken = [(name, *_format_bill(bill)) for name, bill in bills.items() if bill is not None]
+    yield [("what", "time", "energy", "money"), *taken]
+    if cost.several:
+        yield [SEVERAL.split(","), *map(_one_of_several, cost.several)]
+    run, speed = cost.training, cost.texts.tokens_per_second
     step = f"A step takes {run.step_seconds:.3g} s; the run ends by {run.limited_by}"
     if run.steps is not None and run.tokens is not None:
         step += (
             f", at {counted(run.steps, 'step')} and {counted(run.tokens, 'token')}, with "
             f"{counted(run.validations, 'validation')} and {counted(run.saves, 'checkpoint')}"
         )
-    if cost.several:
-        yield [SEVERAL, *_several(cost)]
-    speed = cost.texts.tokens_per_second
     if speed < 1:
         yield f"{step}. A token is {done} in {format_time(1 / speed)}."
     else:
         yield f"{step}. {speed:,.{0 if speed >= FEW else 1}f} tokens are {done} in a second."
 
 
-def _arithmetic(cost: "Cost") -> Iterator[tuple[str, str]]:
+def _arithmetic(cost: "Cost", work: "Work") -> Iterator[tuple[str, str]]:
     flops = cost.flops_per_token
     yield "training, forward and backward", format_flops(flops.training)
     yield "  of that, scores and weighting", f"{flops.scores:.1%}"
     yield "  and the output layer", f"{flops.output:.1%}"
     reading = "reading" if flops.decoding is None else "prefill"
-    yield f"{reading}, a token of {cost.work.length}", format_flops(flops.prefill)
+    yield f"{reading}, a token of {work.length}", format_flops(flops.prefill)
     if flops.decoding is not None:
         yield "a decoded token, each hypothesis", format_flops(flops.decoding)
 
 
-def _memory(cost: "Cost") -> Iterator[tuple[str, str]]:
-    memory, precision, shape = cost.memory, cost.device.precision, cost.work.shape
-    other = "fp32" if precision == "bf16" else "bf16"
-    way = "without" if cost.work.recipe.train.activation_checkpointing else "with"
-    sizes = [
-        ("weights, in float32 whatever the precision", memory.training.weights),
-        ("gradients", memory.training.gradients),
-        ("optimizer", memory.training.optimizer),
-        (f"activations of a batch, {precision}", memory.training.activations),
-        (f"  in {other}", memory.other_precision.activations),
-        (f"  {way} activation checkpointing", memory.other_checkpointing.activations),
-        ("  more, if the loss were not fused", memory.unfused_loss),
-        ("peak of a training step", memory.training.total),
-        ("peak of a validation", memory.validation),
-    ]
+def _memory(cost: "Cost", work: "Work") -> Iterator[tuple[str, str]]:
+    memory, precision = cost.memory, cost.device.precision
+    way = "without" if work.recipe.train.activation_checkpointing else "with"
+    sizes = {
+        "weights, in float32 whatever the precision": memory.training.weights,
+        "gradients": memory.training.gradients,
+        "optimizer": memory.training.optimizer,
+        f"activations of a batch, {precision}": memory.training.activations,
+        f"  in {'fp32' if precision == 'bf16' else 'bf16'}": memory.other_precision.activations,
+        f"  {way} activation checkpointing": memory.other_checkpointing.activations,
+        "  more, if the loss were not fused": memory.unfused_loss,
+        "peak of a training step": memory.training.total,
+        "peak of a validation": memory.validation,
+    }
+    yield from ((name, format_bytes(size)) for name, size in sizes.items())
     if memory.cache is not None and memory.decoding and memory.bf16_decoding:
-        sizes += [
-            ("cache of a sentence and beam", memory.cache),
-            ("peak of decoding a full batch", memory.decoding.total),
-            ("  in bf16", memory.bf16_decoding.total),
-        ]
-    yield from ((name, format_bytes(size)) for name, size in sizes)
+        yield "cache of a sentence and beam", format_bytes(memory.cache)
+        yield "peak of decoding a full batch", format_bytes(memory.decoding.total)
+        yield "  in bf16", format_bytes(memory.bf16_decoding.total)
     if memory.largest_rows is not None and cost.device.memory is not None:
-        rows, tokens = memory.largest_rows, memory.largest_rows * shape.tokens // shape.rows
-        largest = f"{counted(rows, 'row')}, {counted(tokens, 'token')}"
+        rows, tokens = memory.largest_rows, memory.largest_rows * work.shape.tokens
+        largest = f"{counted(rows, 'row')}, {counted(tokens // work.shape.rows, 'token')}"
         yield f"largest batch in {format_bytes(cost.device.memory)}", largest
 
 
-def _several(cost: "Cost") -> Iterator[tuple[str, ...]]:
-    for each in cost.several:
-        yield (
-            f"{each.devices:,}, {'a share of the model' if each.sharded else 'whole models'}",
-            format_bytes(each.states),
-            format_bytes(each.sent),
-            format_time(each.communication_seconds),
-            format_time(each.step_seconds),
-            f"{each.tokens_per_second:,.0f}",
-            f"{each.efficiency:.0%}",
-        )
+def _one_of_several(each: "SeveralEstimate") -> tuple[str, ...]:
+    return (
+        f"{each.devices:,}, {'a share of the model' if each.sharded else 'whole models'}",
+        format_bytes(each.states),
+        format_bytes(each.sent),
+        format_time(each.communication_seconds),
+        format_time(each.step_seconds),
+        f"{each.tokens_per_second:,.0f}",
+        f"{each.efficiency:.0%}",
+    )
 
 
 def _format_bill(bill: "Bill") -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
-from dragoman.cost.decoding import cache_of, decoding_memory
+from dragoman.cost.decoding import cache_read, decoding_memory
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
 from dragoman.cost.machine import counted_as
 from dragoman.data.batches import Stream
@@ -42,10 +42,8 @@ def peak_memory(work: Work, precision: Precision) -> int:
 
 def usual_validation(work: Work, precision: Precision) -> int:
     """Return the peak of a validation, with texts of the work's length."""
-    translated = None
-    if work.shape.src_length:  # a validation scores its translations
-        sources = min(VALIDATED, work.recipe.train.validate_limit)
-        translated = _translated_shape(work, [work.length] * sources)
+    sources = min(VALIDATED, work.recipe.train.validate_limit) if work.src_length else 0
+    translated = _translated_shape(work, [work.length] * sources)
     return validation_memory(work, work.shape, translated, precision)
 
 
@@ -57,10 +55,9 @@ def validation_memory(
     It computes the loss of a batch of the first shape, without gradients, and decodes greedily (in
     float32, as translating does) one of the second, if there is one.
     """
-    config = work.config
-    peak = forward_pass(work.kind, config, shape, precision=precision).peak
+    peak = forward_pass(work.kind, work.config, shape, precision=precision).peak
     if translated is not None:
-        found = decoding_memory(config, translated)
+        found = decoding_memory(work.config, translated)
         logits = FLOAT * translated.rows * work.vocab_size
         kept = found.weights + found.packed + found.cache + found.memory
         peak = max(peak, found.total, kept + 2 * logits)
@@ -103,14 +100,18 @@ def check_batches(
     if limit is None or device.type != "cpu" or recipe.start.freeze or recipe.start.lora.rank:
         return
     precision = counted_as(choose_precision(train.precision, device))
-    real = replace(recipe, model=config).work(work.length)
     shapes, lengths = list[Shape](), list[int]()
     for batch in islice(validation, LOOKED_AT):
         shapes.append(batch.shape)
         lengths += batch.source_lengths(config.pad_id, train.validate_limit)
     validated = _largest(shapes)
-    if SAFE_MARGIN * _growth(work, validated) * peak_memory(work, precision) < limit:
+    # a batch may need more than the usual one: scores grow with tokens and length
+    longest = max([work.longest, *(max(each.length, each.src_length) for each in shapes)])
+    tokens = max([work.shape.tokens, *(each.tokens for each in shapes)])
+    growth = max(1.0, longest / work.shape.length) * tokens / work.shape.tokens
+    if SAFE_MARGIN * growth * peak_memory(work, precision) < limit:
         return
+    real = replace(recipe, model=config).work(work.length)
     shape = _largest(batch.shape for batch in batches.largest()) or work.shape
     peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
@@ -121,16 +122,6 @@ def check_batches(
     needed = validation_memory(real, validated, translated, precision)
     if ERROR * needed > limit:
         raise InputError(_validation_too_large(validated, translated, needed, limit))
-
-
-def _growth(work: Work, validated: Shape | None) -> float:
-    """Return how many times the usual peak a batch may need: scores grow with tokens and length."""
-    usual = work.shape
-    length, tokens = work.longest, usual.tokens
-    if validated is not None:
-        length = max(length, validated.length, validated.src_length)
-        tokens = max(tokens, validated.tokens)
-    return max(1.0, length / usual.length) * tokens / usual.tokens
 
 
 def _largest(shapes: Iterable[Shape]) -> Shape | None:
@@ -154,8 +145,8 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 
     def size(shape: Shape) -> int:
         """Estimate the bytes of keys, values and logits."""
-        kept = cache_of(work.config, src_length=shape.src_length, length=shape.length)
-        return shape.rows * (kept.reserved + kept.memory + 4 * FLOAT * work.vocab_size)
+        read = cache_read(work.config, src_length=shape.src_length, length=shape.length)
+        return shape.rows * (read + 4 * FLOAT * work.vocab_size)
 
     return max(shapes, key=size, default=None)
 

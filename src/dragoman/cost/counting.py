@@ -17,7 +17,7 @@ the layers again. With all matrices of a layer `N`, that is the `6 N` for each t
 al. (2020), plus the scores, which grow with the length.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -27,27 +27,17 @@ from torch import nn
 
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
-from dragoman.models import EncoderOnly, Model, ModelConfig, build
+from dragoman.models import EncoderOnly, ModelConfig, build
 from dragoman.nn import Precision, autocast
 from dragoman.nn.cpu.native import imitated
 from dragoman.nn.layers import Stack
+from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
 
 MOMENTS = 2  # numbers of Adam for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
 SMOOTHING = 0.1  # its size changes no tensor's
 PASSES = 1.5  # all products with a matrix by those in which it is a factor, not its gradient
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flops:
-    """Floating-point operations, a multiplication and an addition being two."""
-
-    total: int
-    scores: int
-    """Queries with keys and weights with values: what grows with the length."""
-    output: int
-    """Products with the matrices of the output layer, or of the head of an encoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +50,23 @@ class TrainingMemory:
 
     weights: int
     gradients: int
-    """One number for each parameter, once the backward pass is complete."""
     optimizer: int
-    """Adam's two moments of each parameter, and its count of steps."""
+    """Adam's two moments of each parameter and its count of steps; the average, if there is one."""
     activations: int
     """What the forward pass keeps for the backward pass."""
     total: int
     """The peak."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingStep:
-    """What a step of the optimizer takes."""
+class TrainingStep(NamedTuple):
+    """Operations of one batch, forward and backward, and bytes of a whole step."""
 
-    flops: Flops
-    """Of one batch, forward and backward."""
+    flops: int
+    scores: int
+    """Of queries with keys and weights with values: what grows with the length."""
+    output: int
+    """With the matrices of the output layer, or of the head of an encoder."""
     memory: TrainingMemory
-    """Of the whole step."""
 
 
 class ForwardPass(NamedTuple):
@@ -86,28 +76,46 @@ class ForwardPass(NamedTuple):
     peak: int
 
 
+def step_of(
+    work: Work,
+    precision: Precision,
+    *,
+    shape: Shape | None = None,
+    checkpointing: bool | None = None,
+) -> TrainingStep:
+    """Run a step of a recipe dry, with another shape or checkpointing if given."""
+    train = work.recipe.train
+    if checkpointing is None:
+        checkpointing = train.activation_checkpointing
+    counts = TrainConfig(  # what of it counts: runs that differ in the rest share what was counted
+        max_steps=1,
+        accumulate=train.accumulate,
+        activation_checkpointing=checkpointing,
+        ema=train.ema,
+    )
+    return training_step(work.kind, work.config, shape or work.shape, counts, precision)
+
+
 @lru_cache(maxsize=64)
 def training_step(
     kind: type[Any],
     config: ModelConfig,
     shape: Shape,
-    *,
+    train: TrainConfig,
     precision: Precision = "fp32",
-    activation_checkpointing: bool = False,
-    accumulate: int = 1,
 ) -> TrainingStep:
     """Run a step of such a recipe dry. Takes a tenth of a second or so, and next to no memory.
 
-    With `accumulate` batches the gradients of the first exist during the forward pass of the next.
+    With several batches the gradients of the first exist during the forward pass of the next.
     """
     dry = DryRun()
     model = dry.build(lambda: build(config)).train()
     weights = dry.now
     for stack in model.modules():
         if isinstance(stack, Stack):
-            stack.checkpointing = activation_checkpointing
+            stack.checkpointing = train.activation_checkpointing
     batch = kind.sample(config, shape, np.random.default_rng(0))
-    batches, kept = min(accumulate, 2), 0
+    batches, kept = min(train.accumulate, 2), 0
     with dry, imitated():
         for _ in range(batches):
             before = dry.now
@@ -116,48 +124,22 @@ def training_step(
             kept = dry.now - before
             loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    moments = MOMENTS * weights + COUNT_BYTES * sum(1 for _ in model.parameters())
-    output = PASSES * sum(dry.flops_with(matrix) for matrix in _output_matrices(model))
+    states = (MOMENTS + (train.ema is not None)) * weights
+    states += COUNT_BYTES * sum(1 for _ in model.parameters())
+    last = model.head if isinstance(model, EncoderOnly) else model.output
+    output = sum(dry.flops_with(matrix) for matrix in last.parameters() if matrix.dim() > 1)
     return TrainingStep(
-        flops=Flops(
-            total=dry.flops // batches,
-            scores=dry.pairwise // batches,
-            output=round(output / batches),
-        ),
+        flops=dry.flops // batches,
+        scores=dry.pairwise // batches,
+        output=round(PASSES * output / batches),
         memory=TrainingMemory(
             weights=weights,
             gradients=weights,
-            optimizer=moments,
+            optimizer=states,
             activations=kept,
-            total=dry.peak + moments,
+            total=dry.peak + states,
         ),
     )
-
-
-def step_of(
-    work: Work,
-    precision: Precision,
-    *,
-    shape: Shape | None = None,
-    activation_checkpointing: bool | None = None,
-) -> TrainingStep:
-    """Run a step of a recipe dry, with another shape or checkpointing if given."""
-    train = work.recipe.train
-    if activation_checkpointing is None:
-        activation_checkpointing = train.activation_checkpointing
-    step = training_step(
-        work.kind,
-        work.config,
-        shape or work.shape,
-        precision=precision,
-        activation_checkpointing=activation_checkpointing,
-        accumulate=train.accumulate,
-    )
-    if train.ema is None:
-        return step
-    memory, average = step.memory, step.memory.weights
-    optimizer, total = memory.optimizer + average, memory.total + average
-    return replace(step, memory=replace(memory, optimizer=optimizer, total=total))
 
 
 @lru_cache(maxsize=64)
@@ -172,8 +154,3 @@ def forward_pass(
     with autocast(precision, CPU), dry, imitated():
         kind.loss(model, batch, SMOOTHING)
     return ForwardPass(flops=dry.flops, peak=dry.peak)
-
-
-def _output_matrices(model: Model) -> list[nn.Parameter]:
-    last = model.head if isinstance(model, EncoderOnly) else model.output
-    return [each for each in last.parameters() if each.dim() > 1]

@@ -9,13 +9,13 @@ heads, Ainslie et al., 2023, keep `K` of `H`):
     5 D        with RWKV, in float32, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them
 
-The stores of `nn/cpu/storage.py` hold them with room for what comes. Each pattern's own store is
-filled without numbers (`dryrun.py`), so a pattern from outside the package needs no formula here.
+Stores hold them with room for what comes. Those that a pattern makes and fills are looked at, so a
+pattern from outside the package needs no formula here.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from dragoman.decode import Beam
 from dragoman.engine import BeamStore, freeze
 from dragoman.engine.products import DTYPES
 from dragoman.models import ModelConfig, build
+from dragoman.models.encoder_decoder import DecodingState
 from dragoman.nn import (
     Decoder,
     KeyValue,
@@ -41,8 +42,7 @@ from dragoman.nn.dot_product import Scoring
 from dragoman.nn.rwkv import STATE as RWKV_STATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingFlops:
+class DecodingFlops(NamedTuple):
     """Operations of decoding a batch."""
 
     prefill: int
@@ -56,9 +56,8 @@ class DecodingMemory:
     """Bytes at the moment of decoding when most are alive, by what they hold."""
 
     weights: int
-    """The parameters, float32."""
     packed: int
-    """Copies of them that a plan has laid out for its products (`models/plan`)."""
+    """Copies of the weights that the engine has laid out for its products."""
     cache: int
     """Keys and values of the tokens so far and room for more, all rows."""
     memory: int
@@ -66,24 +65,6 @@ class DecodingMemory:
     working: int
     """What operators are working on: activations, logits, weights rounded for bf16."""
     total: int
-    """The peak."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheBytes:
-    """The bytes that decoding keeps."""
-
-    used: int
-    """Keys and values of the tokens so far that can still be seen, for each beam."""
-    reserved: int
-    """The stores that hold them, with room for what comes, for each beam."""
-    memory: int
-    """Keys and values of cross-attention, for each sentence: its beams share them."""
-
-    @property
-    def read(self) -> int:
-        """What a step reads for a single beam."""
-        return self.used + self.memory
 
 
 # ---------------------------------------------------------------- dry runs
@@ -138,26 +119,21 @@ def decoding_memory(
         dry.forget_peak()
         state = decoder.start(src_BS, beam_size)
         peak, past = dry.peak, state if isinstance(state, BeamStore) else state.past
-        prompt = past.length
         while past.length < shape.length:
             dry.forget_peak()
             logits_NV = decoder.step(ids_N, state)
             log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
             frontier.advance(log_probs_NV)
-            state.select(_swapped(num_rows, beam_size))
+            state.select(torch.arange(num_rows).view(-1, beam_size).flip(1).flatten())
             peak = max(peak, dry.peak)
             _skip(past, config, num_rows, shape.length - 1)
     if isinstance(past, BeamStore):
         cache, memory = past.nbytes
     else:
-        kept = cache_of(
-            config,
-            src_length=shape.src_length,
-            length=shape.length,
-            prompt=prompt,
-            precision=precision,
-        )
-        cache, memory = num_rows * kept.reserved, shape.rows * kept.memory
+        stored = (value for storage in past.storages for value in vars(storage).values())
+        cache = sum(x.untyped_storage().nbytes() for x in stored if isinstance(x, Tensor))
+        sources = state.memory if isinstance(state, DecodingState) else []
+        memory = sum(x.nbytes for source in sources for x in source.kv)
     return DecodingMemory(
         weights=weights,
         packed=packed,
@@ -191,35 +167,24 @@ def _fill(past: Cache, config: ModelConfig, num_rows: int, length: int) -> None:
         storage.extend(KeyValue(tokens_NKSd, tokens_NKSd))
 
 
-def _swapped(num_rows: int, beam_size: int) -> Tensor:
-    """Let the beams of each sentence change places."""
-    return torch.arange(num_rows).view(-1, beam_size).flip(1).flatten()
-
-
 # ---------------------------------------------------------------- caches
 
 
-def cache_of(
-    config: ModelConfig,
-    *,
-    src_length: int = 0,
-    length: int,
-    prompt: int = 0,
-    precision: Precision = "fp32",
-) -> CacheBytes:
-    """Count what is kept after `length` tokens of which the first `prompt` came at once."""
-    decoder, dtype, heads = decoder_of(config), DTYPES[precision], _heads(config)
+def cache_read(
+    config: ModelConfig, *, src_length: int = 0, length: int, precision: Precision = "fp32"
+) -> int:
+    """Count the bytes that a step reads for one beam: what of `length` tokens can still be seen.
+
+    The keys and values of `src_length` tokens of a source, which beams share, are among them.
+    """
+    decoder, itemsize, heads = decoder_of(config), DTYPES[precision].itemsize, _heads(config)
     if isinstance(decoder, RwkvDecoder):
-        kept = len(decoder.layers) * RWKV_STATE * config.d_model * torch.float32.itemsize
-        return CacheBytes(used=kept, reserved=kept, memory=0)
-    patterns = [layer.self_attn.pattern for layer in decoder.each_layer()]
-    stored = [_stored(each, heads, config.width, dtype, length, prompt) for each in patterns]
-    crossing = sum(layer.cross_attn is not None for layer in decoder.each_layer())
-    return CacheBytes(
-        used=sum(used for used, _ in stored),
-        reserved=sum(reserved for _, reserved in stored),
-        memory=2 * crossing * heads * config.width * src_length * dtype.itemsize,
-    )
+        return len(decoder.layers) * RWKV_STATE * config.d_model * torch.float32.itemsize
+    layers = list(decoder.each_layer())
+    patterns = [layer.self_attn.pattern for layer in layers]
+    crossing = sum(layer.cross_attn is not None for layer in layers)
+    seen = sum(_seen(each, heads, config.width, DTYPES[precision], length) for each in patterns)
+    return seen + 2 * crossing * heads * config.width * src_length * itemsize
 
 
 @lru_cache(maxsize=64)
@@ -232,25 +197,19 @@ def decoder_of(config: ModelConfig) -> Decoder | RwkvDecoder:
 
 @lru_cache(maxsize=1 << 12)
 @torch.inference_mode()
-def _stored(
-    pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int, prompt: int
-) -> tuple[int, int]:
-    """Fill one row's storage of a layer; return the bytes a next token reads, and all it holds."""
+def _seen(pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int) -> int:
+    """Fill one row's storage of a layer, and return the bytes of it that the next token reads."""
     dry, storage = DryRun(), pattern.make_storage()
     with dry:
         tokens_BKSd = torch.empty(1, heads, max(1, length), width, dtype=dtype)
-        one_BKSd, before = tokens_BKSd[:, :, :1], dry.now
-        while storage.length < length:
-            left = length - storage.length
-            new = min(left, storage.room()) or 1 if storage.length else max(1, prompt)
-            storage.extend(KeyValue(tokens_BKSd[:, :, :new], tokens_BKSd[:, :, :new]))
-        held = dry.now - before
+        one_BKSd = tokens_BKSd[:, :, :1]
+        if length:
+            storage.extend(KeyValue(tokens_BKSd, tokens_BKSd))
         kv = storage.extend(KeyValue(one_BKSd, one_BKSd))
-        seen = 2 * (kv.k_BKSd.nbytes - one_BKSd.nbytes)
         before = dry.now
         pattern.attend(one_BKSd, kv, None, Scoring(scale=1.0))  # may keep a state of its own
         state = dry.now - before
-    return seen + state, held + state
+    return 2 * (kv.k_BKSd.nbytes - one_BKSd.nbytes) + state
 
 
 def _heads(config: ModelConfig) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.nn.cpu.products import Precision
@@ -56,10 +56,9 @@ class Share(Figure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price(Figure):
-    """A price."""
+    """A price in a currency such as USD; None for the user's own, whatever it is."""
 
     currency: str | None = None
-    """Such as USD; None for the user's own, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +117,8 @@ class Here:
     """Electricity."""
 
 
-FIGURES = frozenset(
-    each.name
-    for section in (Assumptions, Device, Here)
-    for each in fields(section)
-    for type_ in (each.type, *get_args(each.type))
-    if isinstance(type_, type) and issubclass(type_, Figure)
-)
+FIGURES = {field.name for section in (Assumptions, Device, Here) for field in fields(section)}
+FIGURES -= {"name", "kind", "matches"}
 """Keys for which a number is short."""
 
 
@@ -165,7 +159,7 @@ def device_table(own: Path | None = None) -> DeviceTable:
     if own is None and not path.exists():
         return shipped.build(DeviceTable)
     given = read_settings(path)
-    return Given(_laid_over(shipped.data, given), given.origin).build(DeviceTable)
+    return Given(_laid_over(shipped.data, given.data, given), given.origin).build(DeviceTable)
 
 
 def device_named(name: str, table: DeviceTable) -> Device:
@@ -179,32 +173,18 @@ def device_named(name: str, table: DeviceTable) -> Device:
     return table.devices[name]
 
 
-def _laid_over(shipped: Mapping[str, Any], own: Given) -> dict[str, Any]:
-    """The shipped values with the user's; a figure is replaced whole, its source with it."""
-    merged = dict(shipped)
-    for key, value in own.data.items():
-        if key == "devices" and isinstance(value, Mapping):
-            known = shipped["devices"]
-            merged[key] = known | {
-                name: _section(known.get(name, {}), device, own, (key, name))
-                for name, device in value.items()
-            }
-        else:
-            merged[key] = _section(shipped.get(key, {}), value, own, (key,))
-    return merged
-
-
-def _section(
-    shipped: Mapping[str, Any], value: object, own: Given, path: tuple[str, ...]
-) -> object:
-    """A section with the user's keys over it; a number stands for a figure."""
-    if not isinstance(value, Mapping):
-        return value
+def _laid_over(
+    shipped: Mapping[str, Any], own: Mapping[str, Any], given: Given, path: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The shipped sections with the user's keys over them; a figure is replaced whole."""
     laid = dict(shipped)
-    for key, item in value.items():
-        laid[key] = item
-        if key in FIGURES and not isinstance(item, Mapping):
-            if isinstance(item, bool) or not isinstance(item, int | float):
-                raise own.must_be('a number or {value = ..., source = "..."}', (*path, key), item)
-            laid[key] = {"value": item}
+    for key, value in own.items():
+        place, known, laid[key] = (*path, key), shipped.get(key), value
+        if len(place) > 1 and path != ("devices",) and key in FIGURES:
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                laid[key] = {"value": value}
+            elif not isinstance(value, Mapping):
+                raise given.must_be('a number or {value = ..., source = "..."}', place, value)
+        elif isinstance(value, Mapping):
+            laid[key] = _laid_over(known if isinstance(known, Mapping) else {}, value, given, place)
     return laid

@@ -25,7 +25,7 @@ import mmap
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,6 +38,7 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
 )
 from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 from dragoman.nn.cpu.products import has_bf16_units, onednn_setting
@@ -63,16 +64,15 @@ NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
 class Like(NamedTuple):
-    """All of a tensor but its numbers; `nbytes` is the size of its storage."""
+    """All of a tensor but its numbers."""
 
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
-    nbytes: int
 
 
 class Constant(NamedTuple):
-    """An argument or a result that is no tensor; 1, 1.0 and True are not the same."""
+    """An argument that is no tensor; 1, 1.0 and True are not the same."""
 
     kind: type
     value: Any
@@ -95,25 +95,20 @@ class DryRun(TorchDispatchMode):
         self.pairwise = 0
         """Those of batched products and attention kernels: queries, keys, values, no weights."""
         self.now = 0
-        """Bytes of all storages that are alive and followed."""
+        """Bytes of all storages that are alive."""
         self.peak = 0
         """Bytes that were alive when most were."""
         self._with_storage = Counter[int]()
         self._sizes: dict[int, int] = {}
         self._imitated: set[int] = set()
-        self._follows = True
 
     def build(self, make: Callable[[], ModelT]) -> ModelT:
-        """Make a model without weights; they are followed."""
-        self._follows = False
+        """Make a model without weights, of which the parameters are counted."""
         with self:
             model = make()
-        self._follows = True
-        for parameter in model.parameters():
-            key, nbytes = _key(parameter), parameter.untyped_storage().nbytes()
-            self.now += nbytes - self._sizes[key]
-            self._sizes[key] = nbytes
-        self.forget_peak()
+        held = {_key(each): each.untyped_storage().nbytes() for each in model.parameters()}
+        self._sizes = dict.fromkeys(self._sizes, 0) | held
+        self.now = self.peak = sum(held.values())
         return model
 
     def forget_peak(self) -> None:
@@ -169,16 +164,18 @@ class DryRun(TorchDispatchMode):
             if imitated or any(x.is_floating_point() for x in _tensors(written)):
                 return written[0] if len(written) == 1 else (written or None)
             return func(*args, **kwargs)
-        made = _made_by(func, _described(args), _described(list(kwargs.items())))
+        leaves, tree = tree_flatten((args, kwargs))
+        made = _made_by(func, tree, tuple(map(_described, leaves)))
         if made is None and imitated:
             raise TypeError(f"the shape that {func} gives depends on numbers that are not there")
         filled_later = func is aten.empty.memory_format  # at random, maybe
-        if made is None or not (imitated or filled_later or _has_numbers(made)):
+        has_numbers = any(x.is_floating_point() for x in _tensors(made))
+        if made is None or not (imitated or filled_later or has_numbers):
             return func(*args, **kwargs)
-        return _made(made, self._imitate)
+        return tree_map_only(Tensor, self._imitate, made)
 
-    def _imitate(self, like: Like) -> Tensor:
-        tensor = _tensor_in(_room(like.nbytes.bit_length()), like)
+    def _imitate(self, like: Tensor) -> Tensor:
+        tensor = _tensor_in_room(like)
         self._imitated.add(_key(tensor))
         return tensor
 
@@ -196,7 +193,7 @@ class DryRun(TorchDispatchMode):
         storage, key = made.untyped_storage(), _key(made)
         if key in self._sizes:
             return
-        self._sizes[key] = storage.nbytes() if self._follows else 0
+        self._sizes[key] = storage.nbytes()
         self.now += self._sizes[key]
         weakref.finalize(storage, self._let_go, key)
         self._see(0)
@@ -234,29 +231,27 @@ FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
 # ---------------------------------------------------------------- what operators return
 
 
-def _rows_of(x: Like, columns: int) -> Like:
-    rows = x.size[0]
-    return Like(x.dtype, (rows, columns), (columns, 1), rows * columns * x.dtype.itemsize)
+def _rows_of(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
 
 
-PACKED: dict[str, Callable[..., Like]] = {
+PACKED: dict[str, Callable[..., Tensor]] = {
     "mkldnn._reorder_linear_weight.default": lambda weight, *_: weight,
-    "mkldnn._linear_pointwise.default": lambda x, weight, *_: _rows_of(x, weight.size[0]),
-    "mkldnn._linear_pointwise.binary": lambda x, _, weight, *__: _rows_of(x, weight.size[0]),
+    "mkldnn._linear_pointwise.default": lambda x, weight, *_: _rows_of(x, weight),
+    "mkldnn._linear_pointwise.binary": lambda x, _, weight, *__: _rows_of(x, weight),
 }
-"""What products with packed weights make (`models/plan/products.py`), which PyTorch has no rule
+"""What products with packed weights make (`engine/products.py`), which PyTorch has no rule
 for; some builds have no such operators, hence the names."""
 
 
 @lru_cache(maxsize=1 << 14)
-def _made_by(func: Any, args: Hashable, kwargs: Hashable) -> Hashable | None:  # noqa: ANN401
-    """Return what an operator makes of arguments like these; None where their numbers decide."""
-    if (packed := PACKED.get(str(func))) is not None:
-        shapes: Any = args
-        return packed(*shapes)
+def _made_by(func: Any, tree: TreeSpec, leaves: tuple[Like | Constant, ...]) -> object:  # noqa: ANN401
+    """Return what an operator makes of arguments like these, as fakes; None if numbers decide."""
     with _fake_mode():
+        given = [_faked(x) if isinstance(x, Like) else x.value for x in leaves]
+        args, kwargs = tree_unflatten(given, tree)
         try:
-            return _described(func(*_made(args, _faked), **dict(_made(kwargs, _faked))))
+            return PACKED.get(str(func), func)(*args, **kwargs)
         except UNCERTAIN:
             return None
 
@@ -267,34 +262,15 @@ def _fake_mode() -> FakeTensorMode:
     return FakeTensorMode()
 
 
-def _described(value: object) -> Hashable:
-    """Turn arguments or results into what can be compared: `Like`, `Constant`, tuples of them."""
-    if isinstance(value, Tensor):
-        nbytes = value.untyped_storage().nbytes()
-        return Like(value.dtype, tuple(value.shape), value.stride(), nbytes)
-    if isinstance(value, list | tuple):
-        return tuple(_described(each) for each in value)
-    return Constant(type(value), value)
-
-
-def _made(described: Hashable, tensor_of: Callable[[Like], Tensor]) -> Any:  # noqa: ANN401
-    """Turn it back, with tensors that are made so."""
-    if isinstance(described, Like):
-        return tensor_of(described)
-    if isinstance(described, Constant):
-        return described.value
-    assert isinstance(described, tuple)  # noqa: S101 (there is no other)
-    return [_made(each, tensor_of) for each in described]
-
-
 def _faked(like: Like) -> Tensor:
     return torch.empty_strided(like.size, like.stride, dtype=like.dtype)
 
 
-def _has_numbers(made: Hashable) -> bool:
-    if isinstance(made, Like):
-        return made.dtype.is_floating_point
-    return type(made) is tuple and any(map(_has_numbers, made))
+def _described(value: object) -> Like | Constant:
+    """Turn an argument into what can be compared."""
+    if isinstance(value, Tensor):
+        return Like(value.dtype, tuple(value.shape), value.stride())
+    return Constant(type(value), value)
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401
@@ -317,13 +293,14 @@ def _room(power: int) -> mmap.mmap:
     return mmap.mmap(-1, 1 << power, flags | (NO_RESERVE if sys.platform == "linux" else 0))
 
 
-def _tensor_in(room: mmap.mmap, like: Like) -> Tensor:
+def _tensor_in_room(like: Tensor) -> Tensor:
     """Make a tensor that lies there, whatever else does."""
-    tensor = torch.empty(0, dtype=like.dtype)
-    if not like.nbytes:
-        return tensor.set_(torch.UntypedStorage(), 0, like.size, like.stride)
-    whole = torch.frombuffer(room, dtype=torch.uint8, count=like.nbytes)
-    return tensor.set_(whole.untyped_storage(), 0, like.size, like.stride)
+    tensor, nbytes = torch.empty(0, dtype=like.dtype), like.untyped_storage().nbytes()
+    if not nbytes:
+        return tensor.set_(torch.UntypedStorage(), 0, like.shape, like.stride())
+    room = _room(nbytes.bit_length())
+    whole = torch.frombuffer(room, dtype=torch.uint8, count=nbytes)
+    return tensor.set_(whole.untyped_storage(), 0, like.shape, like.stride())
 
 
 def _key(tensor: Tensor) -> int:

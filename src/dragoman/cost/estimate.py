@@ -18,7 +18,7 @@ Energy is power times time; money is rent times time, or the price of that energ
 from dataclasses import dataclass
 
 from dragoman.cost.counting import forward_pass, step_of
-from dragoman.cost.decoding import cache_of, decoder_of, decoding_flops
+from dragoman.cost.decoding import cache_read, decoder_of, decoding_flops
 from dragoman.cost.machine import Rates
 from dragoman.data.shape import Shape
 from dragoman.decoding import TRANSLATING
@@ -39,20 +39,19 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What something takes."""
+    """What something takes: energy where the device's power is known, money where a price is."""
 
     seconds: float
     kwh: float | None
-    """Energy, where the device's power is known."""
     money: float | None
-    """Rent and electricity, where a price is known."""
+    """Rent and electricity."""
     currency: str | None = None
     """Of the money; None for that of the user's own prices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What was timed here: it goes before everything that would be computed."""
+class Timings:
+    """What the parts of a run take, as they were measured here or follow from rates."""
 
     step_seconds: float
     """A step of the optimizer."""
@@ -77,12 +76,10 @@ class TrainingEstimate:
     """A run of training; its steps, tokens and bill are None where only patience ends it."""
 
     steps: int | None
-    """Steps until the run's limit."""
     tokens: int | None
-    """Tokens of all steps."""
+    """Of all steps."""
     step_seconds: float
     validations: int
-    """How often it validates."""
     saves: int
     """How often it writes a checkpoint."""
     beside_seconds: float
@@ -90,15 +87,13 @@ class TrainingEstimate:
     limited_by: str
     """What ends the run."""
     bill: Bill | None
-    """The whole run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEstimate:
-    """A model at work: an encoder reads texts, the others write tokens."""
+    """A model at work in full batches: an encoder reads texts, the others write tokens."""
 
     tokens_per_second: float
-    """Tokens that are written (or read, by an encoder) in full batches."""
     million: Bill
     """A million of them."""
     month: Bill | None
@@ -116,43 +111,41 @@ def bill_of(seconds: float, rates: Rates) -> Bill:
 
 
 def estimate_training(
-    work: Work, rates: Rates, measured: Measured | None = None
+    work: Work, rates: Rates, measured: Timings | None = None
 ) -> TrainingEstimate:
-    """Estimate a run to its limit, in steps or minutes, whichever comes first."""
-    train = work.recipe.train
-    if measured is None:
-        step, tokens, prepare = _step_seconds(work, rates), float(work.step_tokens), 0.0
-        validation, save = _beside_seconds(work, rates)
-    else:
-        step, tokens = measured.step_seconds, measured.step_tokens
-        prepare, save = measured.prepare_seconds, measured.save_seconds
-        validation = measured.validation_seconds + measured.export_seconds
+    """Estimate a run to its limit, in steps or minutes, whichever comes first.
+
+    What was measured goes before what the rates say.
+    """
+    train, times = work.recipe.train, measured or _timings(work, rates)
+    step, save = times.step_seconds, times.save_seconds
+    validation = times.validation_seconds + times.export_seconds
     limits = []
     if train.max_steps is not None:
         limits.append((train.max_steps, counted(train.max_steps, "step")))
     if train.max_minutes is not None:
         each = step + validation / train.validate_every + save / train.save_every
-        by_time = max(1, round((60 * train.max_minutes - prepare) / each))
+        by_time = max(1, round((60 * train.max_minutes - times.prepare_seconds) / each))
         limits.append((by_time, counted(float(train.max_minutes), "minute")))
     steps, limited_by = min(limits, default=(0, ""))
     validations, saves = -(-steps // train.validate_every), -(-steps // train.save_every)
     averaging = validation if train.average_last > 1 and saves > 1 else 0.0
-    beside = prepare + validations * validation + saves * save + averaging if limits else 0.0
+    beside = times.prepare_seconds + validations * validation + saves * save + averaging
     patience = f"{counted(train.patience or 0, 'validation')} without a better one"
     return TrainingEstimate(
         steps=steps if limits else None,
-        tokens=round(steps * tokens) if limits else None,
+        tokens=round(steps * times.step_tokens) if limits else None,
         step_seconds=step,
         validations=validations,
         saves=saves,
-        beside_seconds=beside,
+        beside_seconds=beside if limits else 0.0,
         limited_by=limited_by or patience,
         bill=bill_of(steps * step + beside, rates) if limits else None,
     )
 
 
 def estimate_texts(
-    work: Work, rates: Rates, *, per_month: float | None = None, measured: Measured | None = None
+    work: Work, rates: Rates, *, per_month: float | None = None, measured: Timings | None = None
 ) -> TextEstimate:
     """Estimate a model at work in full batches; `per_month` is a traffic in tokens."""
     speed = None if measured is None else measured.tokens_per_second
@@ -179,21 +172,25 @@ def forward_flops(work: Work, rows: int) -> float:
 # ---------------------------------------------------------------- training
 
 
-def _step_seconds(work: Work, rates: Rates) -> float:
+def _timings(work: Work, rates: Rates) -> Timings:
     train = work.recipe.train
-    flops = step_of(work, "fp32").flops.total
+    flops = step_of(work, "fp32").flops
     passes = 4 if train.activation_checkpointing else 3
     started = passes * work.config.depth * rates.layer_seconds
-    return train.accumulate * (flops / rates.training + started)
-
-
-def _beside_seconds(work: Work, rates: Rates) -> tuple[float, float]:
-    """A validation with the model folder that it may write, and a checkpoint."""
-    seconds = forward_flops(work, VALIDATED) / rates.training
+    validation = forward_flops(work, VALIDATED) / rates.training
     if work.shape.src_length:  # its greedy translations are scored
-        written = min(VALIDATED, work.recipe.train.validate_limit) * work.answer
-        seconds += written / _tokens_per_second(work, rates, 1)
-    return seconds + FLOAT * work.parameters / DISK, 3 * FLOAT * work.parameters / DISK
+        written = min(VALIDATED, train.validate_limit) * work.answer
+        validation += written / _tokens_per_second(work, rates, 1)
+    return Timings(
+        step_seconds=train.accumulate * (flops / rates.training + started),
+        step_tokens=work.step_tokens,
+        prepare_seconds=0.0,
+        validation_seconds=validation,
+        save_seconds=3 * FLOAT * work.parameters / DISK,
+        export_seconds=FLOAT * work.parameters / DISK,
+        tokens_per_second=None,
+        how=rates.how,
+    )
 
 
 # ---------------------------------------------------------------- at work
@@ -210,7 +207,7 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     cached = work.prompt + work.answer // 2
     flops = decoding_flops(config, batch, beam_size=beam_size, cached=cached)
     prefill = flops.prefill / rates.decoding + started
-    each = cache_of(config, src_length=batch.src_length, length=cached).read
+    each = cache_read(config, src_length=batch.src_length, length=cached)
     weights = count_parameters(config)["decoder"] + work.vocab_size * config.d_model
     reading = (FLOAT * weights + batch.rows * beam_size * each) / rates.reading
     starting = len(decoder_of(config).layers) * rates.layer_seconds

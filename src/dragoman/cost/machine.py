@@ -16,15 +16,7 @@ from typing import Any, Literal
 
 import torch
 
-from dragoman.cost.devices import (
-    GIGA,
-    Device,
-    DeviceTable,
-    Figure,
-    Price,
-    device_named,
-    device_table,
-)
+from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, device_named, device_table
 from dragoman.engine import freeze
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, inference, row_invariant_products
@@ -33,9 +25,8 @@ from dragoman.train.config import PrecisionSetting, TrainConfig
 from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 
-# Sides of the matrices whose product is timed, and floats that are read to time the memory. A GPU
-# does with those of a CPU in less time than it takes to start it and to wait for it. So often and
-# so long each is timed.
+# Sides of the matrices whose product is timed, and floats that are read to time the memory; a GPU
+# does with those of a CPU in less time than it takes to start it. How often and how long, at least.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
 LEAST_TIMES, ENOUGH_SECONDS = 3, 0.05
@@ -123,10 +114,15 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
     """
     torch_device = choose_device(device)
     name = _reported_name(torch_device)
-    known = table.known_as(name)
+    here, known = table.here, table.known_as(name)
     assumed = table.cpu if torch_device.type == "cpu" else table.gpu
-    rent = _rent(table, known)
-    price = rent or table.here.price_per_kwh
+    rent = here.price_per_hour
+    if known and rent is None and here.price_per_kwh is None:  # else the machine is one's own
+        rent = known.price_per_hour
+    price = rent or here.price_per_kwh
+    watts = _value(here.watts or (known.watts if known else None))
+    if watts is None and torch_device.type == "cpu":
+        watts = table.cpu.watts_per_thread.value * torch.get_num_threads()
     chosen = choose_precision(precision, torch_device)
     with training_products(chosen, torch_device):
         product = _product_rate(torch_device, HALVES.get(chosen, torch.float32))
@@ -144,9 +140,9 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
         reading=_read_rate(torch_device) * assumed.decoding.value,
         layer_seconds=_layer_seconds(torch_device),
         memory=memory_limit(torch_device),
-        watts=_watts(table, known, torch_device),
+        watts=watts,
         price_per_hour=_value(rent),
-        price_per_kwh=_value(table.here.price_per_kwh),
+        price_per_kwh=_value(here.price_per_kwh),
         currency=price.currency if price else None,
     )
 
@@ -225,22 +221,6 @@ def _wait(device: torch.device) -> None:
 
 def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
-
-
-def _rent(table: DeviceTable, known: Device | None) -> Price | None:
-    """What the owner says, else the table; nothing of a machine whose electricity has a price."""
-    here = table.here
-    if known is None or here.price_per_hour is not None or here.price_per_kwh is not None:
-        return here.price_per_hour
-    return known.price_per_hour
-
-
-def _watts(table: DeviceTable, known: Device | None, device: torch.device) -> float | None:
-    """What the owner says, else the table; of an unknown processor, by the threads in use."""
-    watts = table.here.watts or (known.watts if known else None)
-    if watts is None and device.type == "cpu":
-        return table.cpu.watts_per_thread.value * torch.get_num_threads()
-    return _value(watts)
 
 
 def _reported_name(device: torch.device) -> str:

@@ -10,7 +10,6 @@ batches of the recipe's shape with random ids take its place, and the report say
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from dragoman.cost.estimate import VALIDATED, Measured, full_batch
+from dragoman.cost.estimate import VALIDATED, Timings, full_batch
 from dragoman.data.batches import Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError
@@ -52,7 +51,7 @@ AN_EPOCH = 1000
 """Batches of an epoch of random ids."""
 
 
-def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Measured:
+def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECONDS) -> Timings:
     """Time the recipe's job, or one of its shape; leaves nothing behind.
 
     Steps are timed for `least_seconds` at least: with the rest it takes less than a minute.
@@ -62,17 +61,17 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
     with tempfile.TemporaryDirectory(prefix="dragoman-cost-") as name:
         data = replace(work.recipe.data, cache=str(Path(name) / "cache"))
         recipe = replace(work.recipe, out=str(Path(name) / "run"), data=data)
-        real = False
-        with suppress(InputError):
+        real = True
+        try:
             data.check()
-            real = True
+        except InputError:
+            real = False
         with RunFolder.open(Path(recipe.out), recipe) as folder:
             begun = time.perf_counter()
             if real:
                 task = find_task(recipe.task)
                 say = partial(console.print, markup=False, emoji=False)
-                job = task.assemble(recipe, folder, say, unchecked)
-                job = task.as_trained(job)
+                job = task.as_trained(task.assemble(recipe, folder, say, unchecked))
             else:
                 job = random_job(work)
             parts = Parts.around(job, recipe, folder, console)
@@ -80,21 +79,20 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
             return _times(work, parts, prepare if real else None, least_seconds)
 
 
-def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float) -> Measured:
+def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float) -> Timings:
     """Time a validation (of real data: `prepare` is then given), a checkpoint, steps, decoding."""
     progress = Progress()
     validation = _seconds(parts.measure)
-    export = _seconds(lambda: parts.export(Validation(loss=0.0, scores={}), progress))
+    export = _seconds(lambda: parts.export(Validation(loss=0.0), progress))
     _take_steps(parts, progress, WARM_UP, 0.0)
     seconds_S, tokens_S = _take_steps(parts, progress, LEAST_STEPS, least_seconds)
     each_S, tokens = seconds_S / tokens_S, float(tokens_S.mean())
-    low, high = np.quantile(each_S, (0.25, 0.75))
-    what = (
-        "the recipe's own job"
-        if prepare is not None
-        else "batches of the recipe's shape with random ids, since its data is not here"
-    )
-    return Measured(
+    low, high = tokens * np.quantile(each_S, (0.25, 0.75))
+    what = "the recipe's own job"
+    if prepare is None:
+        what = "batches of the recipe's shape with random ids, since its data is not here"
+    steps = counted(len(each_S), "step")
+    return Timings(
         step_seconds=typical(each_S) * tokens,
         step_tokens=tokens,
         prepare_seconds=prepare or 0.0,
@@ -102,8 +100,7 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         save_seconds=_seconds(lambda: parts.save(progress)),
         export_seconds=export,
         tokens_per_second=tokens_per_second(work, parts.job.model),
-        how=f"{counted(len(each_S), 'step')} of {what}, half of them in {low * tokens:.3g} to "
-        f"{high * tokens:.3g} s",
+        how=f"{steps} of {what}, half of them in {low:.3g} to {high:.3g} s",
     )
 
 
@@ -173,7 +170,7 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _RandomBatches:
-    """Batches of one shape, whose ids are drawn at random when they are asked for."""
+    """Batches of one shape with ids drawn at random: a source, and an epoch of it."""
 
     work: Work
     seed: int = 0

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from dragoman.cost.check import usual_validation
 from dragoman.cost.counting import TrainingMemory, step_of
-from dragoman.cost.decoding import DecodingMemory, cache_of, decoding_flops, decoding_memory
+from dragoman.cost.decoding import DecodingMemory, cache_read, decoding_flops, decoding_memory
 from dragoman.cost.estimate import (
     FLOAT,
-    Measured,
     TextEstimate,
+    Timings,
     TrainingEstimate,
     estimate_texts,
     estimate_training,
@@ -50,20 +50,16 @@ class FlopsPerToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Bytes; of decoding, None for encoders."""
+    """Bytes at the peak; of decoding, a full batch of sentences with their beams, if any."""
 
     training: TrainingMemory
-    """The peak of a step, as the recipe is."""
     other_precision: TrainingMemory
-    """The same in the other of fp32 and bf16."""
+    """In the other of fp32 and bf16."""
     other_checkpointing: TrainingMemory
-    """The same with activation checkpointing, or, where the recipe has it, without."""
+    """With activation checkpointing, or, where the recipe has it, without."""
     decoding: DecodingMemory | None
-    """The peak of decoding a full batch of sentences, each with its beams."""
     bf16_decoding: DecodingMemory | None
-    """The same in bf16; decoding is in fp32 unless it is asked for otherwise."""
     validation: int
-    """The peak of a validation: the loss of a batch, and greedy translations."""
     unfused_loss: int
     """What the logits of the batch and their gradient would take, which never exist at once."""
     cache: int | None
@@ -74,59 +70,27 @@ class MemoryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(Plain):
-    """What a recipe costs on a device; `to_dict` has seconds, bytes and kWh."""
-
-    json_keys = (
-        *("name", "task", "kind", "parameters", "batch", "flops_per_token", "memory", "device"),
-        *("training", "several", "texts", "measured"),
-    )
+    """What a recipe costs on a device, in seconds, bytes and kWh."""
 
     name: str
     """What was asked for."""
-    work: Work
-    """What it is."""
+    task: str
+    kind: str
+    """The variant of the model."""
     parameters: dict[str, int]
     """Of each part, and the total."""
+    batch: dict[str, int]
+    """The size of a full one."""
     flops_per_token: FlopsPerToken
     memory: MemoryReport
     device: Rates
-    """What computes it."""
     training: TrainingEstimate
+    several: Sequence[SeveralEstimate]
+    """A step of as many devices as were asked for."""
     texts: TextEstimate
     """The model at work."""
-    measured: Measured | None
+    measured: Timings | None
     """What was timed here."""
-    several: tuple[SeveralEstimate, ...] = ()
-    """A step of as many devices as were asked for."""
-
-    def among(self, devices: Sequence[int], link: float) -> "Cost":
-        """Add steps of several devices; a link between two carries `link` bytes a second."""
-        each = (
-            estimate_several(self.work, self.device, self.training, count, link)
-            for count in devices
-        )
-        return replace(self, several=tuple(each))
-
-    @property
-    def task(self) -> str:
-        """The task of the recipe."""
-        return self.work.recipe.task
-
-    @property
-    def kind(self) -> str:
-        """The variant of the model."""
-        return self.work.config.kind
-
-    @property
-    def batch(self) -> dict[str, int]:
-        """The size of a full batch."""
-        shape = self.work.shape
-        return {
-            "rows": shape.rows,
-            "src_length": shape.src_length,
-            "length": shape.length,
-            "tokens": shape.tokens,
-        }
 
 
 def cost_of(
@@ -136,58 +100,63 @@ def cost_of(
     *,
     paid: Rates | None = None,
     per_month: float | None = None,
-    measured: Measured | None = None,
+    measured: Timings | None = None,
 ) -> Cost:
     """Count and estimate everything.
 
     `paid` are the rates with the user's own prices, if any; `per_month` is a traffic in tokens.
     """
-    parts, paid = count_parameters(work.config), paid or rates
+    parts, shape, paid = count_parameters(work.config), work.shape, paid or rates
+    sizes = {"rows": shape.rows, "src_length": shape.src_length, "length": shape.length}
     return Cost(
         name=name,
-        work=work,
-        parameters=parts | {"total": sum(parts.values())},
+        task=work.recipe.task,
+        kind=work.config.kind,
+        parameters=parts | {"total": work.parameters},
+        batch=sizes | {"tokens": shape.tokens},
         flops_per_token=_flops_per_token(work),
         memory=_memory(work, rates),
         device=rates,
         training=estimate_training(work, paid, measured),
+        several=(),
         texts=estimate_texts(work, paid, per_month=per_month, measured=measured),
         measured=measured,
     )
 
 
+def among(cost: Cost, work: Work, devices: Sequence[int], link: float) -> Cost:
+    """Add steps of several devices; a link between two carries `link` bytes a second."""
+    each = [estimate_several(work, cost.device, cost.training, n, link) for n in devices]
+    return replace(cost, several=each)
+
+
 def _flops_per_token(work: Work) -> FlopsPerToken:
-    training = step_of(work, "fp32").flops
+    training = step_of(work, "fp32")
+    read, written = forward_flops(work, 1) / work.length, None
     if work.answer:
-        read, written = _decoding_per_token(work)
-    else:
-        read, written = forward_flops(work, 1) / work.length, None
+        # the last token of a prompt is the first step's, so one more is counted than is read
+        batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
+        cached = work.prompt + work.answer // 2
+        flops = decoding_flops(work.config, batch, cached=cached)
+        read, written = flops.prefill / (ROWS * work.length), flops.step / ROWS
     return FlopsPerToken(
-        training=training.total / work.shape.tokens,
+        training=training.flops / work.shape.tokens,
         prefill=read,
         decoding=written,
-        scores=training.scores / training.total,
-        output=training.output / training.total,
+        scores=training.scores / training.flops,
+        output=training.output / training.flops,
     )
 
 
-def _decoding_per_token(work: Work) -> tuple[float, float]:
-    """Count a token that is read, and one that is written with half of the answer before it."""
-    # the last token of a prompt is the first step's, so one more is counted than is read
-    batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
-    cached = work.prompt + work.answer // 2
-    flops = decoding_flops(work.config, batch, cached=cached)
-    return flops.prefill / (ROWS * work.length), flops.step / ROWS
-
-
 def _memory(work: Work, rates: Rates) -> MemoryReport:
-    shape, cache = work.shape, None
+    shape = work.shape
     other: Precision = "fp32" if rates.precision == "bf16" else "bf16"
     checkpointing = not work.recipe.train.activation_checkpointing
-    checkpointed = step_of(work, rates.precision, activation_checkpointing=checkpointing)
+    checkpointed = step_of(work, rates.precision, checkpointing=checkpointing)
+    cache = None
     if work.answer:
         written = work.prompt + work.answer
-        cache = cache_of(work.config, src_length=work.src_length, length=written).read
+        cache = cache_read(work.config, src_length=work.src_length, length=written)
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,

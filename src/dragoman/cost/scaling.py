@@ -53,18 +53,13 @@ SMALLEST = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingLaw:
-    """The five numbers of a law; arrays of them are as many laws."""
+    """The five numbers of a law, E, A, alpha, B and beta; arrays of them are as many laws."""
 
     floor: Numbers
-    """E: the loss that neither size nor training takes away, in nats."""
     size_factor: Numbers
-    """A."""
     size_exponent: Numbers
-    """alpha: a model c times as large has a second term c^-alpha times as large."""
     token_factor: Numbers
-    """B."""
     token_exponent: Numbers
-    """beta: the same for the tokens."""
 
     def loss(self, parameters: npt.ArrayLike, tokens: npt.ArrayLike) -> Floats:
         """Return L(N, D) in nats per token; numbers and arrays broadcast."""
@@ -105,10 +100,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawFit:
-    """The law of some runs, and the laws of resampled ones, which tell how certain it is."""
+    """The best law of some runs, and what tells how certain it is."""
 
     law: ScalingLaw
-    """The best fit."""
     samples: ScalingLaw
     """Fits to resampled runs, `[S]`."""
     noise: Floats
@@ -129,7 +123,6 @@ class TokenCost:
     """What training on one token costs a model of any size, in operations or seconds."""
 
     fixed: float
-    """Whatever the size."""
     per_parameter: float
 
     @classmethod
@@ -159,7 +152,17 @@ def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) ->
 
     Raises InputError for too few runs, sizes or lengths, and for a loss that is not above zero.
     """
-    _check(points)
+    if any(not point.loss > 0.0 for point in points):
+        raise InputError("a run has a loss that is not above 0, which no power law describes")
+    sizes = len({point.parameters for point in points})
+    lengths = len({point.tokens for point in points})
+    if len(points) < FEWEST_RUNS or min(sizes, lengths) < FEWEST_LEVELS:
+        raise InputError(
+            f"{counted(len(points), 'run')} of {counted(sizes, 'size')} and "
+            f"{counted(lengths, 'length')} cannot decide the five numbers of the law: give at "
+            f"least {FEWEST_RUNS} runs, with {FEWEST_LEVELS} different sizes and {FEWEST_LEVELS} "
+            "different numbers of tokens; dragoman train scaling-sweep makes them"
+        )
     ordered = sorted(points, key=lambda point: (point.parameters, point.tokens, point.loss))
     runs, log_loss_P = _Runs(ordered), np.log([point.loss for point in ordered])
     best_Q = runs.best_fit(log_loss_P)
@@ -175,21 +178,6 @@ def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) ->
     )
 
 
-def _check(points: Sequence[Point]) -> None:
-    if any(not point.loss > 0.0 for point in points):
-        raise InputError("a run has a loss that is not above 0, which no power law describes")
-    sizes = len({point.parameters for point in points})
-    lengths = len({point.tokens for point in points})
-    if len(points) < FEWEST_RUNS or min(sizes, lengths) < FEWEST_LEVELS:
-        raise InputError(
-            f"{counted(len(points), 'run')} of {counted(sizes, 'size')} and "
-            f"{counted(lengths, 'length')} cannot decide the five numbers of the law: give at "
-            f"least {FEWEST_RUNS} runs, with "
-            f"{FEWEST_LEVELS} different sizes and {FEWEST_LEVELS} different numbers of tokens; "
-            "dragoman train scaling-sweep makes them"
-        )
-
-
 # ---------------------------------------------------------------- the fit
 #
 # In the names of arrays: P points, K terms, Q the five unknowns: log E, the logs of the second and
@@ -198,25 +186,32 @@ def _check(points: Sequence[Point]) -> None:
 
 
 class _Runs:
-    """The sizes and tokens of the runs, as logs from their middle."""
+    """The runs, whose terms have logs that are linear in the unknowns."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         size_P = np.log([float(point.parameters) for point in points])
         tokens_P = np.log([float(point.tokens) for point in points])
-        self.middle_size, self.middle_tokens = float(size_P.mean()), float(tokens_P.mean())
-        self.size_P: Floats = size_P - self.middle_size
-        self.tokens_P: Floats = tokens_P - self.middle_tokens
+        self.middle_size, self.middle_tokens = size_P.mean(), tokens_P.mean()
+        self.terms_KPQ: Floats = np.zeros((3, len(points), 5))
+        self.terms_KPQ[:, :, :3] = np.eye(3)[:, None]
+        self.terms_KPQ[1, :, 3] = self.middle_size - size_P
+        self.terms_KPQ[2, :, 4] = self.middle_tokens - tokens_P
 
     def log_law(self, unknown_Q: Floats) -> Floats:
         """Return log L of the runs, `[P]`."""
-        return np.asarray(np.logaddexp.reduce(self._log_terms(unknown_Q)))
+        return np.asarray(np.logaddexp.reduce(self.terms_KPQ @ unknown_Q))
+
+    def slope(self, unknown_Q: Floats) -> Floats:
+        """Return the derivative of log L by the unknowns, `[P, Q]`: shares of the terms in L."""
+        shares_KP = np.exp(self.terms_KPQ @ unknown_Q - self.log_law(unknown_Q))
+        return np.asarray((shares_KP[:, :, None] * self.terms_KPQ).sum(axis=0))
 
     def fit(self, log_loss_P: Floats, start_Q: Floats) -> tuple[Floats, float]:
         """Minimise from one start; return the unknowns and the Huber loss that is left."""
         found = least_squares(
             lambda unknown_Q: self.log_law(unknown_Q) - log_loss_P,
             start_Q,
-            self._jacobian,
+            self.slope,
             loss="huber",
             f_scale=DELTA,
             ftol=TOLERANCE,
@@ -228,12 +223,11 @@ class _Runs:
     def best_fit(self, log_loss_P: Floats) -> Floats:
         """Minimise from several starts: for given exponents the law is linear in E, A and B."""
         loss_P, starts = np.exp(log_loss_P), []
-        for alpha, beta in product(EXPONENTS, EXPONENTS):
-            powers = [np.ones_like(loss_P), np.exp(-alpha * self.size_P)]
-            powers.append(np.exp(-beta * self.tokens_P))
-            terms, left = nnls(np.stack(powers, axis=1) / loss_P[:, None], np.ones_like(loss_P))
+        for exponents in product(EXPONENTS, EXPONENTS):
+            powers_KP = np.exp(self.terms_KPQ[:, :, 3:] @ exponents)
+            terms, left = nnls((powers_KP / loss_P).T, np.ones_like(loss_P))
             least = SMALLEST * loss_P.mean()
-            starts.append((left, (*np.log(np.maximum(terms, least)), alpha, beta)))
+            starts.append((left, (*np.log(np.maximum(terms, least)), *exponents)))
         starts.sort()
         fits = [self.fit(log_loss_P, np.array(start)) for _, start in starts[:PROMISING]]
         return min(fits, key=itemgetter(1))[0]
@@ -248,15 +242,3 @@ class _Runs:
             token_factor=np.exp(tokens + beta * self.middle_tokens),
             token_exponent=beta,
         )
-
-    def _log_terms(self, unknown_Q: Floats) -> Floats:
-        floor, size, tokens, alpha, beta = unknown_Q
-        of_size_P, of_tokens_P = size - alpha * self.size_P, tokens - beta * self.tokens_P
-        return np.stack([np.full_like(of_size_P, floor), of_size_P, of_tokens_P])
-
-    def _jacobian(self, unknown_Q: Floats) -> Floats:
-        """Return the derivative of log L by the unknowns, `[P, Q]`: shares of the terms in L."""
-        log_terms_KP = self._log_terms(unknown_Q)
-        shares_KP = np.exp(log_terms_KP - np.logaddexp.reduce(log_terms_KP))
-        by_exponent = [-shares_KP[1] * self.size_P, -shares_KP[2] * self.tokens_P]
-        return np.stack([*shares_KP, *by_exponent], axis=1)

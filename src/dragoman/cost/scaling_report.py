@@ -71,14 +71,12 @@ def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestUse:
-    """The best use of a budget, and how certain that is."""
+    """The best use of a budget in the unit of the costs: the run, and the loss it will measure."""
 
     budget: float
-    """In the unit of the costs."""
     parameters: Interval
     tokens: Interval
     loss: Interval
-    """What a run of this size and length will measure."""
 
 
 def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
@@ -103,16 +101,15 @@ def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent, in one of three ways; without any, `BEYOND` is asked about."""
+    """What may be spent, in one of three ways; without any, `BEYOND` is asked about.
+
+    Operations of training, or its time on the machine that made the runs, or money for that time.
+    """
 
     flops: float | None = None
-    """Operations of training."""
     minutes: float | None = None
-    """Training time on the machine that made the runs."""
     money: float | None = None
-    """The same time, paid by the hour."""
     price_per_hour: float | None = None
-    """Of that machine, in the currency of the money."""
 
     def __post_init__(self) -> None:
         """Reject several budgets at once, and money without a price."""
@@ -132,12 +129,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """A budget, and what is best done with it."""
+    """A planned run: its operations, and its time on the machine of the runs, where known."""
 
     flops: float
-    """Operations of the planned run."""
     seconds: float | None
-    """Its training time on the machine of the runs; None where their speed is not known."""
     plan: BestUse
     beyond: float
     """Its operations as a multiple of the largest run that was fitted."""
@@ -163,14 +158,11 @@ class RunPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoreData:
-    """What more tokens bring where nothing else is changed, and where size is no limit."""
+    """The law's loss for the largest size and the most tokens of the runs, and for more tokens."""
 
     parameters: int
-    """The largest size that was fitted."""
     tokens: int
-    """The longest run that was fitted."""
     now: Interval
-    """The law's loss for these two."""
     more: Interval
     """For ten times the tokens."""
     bound: Interval
@@ -179,17 +171,15 @@ class MoreData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingReport:
-    """All of it."""
+    """All of it: of runs that were fitted, and of those that were not."""
 
-    runs: tuple[Run, ...]
+    runs: Sequence[Run]
     """Those that were fitted, by size and tokens."""
     fit: LawFit
-    predictions: tuple[RunPrediction, ...]
-    """Runs that were not fitted."""
+    predictions: Sequence[RunPrediction]
     check: RunPrediction | None
     """The largest run as predicted by the others alone; None if they are too few for a law."""
-    spendings: tuple[Spending, ...]
-    """Answers to the budget, or to more work in general."""
+    spendings: Sequence[Spending]
     more_data: MoreData
     flops: TokenCost
     """Operations of a token by size."""
@@ -234,11 +224,11 @@ def report_scaling(
     fit = fit_law([run.point for run in runs], samples=refits)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
-        runs=tuple(runs),
+        runs=runs,
         fit=fit,
-        predictions=tuple(RunPrediction.of(run, fit) for run in read[len(to_fit) :]),
+        predictions=[RunPrediction.of(run, fit) for run in read[len(to_fit) :]],
         check=_check(runs, min(refits, CHECK_REFITS)),
-        spendings=tuple(_spendings(runs, fit, flops, budget or Budget())),
+        spendings=_spendings(runs, fit, flops, budget or Budget()),
         more_data=_more_data(runs, fit),
         flops=flops,
     )
@@ -267,13 +257,14 @@ def _spendings(
         raise InputError("these runs do not tell their speed; give the budget in FLOPs")
     else:
         plans = [best_use(fit, budget.seconds, time)]
-    found = []
-    for plan in plans:
+
+    def spending(plan: BestUse) -> Spending:
         size, tokens = plan.parameters.value, plan.tokens.value
         work = float(flops.of_token(size) * tokens)
         seconds = float(time.of_token(size) * tokens) if time else None
-        found.append(Spending(flops=work, seconds=seconds, plan=plan, beyond=work / largest))
-    return found
+        return Spending(flops=work, seconds=seconds, plan=plan, beyond=work / largest)
+
+    return list(map(spending, plans))
 
 
 def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:

@@ -43,20 +43,18 @@ class Run:
 
 def find_runs(folders: Sequence[Path]) -> list[Path]:
     """Return the folders of runs: those given, and those directly inside of a given one."""
-    found = [run for folder in folders for run in _inside(folder)]
+    found: list[Path] = []
+    for folder in folders:
+        inside = [path.parent for path in sorted(folder.glob("*/training"))]
+        if (folder / "training").is_dir():
+            inside = [folder]
+        if not inside:
+            raise InputError(
+                f"{folder} is not the folder of a training run and holds none; give the folders "
+                "that dragoman train wrote"
+            )
+        found += inside
     return list(dict.fromkeys(found))
-
-
-def _inside(folder: Path) -> list[Path]:
-    if (folder / "training").is_dir():
-        return [folder]
-    runs = sorted(path.parent for path in folder.glob("*/training"))
-    if not runs:
-        raise InputError(
-            f"{folder} is not the folder of a training run and holds none; give the folders that "
-            "dragoman train wrote"
-        )
-    return runs
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
@@ -109,7 +107,7 @@ def _read_run(folder: Path) -> Run:
             f"{metrics} does not say how many tokens the run was trained on; leave the run out"
         )
     work = find_recipe(str(folder)).work()
-    step = step_of(work, "fp32", activation_checkpointing=False)
+    flops = step_of(work, "fp32", checkpointing=False).flops
     speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
     return Run(
         name=str(folder),
@@ -118,7 +116,7 @@ def _read_run(folder: Path) -> Run:
             tokens=round(float(known[-1]["tokens"]) * end / float(known[-1]["step"])),
             loss=losses[-1]["valid"]["loss"],
         ),
-        flops_per_token=step.flops.total / work.shape.tokens,
+        flops_per_token=flops / work.shape.tokens,
         seconds_per_token=1.0 / median(speeds) if speeds else None,
     )
 

@@ -122,7 +122,6 @@ def test_a_slow_device_writes_more_than_nothing(
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
         (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0"),
         (("--fit", "runs", "--minutes", "0"), "--minutes is 0; it must be above 0"),
-        (("base", "model.d_modl=3"), "did you mean model.d_model"),
     ],
 )
 def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -25,9 +25,11 @@ from dragoman.models import (
     build,
 )
 from dragoman.models.folder import FolderConfig
+from dragoman.nn import Precision
 from dragoman.nn.cpu.products import onednn_setting
 from dragoman.nn.layers import Stack
 from dragoman.tasks.task import task_of
+from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
 
 aten = torch.ops.aten
@@ -112,9 +114,16 @@ def loss_of(config: ModelConfig, model: Model, shape: Shape) -> Tensor:
     return loss
 
 
-def step_of(config: ModelConfig, shape: Shape, **options: Any) -> TrainingStep:  # noqa: ANN401
-    """Run a training step dry."""
-    return training_step(recipe_for(config), config, shape, **options)
+def step_of(
+    config: ModelConfig,
+    shape: Shape,
+    *,
+    precision: Precision = "fp32",
+    **options: Any,  # noqa: ANN401 (settings of training)
+) -> TrainingStep:
+    """Run a training step dry, with these options of training."""
+    train = TrainConfig(max_steps=1, **options)
+    return training_step(recipe_for(config), config, shape, train, precision)
 
 
 def counted(run: Callable[[], object]) -> int:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cost import machine
 from dragoman.cost.devices import (
     Assumptions,
     Device,
@@ -230,19 +229,14 @@ def test_a_variant_of_a_device_is_another_device(reported: str) -> None:
     ],
 )
 def test_the_owner_says_what_an_hour_costs(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    here: str,
-    rent: float | None,
-    currency: str | None,
+    tmp_path: Path, here: str, rent: float | None, currency: str | None
 ) -> None:
     """His price goes before the table's, nothing included; with electricity alone there is none.
 
     And it is in his currency.
     """
-    monkeypatch.setattr(machine, "_reported_name", lambda _: "an abacus")
     price = 'price_per_hour = {value = 2, currency = "USD"}'
-    abacus = f'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, {price}'
-    own = f'here = {here}\ndevices.mine = {{{abacus}, matches = ["* abacus"]}}'
+    this = f'name = "", kind = "cpu", fp32_tflops = 1, bandwidth_gb = 1, {price}'
+    own = f'here = {here}\ndevices.mine = {{{this}, matches = ["*"]}}'
     rates = rates_here(device_table(_own(tmp_path, own)), "fp32", "cpu")
     assert (rates.price_per_hour, rates.currency) == (rent, currency)

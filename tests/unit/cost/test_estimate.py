@@ -2,36 +2,31 @@
 
 from dataclasses import replace
 from io import StringIO
-from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.check import check_batches, check_states
 from dragoman.cost.counting import step_of
-from dragoman.cost.decoding import decoding_flops
+from dragoman.cost.decoding import cache_read, decoder_of, decoding_flops
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
     HOUR,
-    Measured,
+    Timings,
     bill_of,
     estimate_texts,
     estimate_training,
 )
 from dragoman.cost.machine import Rates
-from dragoman.cost.measure import measure, random_job
+from dragoman.cost.measure import measure
 from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
-from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
 from dragoman.engine.assemblies import ALIGNED
 from dragoman.errors import InputError
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, count_parameters
-from dragoman.nn import Precision
-from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.tasks.recipes import shipped_recipes
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
@@ -49,7 +44,7 @@ RATES = Rates(
     price_per_hour=2.0,
     currency="USD",
 )
-MEASURED = Measured(
+MEASURED = Timings(
     step_seconds=2.0,
     step_tokens=1000.0,
     prepare_seconds=10.0,
@@ -123,7 +118,7 @@ def test_time_follows_arithmetic_and_rate(steps: int, factor: int) -> None:
     rates = replace(RATES, layer_seconds=0.0)
     slow = estimate_training(work, rates)
     fast = estimate_training(work, replace(rates, training=factor * rates.training))
-    flops = step_of(work, "fp32").flops.total
+    flops = step_of(work, "fp32").flops
     assert slow.step_seconds == pytest.approx(flops / rates.training)
     assert fast.step_seconds == pytest.approx(slow.step_seconds / factor)
     assert slow.steps == steps
@@ -162,6 +157,46 @@ def test_a_step_starts_each_layer_once_a_pass(setting: str, passes: int) -> None
     assert work.step_tokens == work.recipe.train.accumulate * usual.step_tokens
 
 
+@pytest.mark.parametrize("name", ["base", "llama-small"])
+def test_decoding_waits_for_the_memory(name: str) -> None:
+    """Where products take no time, a step is the bytes of its weights and caches by the rate.
+
+    Else it waits for both, one after the other.
+    """
+    work = _work(name)
+    rates = replace(RATES, decoding=1e30, layer_seconds=0.0)
+    assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
+    paired = isinstance(work.config, EncoderDecoderConfig)
+    rows = BATCH_TOKENS // (work.length * work.beam_size)
+    kept = cache_read(
+        work.config,
+        src_length=work.length if paired else 0,
+        length=work.answer // 2 + (0 if paired else work.length),
+    )
+    read = count_parameters(work.config)["decoder"] + work.vocab_size * work.config.d_model
+    seconds = (FLOAT * read + rows * work.beam_size * kept) / rates.reading
+    found = estimate_texts(work, rates).tokens_per_second
+    assert found == pytest.approx(rows / seconds)
+    slower = replace(rates, reading=rates.reading / 3)
+    assert estimate_texts(work, slower).tokens_per_second == pytest.approx(found / 3)
+    products = replace(rates, decoding=RATES.decoding, reading=1e30)
+    computing = 1 / estimate_texts(work, products).tokens_per_second
+    both = estimate_texts(work, replace(rates, decoding=RATES.decoding))
+    assert 1 / both.tokens_per_second == pytest.approx(1 / found + computing)
+
+
+@pytest.mark.parametrize("name", ["small", "llama-small"])
+def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
+    """Those of the encoder are started once for the whole answer."""
+    work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
+    rates = replace(RATES, decoding=1e30, reading=1e30)
+    assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
+    started = work.config.depth + work.answer * len(decoder_of(work.config).layers)
+    rows = BATCH_TOKENS // work.length
+    found = estimate_texts(work, rates).tokens_per_second
+    assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))
+
+
 def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
     """Recipes and presets are both looked through."""
     with pytest.raises(InputError, match="did you mean multi30k-en-de"):
@@ -170,85 +205,6 @@ def test_what_is_none_of_them_is_answered_with_the_nearest() -> None:
         find_recipe("gpt2_small")
     with pytest.raises(InputError, match=r"unknown key model\.d_modell"):
         find_recipe("base", ["model.d_modell=3"])
-
-
-def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
-    work = _work("tinyshakespeare", *TINY_LM, *overrides)
-    made = random_job(work)
-    return work, (made.config.model, made.batches, ())
-
-
-def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
-    """Just under the predicted peak a run goes on, well under it it is refused with the numbers."""
-    work, job = _language_job("train.precision=fp32")
-    peak = step_of(work, "fp32").memory.total
-    check_batches(work, peak, *job)
-    check_batches(work, round(0.95 * peak), *job)
-    with pytest.raises(
-        InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
-    ):
-        check_batches(work, round(0.8 * peak), *job)
-    rows = ("batch.rows=4000", "train.precision=fp32")  # and the text holds four
-    asked = _work("tinyshakespeare", *TINY_LM, *rows)
-    with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
-        check_batches(asked, round(0.8 * peak), *job)
-    with pytest.raises(InputError, match=r"make model\.d_model"):
-        check_batches(work, 1000, *job)
-    check_batches(work, None, *job)
-
-
-CAPPED = ("model.score_soft_cap=30.0", "model.attention_dropout=0.1")
-BIASED = (*CAPPED, 'model.positions={kind="relative-bias"}')
-LINEAR = 'model.patterns=[{kind="linear"}]'
-FAR_FROM_PLAIN = {
-    "scores": (*BIASED, "batch.length=512", "batch.rows=16"),
-    "wide-heads": ("model.head_dim=512", "batch.rows=50"),
-    "wide-normed-heads": ("model.head_dim=512", "model.qk_norm=true", "batch.rows=50"),
-    "linear": (LINEAR, "model.head_dim=256", "batch.length=64"),
-}
-
-
-@pytest.mark.parametrize("precision", get_args(Precision))
-@pytest.mark.parametrize("words", FAR_FROM_PLAIN.values(), ids=list(FAR_FROM_PLAIN))
-def test_what_is_far_from_plain_is_refused_too(
-    words: tuple[str, ...], precision: Precision
-) -> None:
-    """However much scores take, or heads that are wider than usual.
-
-    What fits in the precision of the run is not refused.
-    """
-    work, job = _language_job(*words, f"train.precision={precision}")
-    peak = step_of(work, precision).memory.total
-    check_batches(work, peak, *job)
-    with pytest.raises(InputError, match="at its peak"):
-        check_batches(work, round(0.89 * peak), *job)
-
-
-class Unasked:
-    """Batches that nobody may look at."""
-
-    def largest(self) -> list[object]:
-        """Fail."""
-        raise AssertionError("asked")
-
-
-def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
-    """A run begins at once."""
-    work, (config, _, _) = _language_job("batch.rows=200")
-    batches: Any = Unasked()
-    check_batches(work, 10 * step_of(work, "fp32").memory.total, config, batches, ())
-    with pytest.raises(AssertionError, match="asked"):
-        check_batches(work, step_of(work, "fp32").memory.total, config, batches, ())
-
-
-def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
-    """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
-    recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
-    needed = 16 * count_parameters(recipe.work().config)["decoder"]
-    check_states(recipe, needed)
-    check_states(recipe, None)
-    with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):
-        check_states(recipe, needed - 1)
 
 
 @pytest.mark.parametrize(

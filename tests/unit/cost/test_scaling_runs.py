@@ -10,7 +10,7 @@ from tests.unit.cost.test_scaling import LAW
 
 from dragoman.cli.cost import cost
 from dragoman.cli.cost_fit import plot_scaling, show_scaling
-from dragoman.cost.counting import training_step
+from dragoman.cost.counting import step_of
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
@@ -84,7 +84,7 @@ def test_operations_are_those_that_cost_counts(sweep: Path) -> None:
     """A run's FLOPs per token are those of its batch over the tokens in it."""
     (run,) = read_runs([sweep / "d64-100"])
     work = replace(RECIPE, model=model_of(64)).work()
-    flops = training_step(GenerateRecipe, work.config, work.shape).flops.total
+    flops = step_of(work, "fp32").flops
     assert run.flops_per_token == flops / (RECIPE.batch.rows * RECIPE.batch.length)
 
 

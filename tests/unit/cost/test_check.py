@@ -1,0 +1,176 @@
+"""What cannot fit the memory is refused, nothing else, and a validation takes what is measured."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
+from tests.unit.cost.test_memory import CASES
+from tests.unit.tasks.complete import translating
+from tests.unit.train.made import make_batch, make_console
+
+from dragoman.cost.check import check_batches, check_states, validation_memory
+from dragoman.cost.counting import step_of
+from dragoman.cost.measure import random_job
+from dragoman.cost.recipes import find_recipe
+from dragoman.data.batches import Stream
+from dragoman.errors import InputError
+from dragoman.models import DecoderOnlyConfig, EncoderDecoder, ModelConfig, count_parameters
+from dragoman.nn import Precision
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.tasks.translate.job import assemble
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.texts import Texts
+from dragoman.tasks.translate.translator import Translator
+from dragoman.train.job import Validation
+from dragoman.train.loop import Progress
+from dragoman.train.recipe import Work
+from dragoman.train.run import Parts
+from dragoman.train.runfolder import RunFolder
+
+TINY_LM = (
+    *("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "tokenizer.vocab_size=400"),
+    *("model.num_layers=1", "batch.length=16", "batch.rows=4", "train.device=cpu"),
+)
+SMALL = (
+    *("train.device=cpu", "train.precision=fp32", "batch.max_tokens=100"),
+    *("model.d_model=32", "model.num_heads=2", "model.d_ff=64"),
+)
+
+
+def translate(
+    model: EncoderDecoder,
+    texts: Texts,
+    sources: list[str],
+    references: list[str],  # noqa: ARG001 (a protocol)
+) -> Validation:
+    """Translate as the score of a validation does, and score nothing."""
+    options = translating(beam_size=1, retry=False)
+    Translator(model, *texts.tokenizers).translate(sources, options=options)
+    return Validation(loss=0.0, scores={})
+
+
+@pytest.mark.parametrize("name", ["pairs", "llama", "window"])
+def test_the_loss_takes_what_is_measured(name: str) -> None:
+    """Within a tenth: one layer's activations and one chunk of logits, and the moments beside."""
+    config, shape = CASES[name]
+    model = make(config).eval()
+    with torch.inference_mode():
+        expected = measured_peak(lambda: loss_of(config, model, shape))
+    states = 3 * 4 * sum(count_parameters(config).values())
+    found = validation_memory(work_for(config, shape), shape) - states
+    assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """The validation of a real run is refused below nine tenths of its peak, and not above it."""
+    data = ("data.made.train=1500", "data.made.valid=250", f"data.cache={tmp_path}")
+    recipe = find_recipe("numbers", (*SMALL, *data, f"out={tmp_path / 'run'}"))
+    console, _ = make_console(terminal=False)
+    asked: list[tuple[Any, ...]] = []
+    assert isinstance(recipe, TranslateRecipe)
+    with RunFolder.open(Path(recipe.out), recipe) as folder:
+        job = assemble(
+            recipe, folder, lambda _: None, lambda *given: asked.append(given), translate
+        )
+        parts = Parts.around(job, recipe, folder, console)
+        parts.take_step(Progress())  # after which the moments are there
+        peak = measured_peak(parts.measure)
+    moments = [value for state in parts.optimizer.state.values() for value in state.values()]
+    peak += sum(x.untyped_storage().nbytes() for x in (*job.model.parameters(), *moments))
+    check = partial(check_batches, recipe.work())
+    check(peak, *asked[0])
+    with pytest.raises(InputError, match=r"and translates \d+ sentences .* train\.validate_limit"):
+        check(round(0.8 * peak), *asked[0])
+
+
+def test_a_long_validation_text_is_refused() -> None:
+    """Training leaves long pairs out, validation does not: its largest batch is looked at."""
+    work = find_recipe("tiny", SMALL).work(20)
+    made = random_job(work)
+    long = make_batch([([5] * 9000, [6] * 9000)])
+    check = partial(check_batches, work, 2 * step_of(work, "fp32").memory.total, made.config.model)
+    check(made.batches, [make_batch([([5], [6])])])
+    with pytest.raises(InputError, match=r"the loss of 1 row of 9,001 tokens"):
+        check(made.batches, [long])
+
+
+def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
+    work = find_recipe("tinyshakespeare", (*TINY_LM, *overrides)).work()
+    made = random_job(work)
+    return work, (made.config.model, made.batches, ())
+
+
+def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
+    """Just under the predicted peak a run goes on, well under it it is refused with the numbers."""
+    work, job = _language_job("train.precision=fp32")
+    peak = step_of(work, "fp32").memory.total
+    check_batches(work, peak, *job)
+    check_batches(work, round(0.95 * peak), *job)
+    with pytest.raises(
+        InputError, match=r"a batch of 4 rows of 16 tokens needs .* set batch\.rows"
+    ):
+        check_batches(work, round(0.8 * peak), *job)
+    rows = ("batch.rows=4000", "train.precision=fp32")  # and the text holds four
+    asked = find_recipe("tinyshakespeare", (*TINY_LM, *rows)).work()
+    with pytest.raises(InputError, match=r"set batch\.rows to [123],"):
+        check_batches(asked, round(0.8 * peak), *job)
+    with pytest.raises(InputError, match=r"make model\.d_model"):
+        check_batches(work, 1000, *job)
+    check_batches(work, None, *job)
+
+
+CAPPED = ("model.score_soft_cap=30.0", "model.attention_dropout=0.1")
+BIASED = (*CAPPED, 'model.positions={kind="relative-bias"}')
+LINEAR = 'model.patterns=[{kind="linear"}]'
+FAR_FROM_PLAIN = {
+    "scores": (*BIASED, "batch.length=512", "batch.rows=16"),
+    "wide-heads": ("model.head_dim=512", "batch.rows=50"),
+    "wide-normed-heads": ("model.head_dim=512", "model.qk_norm=true", "batch.rows=50"),
+    "linear": (LINEAR, "model.head_dim=256", "batch.length=64"),
+}
+
+
+@pytest.mark.parametrize("precision", get_args(Precision))
+@pytest.mark.parametrize("words", FAR_FROM_PLAIN.values(), ids=list(FAR_FROM_PLAIN))
+def test_what_is_far_from_plain_is_refused_too(
+    words: tuple[str, ...], precision: Precision
+) -> None:
+    """However much scores take, or heads that are wider than usual.
+
+    What fits in the precision of the run is not refused.
+    """
+    work, job = _language_job(*words, f"train.precision={precision}")
+    peak = step_of(work, precision).memory.total
+    check_batches(work, peak, *job)
+    with pytest.raises(InputError, match="at its peak"):
+        check_batches(work, round(0.89 * peak), *job)
+
+
+class Unasked:
+    """Batches that nobody may look at."""
+
+    def largest(self) -> list[object]:
+        """Fail."""
+        raise AssertionError("asked")
+
+
+def test_where_a_usual_batch_fits_many_times_over_no_batch_is_looked_at() -> None:
+    """A run begins at once."""
+    work, (config, _, _) = _language_job("batch.rows=200")
+    batches: Any = Unasked()
+    check_batches(work, 10 * step_of(work, "fp32").memory.total, config, batches, ())
+    with pytest.raises(AssertionError, match="asked"):
+        check_batches(work, step_of(work, "fp32").memory.total, config, batches, ())
+
+
+def test_a_model_that_cannot_fit_is_refused_before_anything_is_read() -> None:
+    """Four numbers for each parameter; frozen parts and vocabularies are not counted."""
+    recipe = GenerateRecipe(model=DecoderOnlyConfig(d_model=64, d_ff=128, num_heads=2))
+    needed = 16 * count_parameters(recipe.work().config)["decoder"]
+    check_states(recipe, needed)
+    check_states(recipe, None)
+    with pytest.raises(InputError, match=r"needs at least .* make model\.d_model"):
+        check_states(recipe, needed - 1)
