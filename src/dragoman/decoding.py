@@ -26,6 +26,9 @@ from dragoman.ranges import (
     check_ranges,
 )
 
+Precision = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
+"""Names of arithmetics, here and on the command line; "auto" is the fastest that is safe here."""
+
 WIDEST = 1000
 """Most hypotheses of a beam: each step ranks their square."""
 

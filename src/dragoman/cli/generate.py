@@ -21,10 +21,11 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
+from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.cli.verify import Verify, check
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.files.arriving import InputLines
 from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else lambda result: as_one_line(result.text)
-            Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
+            Lines(prompts, typed).write(results, show, _endings, what="text")
 
 
 def _load(model: Path, compute: str, device: str, *, verify: bool) -> "Generator":

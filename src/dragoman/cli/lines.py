@@ -31,10 +31,11 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import InputLines, lines_from
+from dragoman.cli.pipes import lines_from
 from dragoman.cli.verify import Verify, check
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
+from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
 from dragoman.ranges import UNSET
 
@@ -154,10 +155,10 @@ def _translate(
     results = translator.stream(
         given.rest,
         decoding,
-        prefixes=None if prefixes is None else given.out.skip(prefixes),
+        prefixes=None if prefixes is None else given.skip(prefixes),
         window=given.window,
     )
-    numbers = count(given.out.results + 1)
+    numbers = count(given.before + 1)
     given.write(
         results,
         lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
@@ -262,7 +263,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             results = tagger.stream(given.rest, **sizes)
         else:
             words = _columns if form == "columns" else partial(map, str.split)
-            parted = given.lines.through(words).through(given.out.skip)
+            parted = given.lines.through(words).through(given.skip)
             results = tagger.stream_words(parted, **sizes)
         show = to_json if as_json else _tagged
         given.write(results, show, _counted, what="text")
