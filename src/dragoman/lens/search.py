@@ -17,13 +17,20 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import Advance, Beam, Greedy, Hypothesis, PowerBeam, Sample, length_penalty
-from dragoman.lens.inspection import BeamTree, Node, NodeState
+from dragoman.lens.inspection import Alternative, BeamTree, Node, NodeState, TokenChoice
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.tasks.results import Generation
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
 MOST_PRUNED = 30
 """Pruned continuations of a step that are kept, best first: with beams above 6 there are more."""
+
+
+ALTERNATIVES = 5
+"""Number of alternatives reported at each step."""
+Best = Hypothesis | Generation
+"""The best sequence of a search, alone or as the task gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +58,10 @@ class Expansion:
 class Observed:
     """A strategy that delegates to another one, for a single sentence, and records each step.
 
-    It is the frontier of its one search, too. `alternatives` is the least number of most probable
-    tokens to record for each row.
+    It is the frontier of its one search, too.
     """
 
-    def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample, alternatives: int = 5) -> None:
+    def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample) -> None:
         self.beam_size = strategy.beam_size
         self.n_best = strategy.n_best
         self.length_penalty = strategy.length_penalty
@@ -66,7 +72,6 @@ class Observed:
         self.expansions: list[Expansion] = []
         """The steps so far."""
         self._strategy = strategy
-        self._alternatives = alternatives
 
     def begin(self, max_B: Tensor, eos_id: int) -> "Observed":
         """Start the search of one sentence."""
@@ -79,7 +84,7 @@ class Observed:
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Let the wrapped frontier choose, and record what there was to choose from."""
-        wanted = max(self._alternatives, self.beam_size)
+        wanted = max(ALTERNATIVES, self.beam_size)
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(wanted, log_probs_NV.shape[1]))
         entropies_N = torch.special.entr(log_probs_NV.exp()).sum(1)
         advance = self._frontier.advance(log_probs_NV)
@@ -103,6 +108,10 @@ class Observed:
         """Pass it to the wrapped frontier."""
         self._frontier.keep(sentences_K)
 
+    def written(self, best: Best) -> tuple[int, ...]:
+        """All ids of a hypothesis of the search, with eos if the model wrote it."""
+        return (*best.ids, self.eos_id) if best.stopped == "eos" else best.ids
+
     def rows_of(self, tokens: Sequence[int]) -> list[int]:
         """The row in which each token of a complete hypothesis was chosen, step by step.
 
@@ -116,8 +125,6 @@ class Observed:
         return rows
 
 
-Best = Hypothesis | Generation
-"""The best sequence of a search, alone or as the task gives it."""
 Fate = tuple[NodeState, str, str]
 """What became of a prefix, and why, in English and Chinese."""
 
@@ -153,8 +160,8 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
         places -= sum(expansion.ended[row] for row in placed)
         nodes_of_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
         sums_N = expansion.log_probs_N
-    tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
-    path = [0, *(placed[row] for placed, row in zip(layers, notes.rows_of(tokens), strict=False))]
+    rows = notes.rows_of(notes.written(best))
+    path = [0, *(placed[row] for placed, row in zip(layers, rows, strict=False))]
     greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
     for number in nodes_of_rows.values():
         bound = nodes[number].log_prob / greatest_penalty
@@ -206,6 +213,60 @@ def _continuations(
         row, column = rows[int(order_M[rank]) // width], int(order_M[rank]) % width
         token = int(expansion.top_tokens_Nk[row, column])
         yield nodes_of_rows[row], token, sums_M[rank].item()
+
+
+# ---------------------------------------------------------------- step by step
+
+
+def searched_steps(
+    notes: Observed, best: Best, tokenizer: Tokenizer, first: int
+) -> Iterator[TokenChoice]:
+    """Each token that was written, and its alternatives.
+
+    `first` is the index of the first one in its list of tokens.
+    """
+    ids = notes.written(best)
+    columns = zip(ids, best.token_log_probs, notes.rows_of(ids), notes.expansions, strict=False)
+    for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
+        parent = expansion.parents[row]
+        yield TokenChoice(
+            index=index,
+            token=tokenizer.tokens([id_])[0],
+            log_prob=log_prob,
+            entropy=expansion.entropies[parent],
+            alternatives=_alternatives(
+                expansion.top_log_probs_Nk[parent], expansion.top_tokens_Nk[parent], tokenizer
+            ),
+        )
+
+
+def logit_step(
+    logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
+) -> TokenChoice:
+    """The step at a position with these logits: of the given token, or else the best one."""
+    log_probs_V = logits_V.float().log_softmax(0)
+    values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
+    id_ = int(tokens_Nk[0, 0]) if given is None else given
+    probs_V = log_probs_V.exp()
+    return TokenChoice(
+        index=index,
+        token=tokenizer.tokens([id_])[0],
+        log_prob=float(log_probs_V[id_]),
+        entropy=float(-(probs_V * log_probs_V.clamp(min=-1e4)).sum()),
+        alternatives=_alternatives(values_Nk[0], tokens_Nk[0], tokenizer),
+        given=given is not None,
+    )
+
+
+def _alternatives(
+    log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
+) -> tuple[Alternative, ...]:
+    """The best tokens with their probabilities, without impossible ones."""
+    possible_k = log_probs_k > IMPOSSIBLE
+    tokens = tokenizer.tokens(tokens_k[possible_k].tolist())
+    probs = log_probs_k.exp()[possible_k].tolist()
+    found = zip(tokens[:ALTERNATIVES], probs[:ALTERNATIVES], strict=True)
+    return tuple(Alternative(token=token, prob=prob) for token, prob in found)
 
 
 # ---------------------------------------------------------------- what became of a prefix, and why

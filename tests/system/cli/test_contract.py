@@ -12,7 +12,7 @@ import torch
 import typer
 from tests.system.cli.command import LINES, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.cli.test_inspect_runs import log, make_run
+from tests.unit.tasks.test_runs import log, make_run
 
 import dragoman
 from dragoman.cli import app

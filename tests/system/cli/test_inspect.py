@@ -23,7 +23,7 @@ from tests.unit.tasks.tiny import make_tokenizer, random_lines, save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
-from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.defaults import ReadingDefaults
