@@ -84,8 +84,8 @@ class Watch:
         """Keep the weights of a call and, as one head more, their mean."""
         weights_HTS = weights_BHTS[0].float().cpu()
         if self.averaged:
-            mean_1TS = weights_HTS.mean(0, keepdim=True)
-            weights_HTS = torch.cat([weights_HTS[self.heads], mean_1TS])
+            mean_TS = weights_HTS.mean(0)
+            weights_HTS = torch.cat([weights_HTS[self.heads], mean_TS[None]])
         self._calls.append(weights_HTS)
 
     def weights(self) -> Tensor:
