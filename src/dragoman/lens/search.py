@@ -135,42 +135,41 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
     `name_of` gives the piece of an id; the root's name is empty.
     """
     nodes = [_node(0, None, 0, token="", log_prob=0.0)]  # the root
-    nodes_of_rows = {0: 0}  # node numbers of the open rows
+    fates: dict[int, Fate] = {}
+    open_rows = {0: 0}  # their node numbers
     layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
     sums_N = torch.zeros(1)
     places = notes.beam_size
     for expansion in notes.expansions:
         placed: dict[int, int] = {}
-        continuations = _continuations(expansion, nodes_of_rows, sums_N)
+        continuations = _continuations(expansion, open_rows, sums_N)
         for rank, (parent, id_, log_prob) in enumerate(islice(continuations, places + MOST_PRUNED)):
             node = _node(len(nodes), nodes[parent], rank, token=name_of(id_), log_prob=log_prob)
             if rank >= places:
                 lowest = nodes[placed[places - 1]].log_prob
-                node = _with(node, _pruned(places, notes.beam_size, lowest))
+                fates[node.id] = _pruned(places, notes.beam_size, lowest)
             else:  # it is in the row of its rank
                 if expansion.tokens[rank] != id_:
                     raise ValueError("these are not the notes of a beam search")
                 placed[rank] = node.id
+                fates[parent] = GOES_ON
                 if expansion.ended[rank]:
-                    score = expansion.scores[rank]
-                    fate = _finished(score, best, limited=id_ != notes.eos_id)
-                    node = replace(_with(node, fate), score=score)
+                    node = replace(node, score=expansion.scores[rank])
+                    limited = id_ != notes.eos_id
+                    fates[node.id] = _finished(expansion.scores[rank], best, limited=limited)
             nodes.append(node)
         layers.append(placed)
         places -= sum(expansion.ended[row] for row in placed)
-        nodes_of_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
+        open_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
         sums_N = expansion.log_probs_N
+    greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
+    for number in open_rows.values():
+        fates[number] = _beaten(nodes[number].log_prob / greatest_penalty, best)
     rows = notes.rows_of(notes.written(best))
     path = [0, *(placed[row] for placed, row in zip(layers, rows, strict=False))]
-    greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
-    for number in nodes_of_rows.values():
-        bound = nodes[number].log_prob / greatest_penalty
-        nodes[number] = _with(nodes[number], _beaten(bound, best))
-    for node in nodes:
-        if node.parent is not None and node.state != "pruned":
-            nodes[node.parent] = _with(nodes[node.parent], GOES_ON)
-    for number in path:
-        nodes[number] = _with(nodes[number], _chosen(number, path[-1], best))
+    fates |= {number: _chosen(number, path[-1], best) for number in path}
+    for number, (state, why, why_zh) in fates.items():
+        nodes[number] = replace(nodes[number], state=state, why=why, why_zh=why_zh)
     return BeamTree(
         beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(nodes)
     )
@@ -178,7 +177,6 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
 
 def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: float) -> Node:
     """A prefix without a continuation in the beam, as far as is known yet."""
-    en = "It had a place in the beam, but in the next step none of its continuations got one."
     return Node(
         id=number,
         parent=None if parent is None else parent.id,
@@ -188,31 +186,26 @@ def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: 
         log_prob=log_prob,
         score=None,
         state="open",
-        why=en,
+        why="It had a place in the beam, but in the next step none of its continuations got one.",
         why_zh="它曾在束中占有位置，但下一步它的续写无一入选。",
     )
 
 
-def _with(node: Node, fate: Fate) -> Node:
-    state, why, why_zh = fate
-    return replace(node, state=state, why=why, why_zh=why_zh)
-
-
 def _continuations(
-    expansion: Expansion, nodes_of_rows: dict[int, int], sums_N: Tensor
+    expansion: Expansion, open_rows: dict[int, int], sums_N: Tensor
 ) -> Iterator[tuple[int, int, float]]:
     """The possible continuations of all open rows by rank: the node, the token, the sum.
 
     The sums are added and sorted as `Beam` does it, so that ties have its order.
     """
-    rows = sorted(nodes_of_rows)
+    rows = sorted(open_rows)
     width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
     sums_Rk = sums_N[rows, None] + expansion.top_log_probs_Nk[rows, :width]
     sums_M, order_M = sums_Rk.flatten().sort(descending=True, stable=True)
     for rank in range(int((sums_M > IMPOSSIBLE).sum())):
         row, column = rows[int(order_M[rank]) // width], int(order_M[rank]) % width
         token = int(expansion.top_tokens_Nk[row, column])
-        yield nodes_of_rows[row], token, sums_M[rank].item()
+        yield open_rows[row], token, sums_M[rank].item()
 
 
 # ---------------------------------------------------------------- step by step
