@@ -159,16 +159,6 @@ def test_what_goes_with_the_version_is_not_ignored(run: Run, option: str) -> Non
     assert "need --version" in done.err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["translat"], ["translate"], ["translate", "m", "--beam", "3"], ["--nothing"]]
-)
-def test_wrong_usage_is_exit_code_2(run: Run, arguments: list[str]) -> None:
-    """The complaint goes to standard error."""
-    done = run(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err
-
-
 def test_a_second_argument_is_a_run_or_a_text(
     run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
