@@ -326,3 +326,16 @@ GENERATING = replace(
     max_batch_tokens=16384,
 )
 """The options of generating, and their defaults."""
+
+
+def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
+    """Return a call's options with a beam that has room for what the call asks for.
+
+    A beam that is given stays; samples need none.
+    """
+    chosen = given.given()
+    if "beam_size" in chosen or chosen.get("temperature", defaults.temperature) > 0:
+        return given
+    width = max(defaults.beam_size, chosen.get("n_best", 1), chosen.get("mbr", 0))
+    width += -width % chosen.get("beam_groups", defaults.beam_groups)
+    return replace(given, beam_size=width)

@@ -33,7 +33,7 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import lines_from
 from dragoman.cli.verify import Verify, check
-from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.decoding import TRANSLATING, Decoding, wide_enough
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
@@ -143,18 +143,14 @@ def _translate(
     *,
     as_json: bool,
 ) -> None:
-    """Translate the lines; a beam that is not given is as wide as the other options need."""
+    """Translate the lines."""
     chosen, folder = decoding.given(), translator.options
     n_best, temperature = chosen.get("n_best", 1), chosen.get("temperature", folder.temperature)
     if "seed" in chosen and temperature == 0:
         raise InputError("--seed requires sampling; give --temperature, or leave it out.")
-    if "beam_size" not in chosen and temperature == 0:
-        width = max(folder.beam_size, n_best, chosen.get("mbr", 0))
-        width += -width % chosen.get("beam_groups", folder.beam_groups)
-        decoding = replace(decoding, beam_size=width)
     results = translator.stream(
         given.rest,
-        decoding,
+        wide_enough(decoding, folder),
         prefixes=None if prefixes is None else given.skip(prefixes),
         window=given.window,
     )
@@ -169,14 +165,7 @@ def _translate(
 def _translated(result: "Translation", number: int, n_best: int, *, as_json: bool) -> str:
     """What is printed for one translation; as JSON also its source tokens and alignment."""
     if as_json:
-        src_tokens: list[str] = []
-        alignment: list[list[int]] = []
-        written = 0
-        for part in result.alignments:
-            alignment += [[len(src_tokens) + s, written + t] for s, t in part.links]
-            src_tokens += part.src_tokens[:-1]
-            written += len(part.tgt_tokens) - 1
-        return to_json(result.to_dict() | {"src_tokens": src_tokens, "alignment": alignment})
+        return to_json(result.to_dict() | result.linked())
     if n_best == 1:
         return result.text
     best = (result, *result.alternatives)

@@ -63,23 +63,6 @@ def test_the_arithmetic_can_be_chosen(run: Run, model: Path, tmp_path: Path) -> 
     assert "computing in" in run("translate", model, file, "--compute", "auto").err
 
 
-def test_the_summary_is_in_words(run: Run, model: Path, tmp_path: Path) -> None:
-    """The flags of `--json` are identifiers; for people they are put into words."""
-    file = write(tmp_path / "in", ["Go on. Come in.", "", "a " * 3000])
-    done = run("translate", model, file, "--json")
-    assert {"empty", "several_sentences", "split"} <= {
-        flag for line in done.lines for flag in json.loads(line)["flags"]
-    }
-    for note in ("1 empty", "with fewer sentences than given", "translated in parts"):
-        assert note in done.err
-    assert "_" not in done.err
-
-
-def test_the_end_of_a_given_text_is_no_line(run: Run, model: Path) -> None:
-    """As of `$(...)` in quotes, or of a variable: one line in, one line out."""
-    assert run("translate", model, "one two three.\n").out.count("\n") == 1
-
-
 def test_standard_input_is_translated_too(model: Path) -> None:
     """In UTF-8 whatever the locale; a last line without an end is a line."""
     done = in_own_process(
@@ -93,12 +76,13 @@ def test_standard_input_is_translated_too(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the red cat", "And/or?", "我喜欢。", "the cat.\na dog ", f"{'a ' * 400}"]
+    "text", ["the red cat", "And/or?", "我喜欢。", "the cat.\na dog ", "one two.\n", "a " * 400]
 )
 def test_a_text_may_stand_in_the_place_of_a_file(run: Run, model: Path, text: str) -> None:
     """What ends as a sentence, or has spaces and looks like no path; a text may have lines."""
     done = run("translate", model, text, "--beam-size", "1")
-    expected = dragoman.load(model, device="cpu").translate(text.split("\n"), beam_size=1)
+    lines = text.removesuffix("\n").split("\n")  # as `$(...)` in quotes ends
+    expected = dragoman.load(model, device="cpu").translate(lines, beam_size=1)
     assert (done.code, done.lines) == (0, [translation.text for translation in expected])
 
 
