@@ -1,7 +1,7 @@
 """The verbs that answer line by line: `translate`, `classify` and `tag`."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -36,7 +36,6 @@ from dragoman.cli.verify import Verify, check
 from dragoman.decoding import TRANSLATING, Decoding, wide_enough
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
-from dragoman.files.documents import lines_of_text
 from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
@@ -105,21 +104,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     starts = _is_next if n_best > 1 and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
-    with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
-        lines = given if plain else _checked(given, file)
-        models = [model, *(ensemble or ())]
-        translator = _loaded(models, compute, device, verify=verify, as_published=as_published)
-        _translate(lines, begun, translator.between(src_lang, tgt_lang), decoding, as_json=as_json)
-
-
-def _checked(given: Lines, file: str | None) -> Lines:
-    """The same lines. Raises InputError for those of a document."""
-    return replace(given, lines=given.lines.through(partial(lines_of_text, file)))
-
-
-def _given(prefixes: Path | None) -> AbstractContextManager[InputLines[str] | None]:
-    """The lines of a file of prefixes, if there is one."""
-    return nullcontext() if prefixes is None else lines_from(prefixes)
+    begun = nullcontext() if prefixes is None else lines_from(prefixes)
+    lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
+    with lines as given, begun as prefix_lines:
+        translator = _loaded(
+            [model, *(ensemble or ())], compute, device, verify=verify, as_published=as_published
+        )
+        between = translator.between(src_lang, tgt_lang)
+        _translate(given, prefix_lines, between, decoding, as_json=as_json)
 
 
 def _loaded(
@@ -137,7 +129,7 @@ def _loaded(
 
 def _translate(
     given: Lines,
-    prefixes: Iterator[str] | None,
+    prefixes: InputLines[str] | None,
     translator: "Translator",
     decoding: Decoding,
     *,

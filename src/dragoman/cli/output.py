@@ -30,6 +30,7 @@ from dragoman.data.corpus import Finding
 from dragoman.decoding import Precision
 from dragoman.errors import InputError, escaped
 from dragoman.files.arriving import InputLines
+from dragoman.files.documents import lines_of_text
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile, Starts
 from dragoman.plain import Plain, without_nan
@@ -58,15 +59,11 @@ FileOrText = Annotated[
     ),
 ]
 BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
-BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
 SrcLang = Annotated[
     str | None, option("Language of the source, by its code in a multilingual model.")
 ]
 TgtLang = Annotated[
     str | None, option("Language to translate into, by its code in a multilingual model.")
-]
-LengthPenalty = Annotated[
-    float | None, option("Exponent of the length penalty; larger values favour longer texts.")
 ]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 Compute = Annotated[
@@ -232,12 +229,13 @@ def each_line(
     *,
     to: Destination,
     starts: Starts | None = None,
+    plain: bool = True,
 ) -> Iterator[Lines]:
     """Open the input, and the output or what an interrupted command has left of it.
 
     `options` are those that results depend on, by their names; `starts` as `ResumableFile.find` has
-    it. Raises InputError for an input that cannot be read, an output that cannot be wanted, and one
-    that exists unless it may be overwritten.
+    it. Raises InputError for an input that cannot be read, a document unless it is `plain` lines,
+    an output that cannot be wanted, and one that exists unless it may be overwritten.
     """
     given, out = file_or_text(file), None
     check_output(to.output, model, given, *([] if to.spares is None else [to.spares]))
@@ -247,4 +245,6 @@ def each_line(
     elif to.resume:
         raise InputError("--resume continues a file; name it with --output.")
     with lines_from(given, strict=False) as lines:
+        if not plain:
+            lines = lines.through(partial(lines_of_text, file))  # noqa: PLW2901 -- checked
         yield Lines(lines, is_typed(given), out)
