@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from tests.system.cli.command import LINES, Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny import random_lines, save_translator
+from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
 from dragoman.cli import demo
@@ -292,8 +294,12 @@ def test_score_prints_sum_and_mean(run: Run, model: Path, tmp_path: Path) -> Non
     assert objects == [json.loads(json.dumps(one.to_dict())) for one in expected]
 
 
-def test_inspect_tells_what_the_folder_holds(run: Run, model: Path) -> None:
+@pytest.mark.parametrize("save", [save_translator, save_generator])
+def test_inspect_tells_what_the_folder_holds(
+    run: Run, tmp_path: Path, save: Callable[[Path], Path]
+) -> None:
     """The table adds up; JSON holds the config, the parts and the shape of every weight."""
+    model = save(tmp_path / "model")
     found = json.loads(run("inspect", model, "--json").out)
     parts = dict(found["parameters"])
     total = parts.pop("total")
@@ -307,6 +313,7 @@ def test_inspect_tells_what_the_folder_holds(run: Run, model: Path) -> None:
     table = run("inspect", model)
     assert (table.code, table.err) == (0, "")
     assert f"{total:,}" in table.out
+    assert found["model"]["kind"] in table.out
     assert "tokenizer.json" in table.out
 
 
