@@ -61,7 +61,7 @@ test-cpus: $(STAMP) ## run what depends on the processor as if this were each of
 	ATEN_CPU_CAPABILITY=default $(MAKE) test PYTEST_ARGS="-q $(PLAIN_TESTS)"
 
 # What reads and writes by these libraries: texts, folders, tokenizers of other families, settings, the command line.
-LOWEST_TESTS := tests/unit/cli/test_demo.py tests/unit/cli/test_inspect_runs.py tests/unit/cli/test_pipes.py \
+LOWEST_TESTS := tests/unit/cli/test_demo.py tests/unit/tasks/test_runs.py tests/unit/cli/test_pipes.py \
 	tests/unit/files tests/unit/text tests/unit/test_settings.py tests/unit/models/test_folder.py \
 	tests/golden
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.data.made import EXAMPLE
+from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.lens.inspection import AttentionMap
 from dragoman.lens.pictures import blank, draw_cells, heat_map, label, save
 from dragoman.tasks.folders import load, read_folder

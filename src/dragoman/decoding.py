@@ -26,6 +26,9 @@ from dragoman.ranges import (
     check_ranges,
 )
 
+Precision = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
+"""Names of arithmetics, here and on the command line; "auto" is the fastest that is safe here."""
+
 WIDEST = 1000
 """Most hypotheses of a beam: each step ranks their square."""
 
@@ -323,3 +326,16 @@ GENERATING = replace(
     max_batch_tokens=16384,
 )
 """The options of generating, and their defaults."""
+
+
+def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
+    """Return a call's options with a beam that has room for what the call asks for.
+
+    A beam that is given stays; samples need none.
+    """
+    chosen = given.given()
+    if "beam_size" in chosen or chosen.get("temperature", defaults.temperature) > 0:
+        return given
+    width = max(defaults.beam_size, chosen.get("n_best", 1), chosen.get("mbr", 0))
+    width += -width % chosen.get("beam_groups", defaults.beam_groups)
+    return replace(given, beam_size=width)

@@ -1,12 +1,16 @@
 """Dataclasses as plain data: the dicts, lists, strings, numbers and None that JSON can hold."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import PurePath
 from typing import Any, ClassVar
 
 from dragoman.ranges import UNSET
+
+AXES = re.compile("_[A-Z]+$")
+"""The end of a tensor's name, such as `weights_TS`, which is no part of its key."""
 
 
 class Plain:
@@ -23,7 +27,7 @@ class Plain:
         """Return plain data for JSON."""
         names = self.json_keys or _names(self)
         plain = {name: _plain(getattr(self, name), self.json_digits) for name in names}
-        return {name: without_nan(value) for name, value in plain.items()}
+        return {AXES.sub("", name): without_nan(value) for name, value in plain.items()}
 
 
 def without_nan(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
@@ -46,7 +50,7 @@ def to_plain(value: object) -> dict[str, Any]:
     return {name: _plain(each) for name, each in found.items() if each is not UNSET}
 
 
-def _plain(value: object, digits: int | None = None) -> Any:  # noqa: ANN401 -- any JSON value
+def _plain(value: Any, digits: int | None = None) -> Any:  # noqa: ANN401 -- any JSON value
     if isinstance(value, Plain):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -55,8 +59,10 @@ def _plain(value: object, digits: int | None = None) -> Any:  # noqa: ANN401 -- 
         return [_plain(item, digits) for item in value]
     if is_dataclass(value):
         return to_plain(value)
-    if isinstance(value, float) and digits is not None:
+    if digits is not None and isinstance(value, float):
         return round(float(value), digits) + 0.0  # without -0.0
+    if digits is not None and hasattr(value, "tolist"):  # an array
+        value = (value.astype(float).round(digits) + 0.0).tolist()
     return str(value) if isinstance(value, PurePath) else value
 
 

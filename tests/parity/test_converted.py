@@ -1,4 +1,7 @@
-"""Converted folders, loaded by the libraries that they are for, against the model itself."""
+"""Converted folders, loaded by the libraries that they are for, against the model itself.
+
+`convert` compares the greedy translations of lines and their logits; here is what it does not see.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from tests.unit.models.small import distance, stir
-from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
@@ -60,7 +62,6 @@ CT2_ONLY = {
     "fairseq": replace(PAPER, positions=Sinusoidal(exponent="d/2-1", first=2)),
 }
 ALL = BOTH | PRE | CT2_ONLY
-GREEDY = translating(**replace(DECODING, beam_size=1, retry=False).given())
 LINES = [*random_lines(6, seed=3), "</s> <pad>", "😀 我喜欢  a "]
 
 
@@ -77,13 +78,13 @@ def save(folder: Path, config: EncoderDecoderConfig, seed: int = 0) -> EncoderDe
 def converted(tmp_path: Path, config: EncoderDecoderConfig, to: TargetName) -> EncoderDecoder:
     """Save a model as `model` and convert it to `out`."""
     model = save(tmp_path / "model", config)
-    assert convert(tmp_path / "model", tmp_path / "out", to, LINES[-3:]).worst < 1e-5
+    assert convert(tmp_path / "model", tmp_path / "out", to, LINES).worst < 1e-5
     return model
 
 
 @pytest.mark.parametrize("name", BOTH | PRE)
 def test_transformers_computes_the_same(tmp_path: Path, name: str) -> None:
-    """Ids, logits of a padded batch, greedy translations, all by the classes that users call.
+    """Ids and logits of a padded batch, by the classes that users call.
 
     And what is a Marian reads back, by our own tables in the other direction, as the same model.
     """
@@ -102,14 +103,6 @@ def test_transformers_computes_the_same(tmp_path: Path, name: str) -> None:
     with torch.inference_mode():
         found = theirs(**batch, decoder_input_ids=targets_BT).logits
         assert distance(found, model(batch.input_ids, targets_BT)) < 1e-5
-
-    translator = Translator.load(tmp_path / "model", device="cpu")
-    ours = translator.translate(LINES, options=GREEDY)
-    for line, translation in zip(LINES, ours, strict=True):
-        given = tokenizer(line.strip(), return_tensors="pt")
-        limit = len(translation.tokens) + ("max_length" not in translation.flags)
-        out = theirs.generate(**given, num_beams=1, max_length=None, max_new_tokens=limit)
-        assert tokenizer.decode(out[0], skip_special_tokens=True).strip() == translation.text
     if name in BOTH:
         reads_back(theirs, model, config)
 
@@ -131,21 +124,13 @@ def reads_back(
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
 def test_ctranslate2_computes_the_same(tmp_path: Path, config: EncoderDecoderConfig) -> None:
-    """Greedy translations of a batch, and the log-probabilities of targets that are given."""
+    """The log-probabilities of targets that are given, in a batch."""
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
     converted(tmp_path, config, "ctranslate2")
     engine = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32")
     tokenizer = Tokenizer.load(tmp_path / "out" / "tokenizer.json")
     translator = Translator.load(tmp_path / "model", device="cpu")
-
     sources = [tokenizer.tokens(tokenizer.encode(line.strip())) for line in LINES]
-    ours = translator.translate(LINES, options=GREEDY)
-    for source, translation in zip(sources, ours, strict=True):
-        limit = len(translation.tokens) + ("max_length" not in translation.flags)
-        options = {"min_decoding_length": 0, "max_decoding_length": limit}
-        (found,) = engine.translate_batch([source], beam_size=1, **options)
-        assert tuple(found.hypotheses[0]) == translation.tokens
-
     targets = list(reversed(sources))
     scored = engine.score_batch(sources, targets)
     pairs = list(zip(LINES, reversed(LINES), strict=True))

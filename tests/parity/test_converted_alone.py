@@ -36,7 +36,6 @@ from dragoman.nn import (
 )
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
-from dragoman.text.tokenizer import Tokenizer
 
 TOKENIZER = make_tokenizer()
 SIZE: dict[str, Any] = {
@@ -156,19 +155,12 @@ def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
 
 @pytest.mark.parametrize("case", FOR_CTRANSLATE2)
 def test_ctranslate2_goes_on_alike(tmp_path: Path, case: str) -> None:
-    """What follows greedily on a prompt, which goes in by the names of its pieces."""
-    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+    """On each prompt greedily, as the conversion itself compares."""
+    pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
     opening = "\n" if case == "own" else None
     defaults = GenerationDefaults(temperature=0.0, max_tokens=9, opening=opening)
     save(tmp_path / "model", FOR_CTRANSLATE2[case], generation=defaults)
-    assert convert(tmp_path / "model", tmp_path / "out", "ctranslate2").worst < 1e-5
-    generator = Generator.load(tmp_path / "model", device="cpu")
-    tokenizer = Tokenizer.load(tmp_path / "out" / "tokenizer.json")
-    engine = ctranslate2.Generator(str(tmp_path / "out"), compute_type="float32")
-    for prompt, ours in zip(PROMPTS, generator.generate(PROMPTS), strict=True):
-        given = [tokenizer.tokens(generator.encode(prompt))]
-        (found,) = engine.generate_batch(given, max_length=9, include_prompt_in_result=False)
-        assert tuple(found.sequences_ids[0]) == ours.ids
+    assert convert(tmp_path / "model", tmp_path / "out", "ctranslate2", PROMPTS).worst < 1e-5
 
 
 @pytest.mark.parametrize(("name", "config"), HEADS.items(), ids=HEADS)

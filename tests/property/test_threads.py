@@ -12,10 +12,10 @@ import torch
 from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
-from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.engine import freeze
 from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
+from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dragoman.cli.output import to_json
@@ -45,6 +46,19 @@ def test_keys_stand_in_their_order_and_numbers_are_rounded() -> None:
         '{"total": 0.3333333333333333, "leaves": '
         '[{"weight": 0.33, "count": 7, "by_name": {"a": 0.0}, "path": "a/b"}]}'
     )
+
+
+def test_an_array_is_rounded_and_its_key_has_no_axes() -> None:
+    """Each number as a number would be."""
+
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Grid(Plain):
+        json_digits = 1
+
+        weights_TS: np.ndarray
+
+    weights_TS = np.array([[0.04, -0.04], [0.25, 1]], dtype=np.float32)
+    assert json.dumps(Grid(weights_TS).to_dict()) == '{"weights": [[0.0, 0.0], [0.2, 1.0]]}'
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

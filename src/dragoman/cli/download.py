@@ -1,32 +1,11 @@
-"""`dragoman download`: a model of the Hugging Face Hub as a folder, the only way to the network."""
+"""`dragoman download`: a model of the Hugging Face Hub as a folder."""
 
-import re
-import shutil
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
 from dragoman.cli.pipes import say
-from dragoman.errors import DragomanError, InputError
-from dragoman.files.writing import rename_durably
-from dragoman.wording import short
-
-SAFE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
-BIN = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin|pytorch_model\.bin\.index\.json")
-"""Weights as safetensors, and as `torch.save` writes them: one file, or shards with their index."""
-SITE, BOT = "https://huggingface.co", "SFconvertbot"
-
-
-class Weights(NamedTuple):
-    """Files of weights, and where they are from."""
-
-    sizes: Mapping[str, int]
-    revision: str
-    told: str
-    """What is said of them: which they are and what is trusted."""
 
 
 def download(
@@ -45,136 +24,8 @@ def download(
     safetensors. No other command opens a connection. After an interruption, repeat the command to
     continue; the folder appears when it is complete.
     """
-    try:
-        import huggingface_hub as hub
-        from huggingface_hub import errors
-        from huggingface_hub.utils.tqdm import disable_progress_bars
-    except ImportError as error:
-        raise InputError(
-            "dragoman download needs huggingface_hub: pip install 'dragoman[download]'."
-        ) from error
-    from dragoman.models.foreign.origin import KEPT, POOLING
+    from dragoman.models.foreign.hub import fetch
 
     out = out or Path(name.rpartition("/")[2] or name)
-    if out.exists() or out.is_symlink():
-        raise InputError(f"{out} exists; choose another folder.")
-    part = out.with_name(f".{out.name}.part")
-    failures: Any = (
-        *errors.HfHubHTTPError.__bases__,
-        ValueError,
-    )  # OSError, and of its HTTP client
-    try:
-        info = hub.model_info(name, files_metadata=True)
-        weights, beside = (
-            _choose_weights(hub, name, info),
-            _sizes(info, {*KEPT, POOLING}.__contains__),
-        )
-        sizes = {**beside, **weights.sizes}
-        licence = getattr(info.card_data, "license", None) or "not stated: ask its publisher"
-        say(f"{name}: {short(sum(sizes.values()))}B in {len(sizes)} files, licence {licence}.")
-        say(f"Weights: {weights.told}.")
-        if sys.stderr is None:  # by --quiet
-            disable_progress_bars()
-        for revision, files in ((info.sha, beside), (weights.revision, weights.sizes)):
-            hub.snapshot_download(
-                name, revision=revision, local_dir=part, allow_patterns=sorted(files)
-            )
-        _check_whole(part, sizes)
-        if any(BIN.fullmatch(file) for file in weights.sizes):
-            _store_as_safetensors(part)
-        shutil.rmtree(part / ".cache", ignore_errors=True)  # of the package
-        rename_durably(part, out)
-    except errors.GatedRepoError as error:
-        raise InputError(
-            f"{name} has gated access; accept its terms at {SITE}/{name} and log in: hf auth login."
-        ) from error
-    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        raise InputError(
-            f"There is no public model {name}; look for its name, OWNER/MODEL, at {SITE}/models."
-        ) from error
-    except failures as error:
-        raise DragomanError(
-            f"Downloading {name} failed ({str(error).strip() or type(error).__name__}); check the "
-            "connection and the disk, then repeat the command: it resumes where it stopped."
-        ) from error
+    fetch(name, out, say)
     say(f"{out} holds the model; it is used without a connection.")
-
-
-def _choose_weights(hub: Any, name: str, info: Any) -> Weights:  # noqa: ANN401 -- optional package
-    """Choose safetensors, those of the bot or `.bin`; InputError for a model that has no such."""
-    everything = _sizes(info, lambda _: True)
-    safe, pickled = (_sizes(info, kind.fullmatch) for kind in (SAFE, BIN))
-    if "config.json" not in everything or not (safe or pickled):
-        others = ", ".join(file for file in everything if file.endswith((".gguf", ".pt", ".h5")))
-        has = "no config.json" if "config.json" not in everything else "no weights that are read"
-        raise InputError(
-            f"{name} has {has}{f', only {others}' if others else ''}; nothing was fetched: look "
-            f"for another version of it at {SITE}/{name}/tree/main."
-        )
-    if safe:
-        return Weights(safe, info.sha, "safetensors of the main revision")
-    return _find_proposed(hub, name, info) or Weights(
-        pickled,
-        info.sha,
-        "pytorch_model.bin of the main revision, read by PyTorch's restricted reader, which runs "
-        "no code, and stored as safetensors",
-    )
-
-
-def _find_proposed(hub: Any, name: str, info: Any) -> Weights | None:  # noqa: ANN401
-    """Find safetensors in an open pull request of the Hub's conversion bot.
-
-    It must add nothing else, and be made from the pickles of today's main revision.
-    """
-    ours = {file.rfilename: file.blob_id for file in info.siblings}
-    try:
-        for each in hub.get_repo_discussions(
-            name, author=BOT, discussion_type="pull_request", discussion_status="open"
-        ):
-            if each.author != BOT or not each.is_pull_request or each.status != "open":
-                continue
-            theirs = hub.model_info(name, revision=f"refs/pr/{each.num}", files_metadata=True)
-            blobs = {file.rfilename: file.blob_id for file in theirs.siblings}
-            same = all(blobs.get(file) == ours[file] for file in ours if BIN.fullmatch(file))
-            if (
-                same
-                and blobs.keys() > ours.keys()
-                and all(map(SAFE.fullmatch, blobs.keys() - ours.keys()))
-            ):
-                told = (
-                    f"safetensors that {BOT}, the Hub's conversion bot, proposed in pull request "
-                    f"{each.num}, trusted to hold what pytorch_model.bin does"
-                )
-                return Weights(_sizes(theirs, SAFE.fullmatch), theirs.sha, told)
-    except hub.errors.HfHubHTTPError:  # discussions may be disabled
-        pass
-    return None
-
-
-def _sizes(info: Any, wanted: Callable[[str], object]) -> dict[str, int]:  # noqa: ANN401
-    return {each.rfilename: each.size or 0 for each in info.siblings if wanted(each.rfilename)}
-
-
-def _store_as_safetensors(folder: Path) -> None:
-    """Replace weights by `torch.save` with the same tensors as safetensors."""
-    from huggingface_hub import save_torch_state_dict
-    from safetensors import SafetensorError
-
-    from dragoman.models.foreign.files import read_checkpoint
-
-    _, tensors = read_checkpoint(folder)
-    try:
-        save_torch_state_dict(dict(tensors), folder)  # a matrix with several names is stored once
-    except (RuntimeError, SafetensorError) as error:  # overlapping tensors, a full disk
-        raise DragomanError(f"Storing {folder} as safetensors failed: {error}.") from error
-    for path in filter(lambda path: BIN.fullmatch(path.name), sorted(folder.iterdir())):
-        path.unlink()
-
-
-def _check_whole(folder: Path, sizes: dict[str, int]) -> None:
-    """Raise ValueError for a file that has not come, or not all of it."""
-    for file, size in sizes.items():
-        path = folder / file
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size:
-            raise ValueError(f"{file} has {found:,} of {size:,} bytes")

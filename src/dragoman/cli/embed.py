@@ -64,7 +64,7 @@ def embed(  # noqa: PLR0913 -- the options of the verb
         sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
         results = embedder.stream(given.rest, **sizes)
         if array and output is not None:
-            with progress_of(results, "lines", share=given.share, quiet=given.typed) as shown:
+            with progress_of(results, "lines", share=given.lines.share, quiet=given.typed) as shown:
                 _save(shown, embedder.dim, output)
         else:
             given.write(results, to_json if as_json else _as_text, _counted)

@@ -1,6 +1,5 @@
 """`dragoman evaluate`: how good a model is, by what its task is for."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -102,15 +101,11 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     report = task.evaluate(model, test)
     try:
         if hyp is not None and report.answers:
-            _write(report.answers, hyp)
+            with replacing(hyp, "output") as part:
+                lines = "".join(f"{answer}\n" for answer in report.answers)
+                part.write_text(lines, encoding="utf-8", newline="\n")
     finally:  # a full disk takes no scores along
         _print(report, as_json=as_json)
-
-
-def _write(answers: Sequence[str], file: Path) -> None:
-    with replacing(file, "output") as part:
-        lines = "".join(f"{answer}\n" for answer in answers)
-        part.write_text(lines, encoding="utf-8", newline="\n")
 
 
 def _print(report: "Report", *, as_json: bool) -> None:

@@ -21,10 +21,11 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import InputLines, is_typed, lines_from, say, to_stdout
+from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.cli.verify import Verify, check
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.files.arriving import InputLines
 from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
-    generator = _load(model, compute, device, verify=verify)
+    check(model, verify=verify)
+    from dragoman.tasks.generate.generator import Generator
+
+    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
     drawn = decoding.seed is UNSET
     if drawn:
         decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
@@ -87,14 +91,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         else:
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else lambda result: as_one_line(result.text)
-            Lines(prompts, typed, share=given.share).write(results, show, _endings, what="text")
-
-
-def _load(model: Path, compute: str, device: str, *, verify: bool) -> "Generator":
-    check(model, verify=verify)
-    from dragoman.tasks.generate.generator import Generator
-
-    return Generator.load(model, device=device, precision=precision_of(compute, device))
+            Lines(prompts, typed).write(results, show, _endings, what="text")
 
 
 def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines[str]]:

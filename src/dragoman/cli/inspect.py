@@ -1,23 +1,18 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.inspect_runs import is_run, print_comparison
-from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.cli.output import ModelFolder, option, print_items, to_json
+from dragoman.cli.output import Item, ModelFolder, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError, escaped
-from dragoman.files.reading import read_object
-from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.lens.inspection import Inspection
-    from dragoman.models.folder import FolderConfig
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -68,32 +63,62 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     dragoman inspect runs/seed-1 runs/seed-2
     """
-    choices = Choices(
-        beam_size=beam_size,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        seed=seed,
-        layers=_numbers("--layers", layers),
-        heads=_numbers("--heads", heads),
-    )
+    options: dict[str, Any] = {
+        "beam_size": beam_size,
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "seed": seed,
+        "layers": _numbers("--layers", layers),
+        "heads": _numbers("--heads", heads),
+    }
     files = {"png": png, "html": html}
     if text is None or is_run(text):
-        _check_needs_no_text(model, {**files, **asdict(choices)})
+        _check_needs_no_text(model, {**files, **options})
         if text is None:
-            _inspect_folder(model, as_json=as_json)
+            print_contents(model, as_json=as_json)
         else:
             print_comparison(model, Path(text), as_json=as_json)
         return
     for name, file in files.items():
         if file is not None:
             check_spares_model(file, model, f"--{name}")
-    given_text = _read(text)
+    given = _read(text)
+    from dragoman.lens.inspecting import Choices, inspect_folder
     from dragoman.lens.terminal import lines_of
     from dragoman.tasks.folders import read_folder
 
-    inspection = inspect_folder(read_folder(model, device="cpu"), given_text, choices)
+    inspection = inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
     _write_pictures(inspection, png, html)
     print_items([to_json(inspection.to_dict())] if as_json else lines_of(inspection))
+
+
+def is_run(text: str) -> bool:
+    """Whether an argument is the folder of a run and no text: it contains the folder training/."""
+    return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112
+
+
+def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
+    """Print what differs between two runs: the verdict, then a table of each kind."""
+    from dragoman.tasks.runs import compare_runs
+
+    found = compare_runs(one, two)
+    print_items([to_json(found)] if as_json else _tables(found))
+
+
+def _tables(found: Mapping[str, Any]) -> Iterator[Item]:
+    from dragoman.tasks.runs import show_value
+
+    yield found["verdict"]
+    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
+        rows = [(key, *map(show_value, both)) for key, both in found[differing].items()]
+        yield from [[(head, *found["runs"]), *rows]] if rows else []
+    rows = []
+    for name, at in found["figures"].items():
+        size = None if at["difference"] is None else f"{at['difference']:.3g}"
+        row = (at["same_until"], at["step"], *at["values"], size)
+        rows.append((name, *map(show_value, row)))
+    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
+    yield from [[head_row, *rows]] if rows else []
 
 
 def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
@@ -136,109 +161,28 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         say(f"wrote {write_page(inspection, html)}")
 
 
-def _inspect_folder(model: Path, *, as_json: bool) -> None:
-    """Validate a model folder and print what it contains."""
-    from dragoman.models import count_parameters
-    from dragoman.models.folder import as_saved, load_model
-
-    loaded, config = load_model(model)
-    config = _with_languages(config, model)
-    parts = count_parameters(config.model)
-    if as_json:
-        weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
-        sizes = parts | {"total": sum(parts.values())}
-        print_items([to_json(as_saved(config) | {"parameters": sizes, "weights": weights})])
-    else:
-        print_items([_shown(model, config, parts)])
-
-
-def _with_languages(config: "FolderConfig", folder: Path) -> "FolderConfig":
-    """The config with the languages of a model of Marian, which its tokenizer's settings name."""
-    from dragoman.models.foreign.origin import origin_of
-
-    if config.published is None or config.published.family != "marian" or config.src_lang:
-        return config
-    file = origin_of(folder, config) / "tokenizer_config.json"
-    said = read_object(file) if file.is_file() else {}
-    src, tgt = (said.get(key) for key in ("source_lang", "target_lang"))
-    return replace(config, src_lang=src and str(src), tgt_lang=tgt and str(tgt))
-
-
-def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
-    """The facts and the table of parameters."""
+def print_contents(model: Path, *, as_json: bool) -> None:
+    """Print what a model folder contains: facts, then a table of parameters."""
     from rich.console import Console
     from rich.table import Table
 
-    from dragoman.models.folder import AS_IT_IS
+    from dragoman.lens.contents import contents_of
 
+    contents = contents_of(model)
+    if as_json:
+        print_items([to_json(contents.to_dict())])
+        return
     facts = Table.grid(padding=(0, 2))
-    made = f"format {config.format}, dragoman {config.dragoman}"
-    if config.format == AS_IT_IS and config.published is not None:
-        made = f"a folder of Hugging Face ({config.published.family}), read as it is"
-    facts.add_row("folder", escaped(f"{folder} ({made})"))
-    for name, value in _architecture(config).items():
+    for name, value in contents.facts.items():
         facts.add_row(name, escaped(value))
-    if config.published is not None:
-        from dragoman.models.foreign.origin import origin_of
-        from dragoman.text.foreign.folder import TokenizerFolder
-        from dragoman.text.foreign.template import find_template
-
-        if template := find_template(TokenizerFolder.of(origin_of(folder, config), {})):
-            facts.add_row("chat template", escaped(template[1].name))
-    facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.iterdir()))))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"
-    total = sum(parts.values())
-    for name, count in parts.items():
+    total = sum(contents.parameters.values())
+    for name, count in contents.parameters.items():
         table.add_row(name, f"{count:,}", f"{count / total:.1%}")
     table.add_section()
     table.add_row("total", f"{total:,}", "100.0%")
     console = Console(highlight=False, soft_wrap=True)
     with console.capture() as shown:
         console.print(facts, table, sep="", end="", markup=False)
-    return shown.get().removesuffix("\n")
-
-
-def _architecture(config: "FolderConfig") -> dict[str, str]:
-    """The kind and the size of the model, in words."""
-    from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
-    from dragoman.models.heads import ClassificationHead, TaggingHead
-
-    model, decoding = config.model, config.translating
-    style = f"{model.norm_position}-norm, {model.positions.kind} positions"
-    facts = {
-        "kind": model.kind,
-        "layers": style,
-        "width": f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}",
-    }
-    match model:
-        case EncoderDecoderConfig():
-            if config.published is None or config.src_lang or config.tgt_lang:
-                langs = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
-                facts["kind"] += f", {langs}"
-            layers = f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder"
-            facts["vocabulary"] = (
-                f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, tied: "
-                f"{model.tie_embeddings}"
-            )
-            facts["decoding"] = (
-                f"beam {decoding.beam_size}, length penalty {decoding.length_penalty}, lines of up "
-                f"to {counted(decoding.max_src_tokens, 'token')} at once"
-            )
-        case DecoderOnlyConfig():
-            layers = f"{model.num_layers}"
-            tied = "tied to the output" if model.tie_embeddings else "output apart"
-            facts["vocabulary"] = f"{model.vocab_size:,}, {tied}"
-            generation = config.generating
-            facts["generation"] = (
-                f"{generation.context or 'all'} tokens seen at once, temperature "
-                f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}"
-            )
-        case reader:
-            layers, head = f"{reader.num_layers}", reader.head
-            facts["kind"] += f", head: {head.kind}"
-            facts["vocabulary"] = f"{reader.vocab_size:,}"
-            if isinstance(head, ClassificationHead | TaggingHead) and head.labels:
-                facts["labels"] = ", ".join(head.labels)
-    facts["layers"] = f"{layers}, {style}"
-    return facts
+    print_items([shown.get().removesuffix("\n")])

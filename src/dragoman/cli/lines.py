@@ -1,7 +1,7 @@
 """The verbs that answer line by line: `translate`, `classify` and `tag`."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -31,11 +31,11 @@ from dragoman.cli.output import (
     precision_of,
     to_json,
 )
-from dragoman.cli.pipes import InputLines, lines_from
+from dragoman.cli.pipes import lines_from
 from dragoman.cli.verify import Verify, check
-from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.decoding import TRANSLATING, Decoding, wide_enough
 from dragoman.errors import InputError
-from dragoman.files.documents import lines_of_text
+from dragoman.files.arriving import InputLines
 from dragoman.ranges import UNSET
 
 if TYPE_CHECKING:
@@ -104,21 +104,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     starts = _is_next if n_best > 1 and not as_json else None
     to = Destination(output=output, resume=resume, overwrite=overwrite, spares=prefixes)
-    with each_line(model, file, command, to=to, starts=starts) as given, _given(prefixes) as begun:
-        lines = given if plain else _checked(given, file)
-        models = [model, *(ensemble or ())]
-        translator = _loaded(models, compute, device, verify=verify, as_published=as_published)
-        _translate(lines, begun, translator.between(src_lang, tgt_lang), decoding, as_json=as_json)
-
-
-def _checked(given: Lines, file: str | None) -> Lines:
-    """The same lines. Raises InputError for those of a document."""
-    return replace(given, lines=given.lines.through(partial(lines_of_text, file)))
-
-
-def _given(prefixes: Path | None) -> AbstractContextManager[InputLines[str] | None]:
-    """The lines of a file of prefixes, if there is one."""
-    return nullcontext() if prefixes is None else lines_from(prefixes)
+    begun = nullcontext() if prefixes is None else lines_from(prefixes)
+    lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
+    with lines as given, begun as prefix_lines:
+        translator = _loaded(
+            [model, *(ensemble or ())], compute, device, verify=verify, as_published=as_published
+        )
+        between = translator.between(src_lang, tgt_lang)
+        _translate(given, prefix_lines, between, decoding, as_json=as_json)
 
 
 def _loaded(
@@ -136,28 +129,24 @@ def _loaded(
 
 def _translate(
     given: Lines,
-    prefixes: Iterator[str] | None,
+    prefixes: InputLines[str] | None,
     translator: "Translator",
     decoding: Decoding,
     *,
     as_json: bool,
 ) -> None:
-    """Translate the lines; a beam that is not given is as wide as the other options need."""
+    """Translate the lines."""
     chosen, folder = decoding.given(), translator.options
     n_best, temperature = chosen.get("n_best", 1), chosen.get("temperature", folder.temperature)
     if "seed" in chosen and temperature == 0:
         raise InputError("--seed requires sampling; give --temperature, or leave it out.")
-    if "beam_size" not in chosen and temperature == 0:
-        width = max(folder.beam_size, n_best, chosen.get("mbr", 0))
-        width += -width % chosen.get("beam_groups", folder.beam_groups)
-        decoding = replace(decoding, beam_size=width)
     results = translator.stream(
         given.rest,
-        decoding,
-        prefixes=None if prefixes is None else given.out.skip(prefixes),
+        wide_enough(decoding, folder),
+        prefixes=None if prefixes is None else given.skip(prefixes),
         window=given.window,
     )
-    numbers = count(given.out.results + 1)
+    numbers = count(given.before + 1)
     given.write(
         results,
         lambda result: _translated(result, next(numbers), n_best, as_json=as_json),
@@ -168,14 +157,7 @@ def _translate(
 def _translated(result: "Translation", number: int, n_best: int, *, as_json: bool) -> str:
     """What is printed for one translation; as JSON also its source tokens and alignment."""
     if as_json:
-        src_tokens: list[str] = []
-        alignment: list[list[int]] = []
-        written = 0
-        for part in result.alignments:
-            alignment += [[len(src_tokens) + s, written + t] for s, t in part.links]
-            src_tokens += part.src_tokens[:-1]
-            written += len(part.tgt_tokens) - 1
-        return to_json(result.to_dict() | {"src_tokens": src_tokens, "alignment": alignment})
+        return to_json(result.to_dict() | result.linked())
     if n_best == 1:
         return result.text
     best = (result, *result.alternatives)
@@ -262,7 +244,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             results = tagger.stream(given.rest, **sizes)
         else:
             words = _columns if form == "columns" else partial(map, str.split)
-            parted = given.lines.through(words).through(given.out.skip)
+            parted = given.lines.through(words).through(given.skip)
             results = tagger.stream_words(parted, **sizes)
         show = to_json if as_json else _tagged
         given.write(results, show, _counted, what="text")

@@ -1,7 +1,4 @@
-"""What several verbs share: their options, and how each line of a file is answered.
-
-The file of `--output` is complete or absent: until the end its results are in `FILE.partial`.
-"""
+"""What several verbs share: their options, and how each line of a file is answered."""
 
 import json
 import os
@@ -9,21 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from dragoman.cli.flags import LISTED
 from dragoman.cli.pipes import (
-    InputLines,
-    Write,
-    check_free,
     check_output,
     file_or_text,
     is_typed,
@@ -34,9 +27,12 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
+from dragoman.decoding import Precision
 from dragoman.errors import InputError, escaped
+from dragoman.files.arriving import InputLines
+from dragoman.files.documents import lines_of_text
 from dragoman.files.reading import read_file
-from dragoman.files.writing import locked, replacing
+from dragoman.files.resuming import ResumableFile, Starts
 from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
 
@@ -63,19 +59,15 @@ FileOrText = Annotated[
     ),
 ]
 BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
-BeamSize = Annotated[int | None, option("Beam size; 1 is greedy search.")]
 SrcLang = Annotated[
     str | None, option("Language of the source, by its code in a multilingual model.")
 ]
 TgtLang = Annotated[
     str | None, option("Language to translate into, by its code in a multilingual model.")
 ]
-LengthPenalty = Annotated[
-    float | None, option("Exponent of the length penalty; larger values favour longer texts.")
-]
 Device = Annotated[str, option("Device: cpu, cuda or auto.")]
 Compute = Annotated[
-    Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"],
+    Precision,
     option(
         "Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than "
         "float32 where there are units for it; auto takes the fastest that is safe here."
@@ -139,163 +131,6 @@ def digest_of(model: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go, and how many an interrupted command has left there."""
-
-    file: Path | None
-    """None is standard output."""
-    command: Mapping[str, object]
-    """What the results depend on beside the input: the model and options."""
-    results: int = 0
-    """How many are kept."""
-    size: int = 0
-    """Bytes that they take."""
-    found: int = 0
-    """Bytes that the command has left."""
-
-    @classmethod
-    def find(
-        cls,
-        file: Path | None,
-        command: Mapping[str, object],
-        *,
-        resume: bool,
-        starts: Callable[[bytes, bytes], bool] | None,
-    ) -> "Output":
-        """Look for what an interrupted command has left.
-
-        `starts` tells whether the second of two lines starts another result; None where a result
-        is a line. The last result may have been cut short, so it is computed again. Raises
-        InputError for results that would be overwritten without `resume`, that another model or
-        other options gave, or that another process is writing.
-        """
-        new = cls(file, command)
-        if file is None and resume:
-            raise InputError("--resume continues a file; name it with --output.")
-        if file is None or not new._partial.is_file():
-            return new
-        try:
-            with locked(new._partial, wait=False):
-                return new._look(resume=resume, starts=starts)
-        except BlockingIOError as error:
-            raise InputError(
-                f"Another dragoman is writing {file}; wait for it, or give another --output."
-            ) from error
-
-    def _look(self, *, resume: bool, starts: Callable[[bytes, bytes], bool] | None) -> "Output":
-        """Count the results in the partial file."""
-        if not (found := self._partial.stat().st_size):
-            return self
-        if not resume:
-            raise InputError(
-                f"{self._partial} has results of an interrupted command; add --resume to continue, "
-                "or remove it."
-            )
-        self._check()
-        results = size = place = 0
-        before = b""
-        with self._partial.open("rb") as stream:
-            for line in stream:
-                if place and (starts is None or starts(before, line)):
-                    results, size = results + 1, place
-                before, place = line, place + len(line)
-        return replace(self, results=results, size=size, found=found)
-
-    def _check(self) -> None:
-        """Raise InputError unless the same model and options gave what is kept."""
-        try:
-            before = json.loads(self._record.read_bytes())
-        except (OSError, ValueError):  # an older dragoman wrote none
-            return
-        for name, value in self.command.items():
-            if before.get(name) != value:
-                raise InputError(
-                    f"{self._partial} was written with another {name}; give the same model and "
-                    "options to --resume, or remove the file to start again."
-                )
-
-    @property
-    def _partial(self) -> Path:
-        return Path(f"{os.path.realpath(self.file or '')}.partial")
-
-    @property
-    def _record(self) -> Path:
-        """The command that writes the partial file."""
-        return Path(f"{self._partial}.json")
-
-    def skip(self, items: Iterator[T]) -> Iterator[T]:
-        """Drop the items whose results are kept. Raises InputError where there are fewer."""
-        if sum(1 for _ in islice(items, self.results)) < self.results:
-            raise InputError(
-                f"{self._partial} has more results than the input has lines; give the input that "
-                "it was made from, or remove it."
-            )
-        return items
-
-    @contextmanager
-    def writing(self) -> Iterator[Write]:
-        """Write results, of one line or more, one after another.
-
-        The file is there when all are; until then an old one stays as it was. When the command
-        fails or is interrupted, the results are kept and it says how to continue.
-        """
-        if self.file is None:
-            with to_stdout() as write:
-                yield write
-            return
-        with replacing(self.file, "output") as part:
-            if part == self.file:  # a pipe or a device: nothing can replace it
-                with part.open("wb") as stream:
-                    yield lambda result: _write(stream, result)
-                return
-            if (self._partial.stat().st_size if self._partial.is_file() else 0) != self.found:
-                raise InputError(
-                    f"Another dragoman has written to {self._partial} in the meantime; run the "
-                    "command again."
-                )
-            with self._keeping() as write:
-                yield write
-            self._partial.replace(part)
-            self._record.unlink(missing_ok=True)
-
-    @contextmanager
-    def _keeping(self) -> Iterator[Write]:
-        """Write to the partial file, which stays when there is something in it."""
-        done = self.results
-
-        def write(result: str) -> None:
-            nonlocal done
-            _write(stream, result)
-            done += 1
-
-        try:
-            if not self.size:
-                self._record.write_text(json.dumps(self.command), encoding="utf-8")
-            with (
-                self._partial.open("r+b" if self.size else "wb") as stream,
-                locked(self._partial, wait=True),  # only somebody who looks can hold it
-            ):
-                stream.seek(self.size)
-                stream.truncate()
-                yield write
-        except BaseException:
-            if done:
-                say(
-                    f"{counted(done, 'result')} kept in {self._partial}; add --resume to the same "
-                    "command to continue."
-                )
-            else:
-                self._partial.unlink(missing_ok=True)
-                self._record.unlink(missing_ok=True)
-            raise
-
-
-def _write(stream: BinaryIO, result: str) -> None:
-    stream.write(f"{result}\n".encode(errors="replace"))
-    stream.flush()
-
-
-@dataclass(frozen=True, slots=True)
 class Lines:
     """The input of a verb, and where its results go."""
 
@@ -303,15 +138,22 @@ class Lines:
     """All lines."""
     typed: bool
     """Whether somebody types them, and waits for each answer."""
-    out: Output = Output(None, {})
-    """Where the results go."""
-    share: Callable[[], float | None] = lambda: None
-    """Fraction of the input that has been read; None if unknown."""
+    out: ResumableFile | None = None
+    """Where the results go: standard output if None."""
+
+    @property
+    def before(self) -> int:
+        """Number of results that an interrupted command has left."""
+        return 0 if self.out is None else self.out.results
 
     @property
     def rest(self) -> InputLines[str]:
         """The lines whose results are not in the output yet."""
-        return self.lines.through(self.out.skip)
+        return self.lines.through(self.skip)
+
+    def skip(self, items: Iterator[T]) -> Iterator[T]:
+        """Drop the items whose results are in the output already."""
+        return items if self.out is None else self.out.skip(items)
 
     @property
     def window(self) -> int:
@@ -330,24 +172,24 @@ class Lines:
 
         `show` makes the text of a result. `count` names what to count of it, such as its flags; of
         those in `LISTED` the first numbers are reported.
-        When the command fails or is interrupted, it says how many are on standard output.
+        When the command fails or is interrupted, it says how many results there are, and where.
         """
-        start, number, out = perf_counter(), 0, self.out
+        start, before, number = perf_counter(), self.before, 0
         findings = defaultdict[str, Finding](Finding)
-        seen = self.typed or (out.file is None and open_stdout().isatty())
-        progress = partial(progress_of, before=out.results, share=self.share, quiet=seen)
-        try:
-            with out.writing() as write, progress(results, f"{what}s") as shown:
-                for result in shown:
-                    write(show(result))
-                    number += 1
-                    for name in count(result):
-                        findings[name].add(out.results + number)
-        except BaseException as error:
-            reader_left = isinstance(error, typer.Exit)
-            if number and out.file is None and not (self.typed or reader_left):
-                say(_printed(number, what))
-            raise
+        seen = self.typed or (self.out is None and open_stdout().isatty())
+        progress = partial(progress_of, before=before, share=self.lines.share, quiet=seen)
+        with to_stdout() if self.out is None else self.out.writing() as write:
+            try:
+                with progress(results, f"{what}s") as shown:
+                    for result in shown:
+                        write(show(result))
+                        number += 1
+                        for name in count(result):
+                            findings[name].add(before + number)
+            except BaseException as error:
+                if not isinstance(error, typer.Exit):  # the reader has not left
+                    self._say_written(number, what)
+                raise
         taken = perf_counter() - start
         counts = (
             f", {found.told(what) if name in LISTED else format(found.count, ',')} {name}"
@@ -355,12 +197,17 @@ class Lines:
         )
         say(f"{counted(number, what)} in {taken:.1f} s{''.join(counts)}")
 
-
-def _printed(number: int, what: str) -> str:
-    """What was printed of a command that has ended too early, and where the rest begins."""
-    following = number + 1
-    rest = f"; the rest begins with line {following} of the input (tail -n +{following})"
-    return f"{counted(number, what)} printed{rest if what == 'line' else ''}."
+    def _say_written(self, number: int, what: str) -> None:
+        """Say what there is of a command that has ended too early, and where the rest begins."""
+        if self.out is not None and self.out.results:
+            say(
+                f"{counted(self.out.results, 'result')} kept in {self.out.partial}; add --resume "
+                "to the same command to continue."
+            )
+        elif self.out is None and number and not self.typed:
+            following = number + 1
+            rest = f"; the rest begins with line {following} of the input (tail -n +{following})"
+            say(f"{counted(number, what)} printed{rest if what == 'line' else ''}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,19 +228,23 @@ def each_line(
     options: Mapping[str, object],
     *,
     to: Destination,
-    starts: Callable[[bytes, bytes], bool] | None = None,
+    starts: Starts | None = None,
+    plain: bool = True,
 ) -> Iterator[Lines]:
     """Open the input, and the output or what an interrupted command has left of it.
 
-    `options` are those that results depend on, by their names; `starts` as `Output.find` has
-    it. Raises InputError for an input that cannot be read, an output that cannot be wanted, and one
-    that exists unless it may be overwritten.
+    `options` are those that results depend on, by their names; `starts` as `ResumableFile.find` has
+    it. Raises InputError for an input that cannot be read, a document unless it is `plain` lines,
+    an output that cannot be wanted, and one that exists unless it may be overwritten.
     """
-    given = file_or_text(file)
+    given, out = file_or_text(file), None
     check_output(to.output, model, given, *([] if to.spares is None else [to.spares]))
-    command = {"model": digest_of(model), **options}
-    out = Output.find(to.output, command, resume=to.resume, starts=starts)
-    if not (to.overwrite or out.found):
-        check_free(to.output)
+    if to.output is not None:
+        out = ResumableFile(to.output, {"model": digest_of(model), **options})
+        out.find(overwrite=to.overwrite, resume=to.resume, starts=starts)
+    elif to.resume:
+        raise InputError("--resume continues a file; name it with --output.")
     with lines_from(given, strict=False) as lines:
-        yield Lines(lines, is_typed(given), out, lines.share)
+        if not plain:
+            lines = lines.through(partial(lines_of_text, file))  # noqa: PLW2901 -- checked
+        yield Lines(lines, is_typed(given), out)

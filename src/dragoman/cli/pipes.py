@@ -1,37 +1,27 @@
 """Lines in, lines out: data on standard output in UTF-8, messages on standard error."""
 
-import io
 import os
 import re
-import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from select import select
-from time import monotonic
-from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import typer
 
 from dragoman.errors import DragomanError, InputError, escaped
-from dragoman.files.reading import COMPRESSED, decode_lines, longest_line, open_bytes
-from dragoman.files.writing import names_device
+from dragoman.files.arriving import InputLines
+from dragoman.files.reading import open_bytes
+from dragoman.files.resuming import Write, check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Item = TypeVar("Item")
-Made = TypeVar("Made")
-PAUSE = 0.05
-"""Seconds without a line after which the lines of a pipe that have arrived are answered."""
 SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""
-Write = Callable[[str], None]
-"""Writes one result, line or piece of text."""
 
 
 class Talk:
@@ -118,58 +108,10 @@ def _stdin() -> TextIO:
 def check_output(
     output: Path | None, model: Path, *to_read: Path | str | None, option: str = "--output"
 ) -> None:
-    """Validate an output path before anything is read or written.
-
-    Raises InputError if it is one of the files to read, which would be lost (None means standard
-    input, a string is a text), a file of the model, a folder, in a folder that does not exist,
-    read-only, or named like a compressed file, which it will not be.
-    """
-    if output is None:
-        return
-    check_spares_model(output, model, option)
-    try:
-        wrong = _wrong_output(output, to_read)
-    except OSError as error:
-        wrong = f"Cannot write {output}: {error.strerror}"
-    if wrong:
-        raise InputError(f"{wrong}; give another {option}.")
-    if output.suffix in COMPRESSED:
-        raise InputError(
-            f"{output} would contain plain text despite its name; give {option} without "
-            f"{output.suffix}."
-        )
-
-
-def check_free(output: Path | None) -> None:
-    """Raise InputError for a file with content, which writing would replace."""
-    if output is None or names_device(output) or not output.is_file():
-        return
-    if output.stat().st_size:
-        raise InputError(
-            f"{output} exists already; add --overwrite to replace it, or give another --output."
-        )
-
-
-def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | None:
-    """Why the file cannot be an output, if it cannot."""
-    if output.is_dir():
-        return f"Cannot write {output}: it is a folder"
-    if not output.parent.is_dir():
-        return f"Cannot write {output}: there is no folder {output.parent}"
-    if output.is_file() and any(_is_of(file, output) for file in to_read):
-        return f"{output} is the file to read"
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        return f"Cannot write {output}: it is read-only"
-    return None
-
-
-def _is_of(file: Path | str | None, output: Path) -> bool:
-    """Whether what is read, which may be standard input, is the output."""
-    if file is not None:
-        return isinstance(file, Path) and file.exists() and output.samefile(file)
-    with suppress(OSError):  # some that are put in its place have no descriptor
-        return os.path.samestat(os.fstat(_stdin().fileno()), output.stat())
-    return False
+    """Raise InputError for an output that is a part of the model, or as `check_writable` does."""
+    if output is not None:
+        check_spares_model(output, model, option)
+        check_writable(output, to_read, option)
 
 
 def check_spares_model(output: Path, model: Path, option: str) -> None:
@@ -182,94 +124,6 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
             raise InputError(f"{output} is a part of the model; give another {option}.")
 
 
-class Pipe(io.RawIOBase):
-    """The lines of a pipe or a socket, which tells whether the next one has arrived."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._received = bytearray()
-        self._searched = 0  # so many of these bytes have no line feed
-        self._ended = False
-
-    def readline(self, size: int | None = -1) -> bytes:
-        """Return the next line with its end, or its first `size` bytes; wait until it is there."""
-        most = sys.maxsize if size is None or size < 0 else size
-        while not (end := self._line_end()) and not self._ended and len(self._received) < most:
-            self._receive(None)
-        end = min(end or len(self._received), most)
-        line = bytes(self._received[:end])
-        del self._received[:end]
-        self._searched = 0
-        return line
-
-    def pauses(self) -> bool:
-        """Wait for the next line, and return whether none has arrived within `PAUSE`."""
-        deadline, most = monotonic() + PAUSE, longest_line()
-        while not self._line_end() and not self._ended and len(self._received) <= most:
-            if not self._receive(deadline - monotonic()):
-                return True
-        return False
-
-    def _line_end(self) -> int:
-        """The place after the first line feed; 0 while there is none."""
-        end = self._received.find(b"\n", self._searched) + 1
-        self._searched = end - 1 if end else len(self._received)
-        return end
-
-    def _receive(self, seconds: float | None) -> bool:
-        """Read what arrives within this many seconds, and return whether something did."""
-        descriptor = self._stream.fileno()
-        if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
-            return False
-        received = os.read(descriptor, 1 << 16)
-        self._received += received
-        self._ended = not received
-        return True
-
-
-def _arriving(stream: BinaryIO) -> "BinaryIO | Pipe":
-    """A pipe or a socket as a `Pipe`, any other stream as it is."""
-    if sys.platform == "win32" or not _is_raw(stream):
-        return stream
-    mode = os.fstat(stream.fileno()).st_mode
-    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-    return Pipe(stream) if piped else stream
-
-
-def _is_raw(stream: object) -> bool:
-    """Whether a stream reads a descriptor as it is, without decompressing."""
-    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
-
-
-@dataclass(frozen=True, slots=True)
-class InputLines(Iterator[Item]):
-    """The lines of an input, or what is made of them, one after another."""
-
-    lines: Iterator[Item]
-    stream: BinaryIO | Pipe | None = None
-    """What they are read from."""
-
-    def __next__(self) -> Item:
-        """Return the next one."""
-        return next(self.lines)
-
-    def through(self, change: Callable[[Iterator[Item]], Iterator[Made]]) -> "InputLines[Made]":
-        """Return what is made of the lines, read from the same stream."""
-        return InputLines(change(self.lines), self.stream)
-
-    def pauses(self) -> bool:
-        """Whether no further line arrives for a while; never in a file."""
-        return isinstance(self.stream, Pipe) and self.stream.pauses()
-
-    def share(self) -> float | None:
-        """How much of the bytes has been read, up to 1; None for a pipe and a compressed file."""
-        stream = self.stream
-        if stream is None or not _is_raw(stream):
-            return None
-        size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
-        return stream.tell() / size if size else None
-
-
 @contextmanager
 def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[InputLines[str]]:
     """The lines of a file, of a text, or of standard input; `strict` as in `decode_lines`."""
@@ -277,18 +131,12 @@ def lines_from(file: Path | str | None, *, strict: bool = True) -> Iterator[Inpu
         if is_typed(file):
             end = "Ctrl-Z and Enter end" if sys.platform == "win32" else "Ctrl-D ends"
             say(f"Type a line and press Enter; {end} the input.")
-        yield _decoding(_stdin().buffer, "standard input", strict=strict)
+        yield InputLines.of(_stdin().buffer, "standard input", strict=strict)
     elif isinstance(file, str):
         yield InputLines(iter(file.removesuffix("\n").split("\n")))
     else:
         with open_bytes(file) as stream:
-            yield _decoding(stream, str(file), strict=strict)
-
-
-def _decoding(stream: BinaryIO, name: str, *, strict: bool) -> InputLines[str]:
-    arriving = _arriving(stream)
-    lines = decode_lines(cast("BinaryIO", arriving), name, strict=strict)
-    return InputLines(lines, arriving)
+            yield InputLines.of(stream, str(file), strict=strict)
 
 
 @contextmanager

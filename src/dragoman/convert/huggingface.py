@@ -5,6 +5,7 @@ and `shapes` for the others; here its weights are filled in and the folder is wr
 alone imports transformers.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,12 @@ class HuggingFace:
     shard_size: str = "50GB"
     """How large a file of weights is at most; where there are several, an index lists them."""
     name = "Hugging Face"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[1-9]\d*[KMGT]B", self.shard_size):
+            raise InputError(
+                f'--shard-size {self.shard_size} is not a file size; give one such as "5GB"'
+            )
 
     def check(self, folder: Folder) -> None:
         """Raise InputError for what no class can express, or without transformers."""

@@ -5,9 +5,7 @@ first in a temporary folder and the second on the sentences of a probe, and give
 name if the answers are those of our model.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -67,7 +65,9 @@ def convert(
         raise InputError(f"there is no target {to}; a model is converted to {known}")
     target, folder = TARGETS[to], read_folder(model, device="cpu")
     if shard_size is not None:
-        target = _sharded(target, shard_size)
+        if not isinstance(target, HuggingFace):
+            raise InputError("--shard-size requires --to huggingface; remove it")
+        target = HuggingFace(shard_size=shard_size)
     if folder.config.published is not None and isinstance(target, HuggingFace):
         if sentences is not None:
             raise InputError(
@@ -80,12 +80,3 @@ def convert(
     with creating(out, "converted model") as part:
         target.write(folder, part)
         return compare(folder, target.open(folder, part), probe, target.name)
-
-
-def _sharded(target: Target, size: str) -> Target:
-    """The target with a bound on its files. Raises InputError for what is not a file size."""
-    if not isinstance(target, HuggingFace):
-        raise InputError("--shard-size requires --to huggingface; remove it")
-    if not re.fullmatch(r"[1-9]\d*[KMGT]B", size):
-        raise InputError(f'--shard-size {size} is not a file size; give one such as "5GB"')
-    return replace(target, shard_size=size)

@@ -6,6 +6,7 @@ Two rows, one of them padded, go through both sides. Where transformers is not a
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.hooks import RemovableHandle
 
 from dragoman.convert.huggingface import load_theirs
 from dragoman.convert.limits import check_installed
@@ -113,9 +113,9 @@ def digest(folder: Folder) -> tuple[float, ...]:
 def compare_with_class(folder: Folder, theirs_at: Path) -> float:
     """Compare with the class of transformers that the folder `theirs_at` is for; see `verify`."""
     theirs, probe = load_theirs(theirs_at), Probe.of(folder)
-    watched = _Watched(folder.model)
-    found_MV = _ours(folder.model, probe)
-    states = watched.finish()
+    with _watched(folder.model) as seen:
+        found_MV = _ours(folder.model, probe)
+    states = {name: [*rows[:-2], rows[-1]] for name, rows in seen.items()}  # normed, as theirs
     inputs = {"input_ids": probe.ids_BL, "attention_mask": probe.real_BL.long()}
     if isinstance(folder.model, EncoderDecoder):
         inputs["decoder_input_ids"] = probe.targets_BL
@@ -155,26 +155,20 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 # ---------------------------------------------------------------- which layer differs
 
 
-class _Watched:
-    """What goes into the stacks of a model and what their layers give, while it runs once."""
-
-    def __init__(self, model: Model) -> None:
-        self._given: dict[str, list[Tensor]] = {}
-        self._hooks: list[RemovableHandle] = []
+@contextmanager
+def _watched(model: Model) -> Iterator[dict[str, list[Tensor]]]:
+    """What goes into each stack, what its layers return, and that after the last norm."""
+    seen: dict[str, list[Tensor]] = {}
+    with ExitStack() as hooks:
         for name, stack in model.named_children():
             if isinstance(stack, Stack):
-                rows = self._given[name] = []
+                rows = seen[name] = []
                 read = partial(lambda rows, _, given: rows.append(given[0]), rows)
                 wrote = partial(lambda rows, _, __, out: rows.append(out), rows)
-                self._hooks.append(stack.register_forward_pre_hook(read))
+                hooks.callback(stack.register_forward_pre_hook(read).remove)
                 for part in (*stack.layers, stack.final_norm):
-                    self._hooks.append(part.register_forward_hook(wrote))
-
-    def finish(self) -> dict[str, list[Tensor]]:
-        """Stop, and return what each stack has given: the last layer's after the last norm."""
-        for hook in self._hooks:
-            hook.remove()
-        return {name: [*rows[:-2], rows[-1]] for name, rows in self._given.items()}
+                    hooks.callback(part.register_forward_hook(wrote).remove)
+        yield seen
 
 
 def _differing(

@@ -1,10 +1,11 @@
-"""What a model does with a text, and pictures of it.
+"""What a model folder contains, what its model does with a text, and pictures of it.
 
-    inspecting   a text and what became of it, looked at: an `Inspection`
+    contents     the settings of a model folder in words, and its parameters
+    inspecting   what a model does with a text: an `Inspection`
     inspection   what that is, as plain data
     trace        the attention of every layer and head, watched while the model runs
     weights      what a head does, in four numbers and a word; which tokens had to do with a label
-    search       what a search saw, and the tree of it
+    search       what a search chose from, step by step, and the tree of it
     terminal     an inspection as lines of text
     page         an inspection as one HTML file
     pictures     one grid of weights (`plot_alignment`), every head of a model (`plot_heads`), and

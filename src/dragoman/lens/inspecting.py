@@ -1,7 +1,7 @@
-"""From a text to its `Inspection`: one function for each variant of the Transformer.
+"""From a text to its `Inspection`.
 
-The caller has run the task itself (a translation, a continuation, a label), with its search
-recorded by `Observed`, and passes what came out. Here the model reads it once more, watched.
+The model of a folder translates, continues or labels the text as its task does, with the search
+recorded by `Observed`. Then it reads the text and the result once more, watched.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from dragoman.decoding import ONE_BEST, Decoding, merged
+from dragoman.errors import InputError
 from dragoman.lens.inspection import (
     AlignmentMap,
     Alternative,
@@ -22,25 +24,39 @@ from dragoman.lens.inspection import (
     Sentence,
     TokenChoice,
 )
-from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree
+from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree, logit_step, searched_steps
 from dragoman.lens.trace import (
     MapName,
     Traced,
     Wanted,
+    attentions,
     trace_continuation,
     trace_text,
     trace_translation,
 )
 from dragoman.lens.weights import gradient_input, rollout, summarise
-from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
-from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
-from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+    EncoderOnly,
+    EncoderOnlyConfig,
+)
+from dragoman.models.defaults import ReadingDefaults
+from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
+from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.folders import Folder
+from dragoman.tasks.generate.generator import Generator
+from dragoman.tasks.lines import one_line
+from dragoman.tasks.options import strategy_of
+from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
 from dragoman.wording import counted
 
-ALTERNATIVES = 5
-"""Number of alternatives reported at each step."""
+MAX_TOKENS = 16
+"""Default maximum of generated tokens: each is a row to look at."""
 
 _NAMES: dict[MapName, tuple[str, str]] = {
     "encoder": ("encoder", "编码器"),
@@ -57,36 +73,83 @@ NO_GAP = Note(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """The result of a recorded search."""
+class Choices(Wanted):
+    """How to decode, and which attention to keep; None if not given."""
 
-    notes: Observed
-    """The record of its steps."""
-    best: Best
-    """The best hypothesis."""
-    text: str
-    """The best hypothesis as text."""
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """All ids that were written, with eos if the model wrote it."""
-        end = (self.notes.eos_id,) if self.best.stopped == "eos" else ()
-        return (*self.best.ids, *end)
+    beam_size: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
 
 
-def inspect_translation(
-    folder: Folder, wanted: Wanted, text: str, src_ids: Sequence[int], found: Searched
-) -> Inspection:
-    """Look at a translation of a text, whose ids come without eos; `found` by a beam."""
+OPTIONS = {
+    "encoder-decoder": {"beam_size"},
+    "decoder-only": {"max_tokens", "temperature", "seed"},
+    "encoder-only": set[str](),
+}
+"""Which options a kind of model has, beside layers and heads."""
+
+
+def inspect_folder(folder: Folder, text: str, choices: Choices) -> Inspection:
+    """Look at what a model does with a text.
+
+    Raises InputError for a text that is longer than what the model reads at once, an option that is
+    not for its kind, and a layer or head that it does not have.
+    """
+    _check(folder, choices)
+    match folder.config.model:
+        case EncoderDecoderConfig():
+            return _translation(folder, text.strip(), choices)
+        case DecoderOnlyConfig():
+            return _continuation(folder, text, choices)
+        case EncoderOnlyConfig() as config:
+            return _reading(folder, text.strip(), choices, config.head)
+
+
+def _check(folder: Folder, choices: Choices) -> None:
+    """Raise InputError for an option of another kind, and a layer or head that does not exist."""
+    kind = folder.config.model.kind
+    for name in sorted(set[str]().union(*OPTIONS.values()) - OPTIONS[kind]):
+        if getattr(choices, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{folder.path} is {kind}, which has no {option}; leave it out.")
+    found = attentions(folder.model).values()
+    heads = max(modules[0].num_heads for modules in found)
+    asked = (("layer", choices.layers, max(map(len, found))), ("head", choices.heads, heads))
+    for what, numbers, count in asked:
+        for number in numbers or ():
+            if not 0 <= number < count:
+                there = f"{what}s are 0 to {count - 1}" if count > 1 else f"only {what} is 0"
+                raise InputError(f"{folder.path} has no {what} {number}; its {there}.")
+
+
+def _check_length(folder: Folder, length: int, most: int) -> None:
+    if length > most:
+        raise InputError(
+            f"The text has {length} tokens and {folder.path} reads at most {most} at once; "
+            "give a part of it, such as one sentence."
+        )
+
+
+def _translation(folder: Folder, text: str, choices: Choices) -> Inspection:
+    """Look at the translation of a text by beam search."""
+    translator = Translator.of(folder)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
-    src_ids = [*src_ids, src_tokenizer.eos_id]
-    read_ids = [tgt_tokenizer.bos_id, *found.ids[:-1]]
-    traced = trace_translation(folder.model_of(EncoderDecoder), src_ids, read_ids, wanted)
-    src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(found.ids)
-    read = tgt_tokenizer.tokens(read_ids)
+    given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
+    options = merged(given, ONE_BEST, translator.options)
+    src_ids = src_tokenizer.encode(text)
+    _check_length(folder, len(src_ids), options.max_src_tokens)
+    notes = Observed(strategy_of(options))
+    best = translator.watch(src_ids, options, notes)[0]
+    src_ids, ids = [*src_ids, src_tokenizer.eos_id], notes.written(best)
+    read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
+    traced = trace_translation(folder.model_of(EncoderDecoder), src_ids, read_ids, choices)
+    src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(ids)
     attention = (
         _attention_map("encoder", traced["encoder"], (src, src)),
-        _attention_map("decoder", traced["decoder"], (tgt, read), ("tgt", "tgt")),
+        _attention_map(
+            "decoder", traced["decoder"], (tgt, tgt_tokenizer.tokens(read_ids)), ("tgt", "tgt")
+        ),
         _attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
     )
     return Inspection(
@@ -95,32 +158,35 @@ def inspect_translation(
         src_lang=folder.config.src_lang,
         tgt_lang=folder.config.tgt_lang,
         src=Sentence(text=text, tokens=tuple(src)),
-        tgt=Sentence(text=found.text, tokens=tuple(tgt)),
+        tgt=Sentence(text=one_line(tgt_tokenizer.decode(best.ids)), tokens=tuple(tgt)),
         attention=attention,
-        alignment=_alignment_of(traced["cross"], ended=found.best.stopped == "eos"),
-        steps=tuple(_searched_steps(found, tgt_tokenizer, first=0)),
-        beam=beam_tree(found.notes, found.best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
-        notes=(*_cut_maps(attention), *_cut_search(found, tree=True)),
+        alignment=_alignment_of(traced["cross"], ended=best.stopped == "eos"),
+        steps=tuple(searched_steps(notes, best, tgt_tokenizer, first=0)),
+        beam=beam_tree(notes, best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
+        notes=(*_cut_maps(attention), *_cut_search(notes, best, tree=True)),
     )
 
 
-def inspect_continuation(
-    folder: Folder,
-    wanted: Wanted,
-    prompt_ids: Sequence[int],
-    found: Searched,
-    never: Sequence[int] = (),
-) -> Inspection:
-    """Look at a prompt and what the model wrote after it.
-
-    `found.text` is both, and `never` are the ids that the model may not write.
-    """
-    model, tokenizer = folder.model_of(DecoderOnly), folder.tgt_tokenizer
-    traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], wanted)
-    tokens = tokenizer.tokens([*prompt_ids, *found.ids])
-    logits_PV = _without(logits_PV, never)
-    given = [
-        _logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
+def _continuation(folder: Folder, text: str, choices: Choices) -> Inspection:
+    """Look at a prompt and what the model writes after it."""
+    generator, tokenizer = Generator.of(folder), folder.tgt_tokenizer
+    prompt_ids = generator.encode(text)
+    room = MAX_TOKENS if choices.max_tokens is None else choices.max_tokens
+    if (context := generator.context) is not None:
+        _check_length(folder, len(prompt_ids), context - 1)
+        room = min(room, context - len(prompt_ids))
+    given = {"max_tokens": room, "temperature": choices.temperature, "seed": choices.seed}
+    options = merged(Decoding.of(given), generator.options)
+    notes = Observed(strategy_of(options, (0,)))
+    best = generator.watch(text, options, notes)
+    ids = notes.written(best)
+    model = folder.model_of(DecoderOnly)
+    traced, logits_PV = trace_continuation(model, prompt_ids, ids[:-1], choices)
+    tokens = tokenizer.tokens([*prompt_ids, *ids])
+    never = torch.tensor(generator.never, dtype=torch.long, device=logits_PV.device)
+    logits_PV = logits_PV.index_fill(1, never, IMPOSSIBLE)
+    prompt = [
+        logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
         for index, id_ in enumerate(prompt_ids[1:], start=1)
     ]
     attention = (_attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),)
@@ -128,40 +194,40 @@ def inspect_continuation(
         kind="decoder-only",
         model=str(folder.path),
         src_lang=folder.config.src_lang,
-        src=Sentence(text=found.text, tokens=tuple(tokens)),
+        src=Sentence(text=text + best.text, tokens=tuple(tokens)),
         attention=attention,
-        steps=(*given, *_searched_steps(found, tokenizer, first=len(prompt_ids))),
-        notes=(*_cut_maps(attention), *_cut_search(found, tree=False)),
+        steps=(*prompt, *searched_steps(notes, best, tokenizer, first=len(prompt_ids))),
+        notes=(*_cut_maps(attention), *_cut_search(notes, best, tree=False)),
     )
 
 
-def inspect_reading(
-    folder: Folder,
-    wanted: Wanted,
-    text: str,
-    ids: Sequence[int],
-    head: Head,
-    tags: Sequence[str | None] = (),
-) -> Inspection:
-    """Look at a text that an encoder reads, whose ids come with both ends.
-
-    `head` is the one of the config; `tags` are those of the tokens if it is a tagger's.
-    """
+def _reading(folder: Folder, text: str, choices: Choices, head: Head) -> Inspection:
+    """Look at a text that an encoder reads, and what its head says of it."""
     model, tokenizer = folder.model_of(EncoderOnly), folder.src_tokenizer
-    labelled = isinstance(head, ClassificationHead)
-    traced, logits = trace_text(model, ids, wanted, averaged=labelled)
-    tokens = tokenizer.tokens(ids)
-    attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
-    prediction = Prediction(tags=tuple(tags)) if tags else None
+    prediction: Prediction | None = None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[TokenChoice, ...] = ()
+    match head:
+        case TaggingHead():
+            inner, tags = _tagged(folder, text)
+            prediction = Prediction(tags=(None, *tags, None))
+        case MaskedLanguageHead():
+            inner = _with_gaps(tokenizer, text)
+        case _:
+            inner = tokenizer.encode(text)
+    _check_length(folder, len(inner), (folder.config.reading or ReadingDefaults()).max_tokens)
+    ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
+    labelled = isinstance(head, ClassificationHead)
+    traced, logits = trace_text(model, ids, choices, averaged=labelled)
+    tokens = tokenizer.tokens(ids)
+    attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
     notes = tuple(_cut_maps(attention))
     if isinstance(head, ClassificationHead):
         prediction = _labels(logits, head.labels)
         attributions = _attributions(model, ids, traced["encoder"], head, int(logits.argmax()))
     elif isinstance(head, MaskedLanguageHead):
         gaps = [at for at, id_ in enumerate(ids) if id_ == tokenizer.specials.get(MASK)]
-        steps = tuple(_logit_step(logits[at], at, tokenizer) for at in gaps)
+        steps = tuple(logit_step(logits[at], at, tokenizer) for at in gaps)
         notes += () if steps else (NO_GAP,)
     return Inspection(
         kind="encoder-only",
@@ -176,10 +242,25 @@ def inspect_reading(
     )
 
 
-def _without(logits_PV: Tensor, never: Sequence[int]) -> Tensor:
-    """The logits of a model that may not write these ids."""
-    columns = torch.tensor(never, dtype=torch.long, device=logits_PV.device)
-    return logits_PV.index_fill(1, columns, IMPOSSIBLE)
+def _tagged(folder: Folder, text: str) -> tuple[list[int], list[str | None]]:
+    """The ids that a tagger reads, and at the first one of each word its tag."""
+    words = Tagger.of(folder).tag(text).words
+    places = [(word.start, word.end) for word in words]
+    ((ids, starts),) = folder.src_tokenizer.encode_words([text], [places])
+    tags: list[str | None] = [None] * len(ids)
+    for word, start in zip(words, starts, strict=True):
+        if start is not None:
+            tags[start] = tags[start] or word.tag
+    return ids, tags
+
+
+def _with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of a text in which "<mask>" marks a gap; a gap is a piece with its space."""
+    first, *rest = text.split(MASK)
+    ids = tokenizer.encode(first.rstrip())
+    for part in rest:
+        ids += [tokenizer.special_id(MASK), *tokenizer.encode_rest([part.rstrip()])[0]]
+    return ids
 
 
 def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
@@ -250,58 +331,6 @@ def _alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
     )
 
 
-# ---------------------------------------------------------------- steps
-
-
-def _searched_steps(found: Searched, tokenizer: Tokenizer, first: int) -> Iterator[TokenChoice]:
-    """Each token that was written, and its alternatives.
-
-    `first` is the index of the first one in its list of tokens.
-    """
-    rows = found.notes.rows_of(found.ids)
-    columns = zip(found.ids, found.best.token_log_probs, rows, found.notes.expansions, strict=False)
-    for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
-        parent = expansion.parents[row]
-        yield TokenChoice(
-            index=index,
-            token=tokenizer.tokens([id_])[0],
-            log_prob=log_prob,
-            entropy=expansion.entropies[parent],
-            alternatives=_alternatives(
-                expansion.top_log_probs_Nk[parent], expansion.top_tokens_Nk[parent], tokenizer
-            ),
-        )
-
-
-def _logit_step(
-    logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
-) -> TokenChoice:
-    """The step at a position with these logits: of the given token, or else the best one."""
-    log_probs_V = logits_V.float().log_softmax(0)
-    values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
-    id_ = int(tokens_Nk[0, 0]) if given is None else given
-    probs_V = log_probs_V.exp()
-    return TokenChoice(
-        index=index,
-        token=tokenizer.tokens([id_])[0],
-        log_prob=float(log_probs_V[id_]),
-        entropy=float(-(probs_V * log_probs_V.clamp(min=-1e4)).sum()),
-        alternatives=_alternatives(values_Nk[0], tokens_Nk[0], tokenizer),
-        given=given is not None,
-    )
-
-
-def _alternatives(
-    log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
-) -> tuple[Alternative, ...]:
-    """The best tokens with their probabilities, without impossible ones."""
-    possible_k = log_probs_k > IMPOSSIBLE
-    tokens = tokenizer.tokens(tokens_k[possible_k].tolist())
-    probs = log_probs_k.exp()[possible_k].tolist()
-    found = zip(tokens[:ALTERNATIVES], probs[:ALTERNATIVES], strict=True)
-    return tuple(Alternative(token=token, prob=prob) for token, prob in found)
-
-
 # ---------------------------------------------------------------- what was cut
 
 
@@ -334,16 +363,16 @@ def _some(numbers: Sequence[int], total: int, en: str, zh: str) -> tuple[str, st
     )
 
 
-def _cut_search(found: Searched, *, tree: bool) -> Iterator[Note]:
+def _cut_search(notes: Observed, best: Best, *, tree: bool) -> Iterator[Note]:
     """Notes on what the length limit cut, and on what the tree leaves out."""
-    if found.best.stopped == "length":
-        limit = found.notes.max_length
+    if best.stopped == "length":
+        limit = notes.max_length
         tokens = counted(limit, "token")
         yield Note(
             en=f"The text was cut at the limit of {tokens}: the model had not ended it.",
             zh=f"文本在 {limit} 个词元的上限处被截断：模型尚未结束它。",
         )
-    if tree and found.notes.beam_size * (found.notes.beam_size - 1) > MOST_PRUNED:
+    if tree and notes.beam_size * (notes.beam_size - 1) > MOST_PRUNED:
         yield Note(
             en=f"Of the pruned continuations of each step the best {MOST_PRUNED} are kept.",
             zh=f"每一步只保留得分最高的 {MOST_PRUNED} 个被剪枝的续写。",

@@ -16,10 +16,12 @@ query t and key t are `src.tokens[t]`. A decoder-only model does not read the la
 writes, so its map may be one token shorter than `src.tokens`.
 """
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+
+from dragoman.plain import Plain
 
 FORMAT = 1
 """The version of the JSON."""
@@ -28,8 +30,15 @@ HeadKind = Literal["previous-token", "diagonal", "separator", "broad", "mixed"]
 NodeState = Literal["open", "chosen", "finished", "pruned", "beaten"]
 
 
+class Found(Plain):
+    """A part of an inspection as plain data: six digits of a number."""
+
+    __slots__ = ()
+    json_digits = 6
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class Sentence(Found):
     """A text and the tokens that the model makes of it."""
 
     text: str
@@ -38,8 +47,10 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSummary:
+class HeadSummary(Found):
     """What one head does on this text, in four numbers and a word (`lens.weights.summarise`)."""
+
+    json_digits = 4
 
     entropy: float
     """How spread out its weights are, in nats, averaged over the queries."""
@@ -54,8 +65,10 @@ class HeadSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AttentionMap:
+class AttentionMap(Found):
     """The weights of one kind of attention, for the layers and heads that were kept."""
+
+    json_digits = 4
 
     name: Literal["encoder", "decoder", "cross"]
     queries: Literal["src", "tgt"]
@@ -93,8 +106,10 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AlignmentMap:
+class AlignmentMap(Found):
     """Which source token each token of the translation comes from, as far as attention tells."""
+
+    json_digits = 4
 
     links: tuple[tuple[int, int, float], ...]
     """Target token, source token and weight; not for the end of the sentence."""
@@ -103,7 +118,7 @@ class AlignmentMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class Alternative(Found):
     """A token that could have stood there, or a label."""
 
     token: str
@@ -112,7 +127,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenChoice:
+class TokenChoice(Found):
     """One choice of a token, and what else there was to choose."""
 
     index: int
@@ -130,7 +145,7 @@ class TokenChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Found):
     """One prefix that beam search looked at: its parent's, and one token more."""
 
     id: int
@@ -156,7 +171,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeamTree:
+class BeamTree(Found):
     """Every expansion of one beam search."""
 
     beam_size: int
@@ -167,7 +182,7 @@ class BeamTree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(Found):
     """What an encoder with a head says of the text."""
 
     labels: tuple[Alternative, ...] = ()
@@ -176,9 +191,16 @@ class Prediction:
     """The tag at each of `src.tokens` of a tagger; None where it says none: a word is tagged at
     its first token."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tags or the labels, whichever there are."""
+        if self.tags:
+            return {"tags": list(self.tags)}
+        found = [each.to_dict() for each in self.labels]
+        return {"labels": [{"label": each["token"], "prob": each["prob"]} for each in found]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribution:
+class Attribution(Found):
     """How much each token had to do with the label, by one method; no proof of cause."""
 
     method: Literal["rollout", "gradient-input"]
@@ -190,7 +212,7 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Found):
     """A sentence that the reader must know, such as what was cut, in English and Chinese."""
 
     en: str
@@ -198,7 +220,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Found):
     """Everything that was found about one text."""
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
@@ -228,38 +250,7 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: attention weights with four digits, probabilities with six."""
-        found = {"format": FORMAT, **_plain(self)}
+        found = Plain.to_dict(self)
         languages = {"src": found.pop("src_lang"), "tgt": found.pop("tgt_lang")}
-        head = {name: found.pop(name) for name in ("format", "kind", "model")}
-        return {**head, "languages": languages, **found}
-
-
-def _plain(value: Any, digits: int = 6) -> Any:  # noqa: ANN401 -- whatever a field holds
-    """A value as JSON has it: a dataclass as a dict by its fields, an array as lists."""
-    if isinstance(value, np.ndarray):
-        return (np.round(value.astype(np.float64), 4) + 0.0).tolist()  # "+ 0.0": never "-0.0"
-    if isinstance(value, float):
-        return round(value, digits) + 0.0
-    if isinstance(value, tuple):
-        return [_plain(each, digits) for each in value]
-    if isinstance(value, Prediction):
-        return _plain_prediction(value)
-    if is_dataclass(value):
-        digits = 4 if isinstance(value, HeadSummary | AlignmentMap) else digits
-        return {
-            _KEYS.get(f.name, f.name): _plain(getattr(value, f.name), digits) for f in fields(value)
-        }
-    return value
-
-
-def _plain_prediction(prediction: Prediction) -> dict[str, Any]:
-    """Tags or labels, whichever there are."""
-    if prediction.tags:
-        return {"tags": list(prediction.tags)}
-    return {
-        "labels": [{"label": each.token, "prob": _plain(each.prob)} for each in prediction.labels]
-    }
-
-
-_KEYS = {"weights_LHTS": "weights", "weights_TS": "weights"}
-"""Fields that have another name in the JSON."""
+        head = {name: found.pop(name) for name in ("kind", "model")}
+        return {"format": FORMAT, **head, "languages": languages, **found}

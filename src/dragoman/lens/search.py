@@ -17,13 +17,20 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import Advance, Beam, Greedy, Hypothesis, PowerBeam, Sample, length_penalty
-from dragoman.lens.inspection import BeamTree, Node, NodeState
+from dragoman.lens.inspection import Alternative, BeamTree, Node, NodeState, TokenChoice
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 from dragoman.tasks.results import Generation
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
 MOST_PRUNED = 30
 """Pruned continuations of a step that are kept, best first: with beams above 6 there are more."""
+
+
+ALTERNATIVES = 5
+"""Number of alternatives reported at each step."""
+Best = Hypothesis | Generation
+"""The best sequence of a search, alone or as the task gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +58,10 @@ class Expansion:
 class Observed:
     """A strategy that delegates to another one, for a single sentence, and records each step.
 
-    It is the frontier of its one search, too. `alternatives` is the least number of most probable
-    tokens to record for each row.
+    It is the frontier of its one search, too.
     """
 
-    def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample, alternatives: int = 5) -> None:
+    def __init__(self, strategy: Beam | Greedy | PowerBeam | Sample) -> None:
         self.beam_size = strategy.beam_size
         self.n_best = strategy.n_best
         self.length_penalty = strategy.length_penalty
@@ -66,7 +72,6 @@ class Observed:
         self.expansions: list[Expansion] = []
         """The steps so far."""
         self._strategy = strategy
-        self._alternatives = alternatives
 
     def begin(self, max_B: Tensor, eos_id: int) -> "Observed":
         """Start the search of one sentence."""
@@ -79,7 +84,7 @@ class Observed:
 
     def advance(self, log_probs_NV: Tensor) -> Advance:
         """Let the wrapped frontier choose, and record what there was to choose from."""
-        wanted = max(self._alternatives, self.beam_size)
+        wanted = max(ALTERNATIVES, self.beam_size)
         values_Nk, tokens_Nk = top_tokens(log_probs_NV, min(wanted, log_probs_NV.shape[1]))
         entropies_N = torch.special.entr(log_probs_NV.exp()).sum(1)
         advance = self._frontier.advance(log_probs_NV)
@@ -103,6 +108,10 @@ class Observed:
         """Pass it to the wrapped frontier."""
         self._frontier.keep(sentences_K)
 
+    def written(self, best: Best) -> tuple[int, ...]:
+        """All ids of a hypothesis of the search, with eos if the model wrote it."""
+        return (*best.ids, self.eos_id) if best.stopped == "eos" else best.ids
+
     def rows_of(self, tokens: Sequence[int]) -> list[int]:
         """The row in which each token of a complete hypothesis was chosen, step by step.
 
@@ -116,8 +125,6 @@ class Observed:
         return rows
 
 
-Best = Hypothesis | Generation
-"""The best sequence of a search, alone or as the task gives it."""
 Fate = tuple[NodeState, str, str]
 """What became of a prefix, and why, in English and Chinese."""
 
@@ -128,42 +135,41 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
     `name_of` gives the piece of an id; the root's name is empty.
     """
     nodes = [_node(0, None, 0, token="", log_prob=0.0)]  # the root
-    nodes_of_rows = {0: 0}  # node numbers of the open rows
+    fates: dict[int, Fate] = {}
+    open_rows = {0: 0}  # their node numbers
     layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
     sums_N = torch.zeros(1)
     places = notes.beam_size
     for expansion in notes.expansions:
         placed: dict[int, int] = {}
-        continuations = _continuations(expansion, nodes_of_rows, sums_N)
+        continuations = _continuations(expansion, open_rows, sums_N)
         for rank, (parent, id_, log_prob) in enumerate(islice(continuations, places + MOST_PRUNED)):
             node = _node(len(nodes), nodes[parent], rank, token=name_of(id_), log_prob=log_prob)
             if rank >= places:
                 lowest = nodes[placed[places - 1]].log_prob
-                node = _with(node, _pruned(places, notes.beam_size, lowest))
+                fates[node.id] = _pruned(places, notes.beam_size, lowest)
             else:  # it is in the row of its rank
                 if expansion.tokens[rank] != id_:
                     raise ValueError("these are not the notes of a beam search")
                 placed[rank] = node.id
+                fates[parent] = GOES_ON
                 if expansion.ended[rank]:
-                    score = expansion.scores[rank]
-                    fate = _finished(score, best, limited=id_ != notes.eos_id)
-                    node = replace(_with(node, fate), score=score)
+                    node = replace(node, score=expansion.scores[rank])
+                    limited = id_ != notes.eos_id
+                    fates[node.id] = _finished(expansion.scores[rank], best, limited=limited)
             nodes.append(node)
         layers.append(placed)
         places -= sum(expansion.ended[row] for row in placed)
-        nodes_of_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
+        open_rows = {row: node for row, node in placed.items() if not expansion.ended[row]}
         sums_N = expansion.log_probs_N
-    tokens = (*best.ids, notes.eos_id) if best.stopped == "eos" else best.ids
-    path = [0, *(placed[row] for placed, row in zip(layers, notes.rows_of(tokens), strict=False))]
     greatest_penalty = length_penalty(notes.max_length, notes.length_penalty)
-    for number in nodes_of_rows.values():
-        bound = nodes[number].log_prob / greatest_penalty
-        nodes[number] = _with(nodes[number], _beaten(bound, best))
-    for node in nodes:
-        if node.parent is not None and node.state != "pruned":
-            nodes[node.parent] = _with(nodes[node.parent], GOES_ON)
-    for number in path:
-        nodes[number] = _with(nodes[number], _chosen(number, path[-1], best))
+    for number in open_rows.values():
+        fates[number] = _beaten(nodes[number].log_prob / greatest_penalty, best)
+    rows = notes.rows_of(notes.written(best))
+    path = [0, *(placed[row] for placed, row in zip(layers, rows, strict=False))]
+    fates |= {number: _chosen(number, path[-1], best) for number in path}
+    for number, (state, why, why_zh) in fates.items():
+        nodes[number] = replace(nodes[number], state=state, why=why, why_zh=why_zh)
     return BeamTree(
         beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(nodes)
     )
@@ -171,7 +177,6 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
 
 def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: float) -> Node:
     """A prefix without a continuation in the beam, as far as is known yet."""
-    en = "It had a place in the beam, but in the next step none of its continuations got one."
     return Node(
         id=number,
         parent=None if parent is None else parent.id,
@@ -181,31 +186,80 @@ def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: 
         log_prob=log_prob,
         score=None,
         state="open",
-        why=en,
+        why="It had a place in the beam, but in the next step none of its continuations got one.",
         why_zh="它曾在束中占有位置，但下一步它的续写无一入选。",
     )
 
 
-def _with(node: Node, fate: Fate) -> Node:
-    state, why, why_zh = fate
-    return replace(node, state=state, why=why, why_zh=why_zh)
-
-
 def _continuations(
-    expansion: Expansion, nodes_of_rows: dict[int, int], sums_N: Tensor
+    expansion: Expansion, open_rows: dict[int, int], sums_N: Tensor
 ) -> Iterator[tuple[int, int, float]]:
     """The possible continuations of all open rows by rank: the node, the token, the sum.
 
     The sums are added and sorted as `Beam` does it, so that ties have its order.
     """
-    rows = sorted(nodes_of_rows)
+    rows = sorted(open_rows)
     width = min(len(expansion.tokens), expansion.top_tokens_Nk.shape[1])
     sums_Rk = sums_N[rows, None] + expansion.top_log_probs_Nk[rows, :width]
     sums_M, order_M = sums_Rk.flatten().sort(descending=True, stable=True)
     for rank in range(int((sums_M > IMPOSSIBLE).sum())):
         row, column = rows[int(order_M[rank]) // width], int(order_M[rank]) % width
         token = int(expansion.top_tokens_Nk[row, column])
-        yield nodes_of_rows[row], token, sums_M[rank].item()
+        yield open_rows[row], token, sums_M[rank].item()
+
+
+# ---------------------------------------------------------------- step by step
+
+
+def searched_steps(
+    notes: Observed, best: Best, tokenizer: Tokenizer, first: int
+) -> Iterator[TokenChoice]:
+    """Each token that was written, and its alternatives.
+
+    `first` is the index of the first one in its list of tokens.
+    """
+    ids = notes.written(best)
+    columns = zip(ids, best.token_log_probs, notes.rows_of(ids), notes.expansions, strict=False)
+    for index, (id_, log_prob, row, expansion) in enumerate(columns, start=first):
+        parent = expansion.parents[row]
+        yield TokenChoice(
+            index=index,
+            token=tokenizer.tokens([id_])[0],
+            log_prob=log_prob,
+            entropy=expansion.entropies[parent],
+            alternatives=_alternatives(
+                expansion.top_log_probs_Nk[parent], expansion.top_tokens_Nk[parent], tokenizer
+            ),
+        )
+
+
+def logit_step(
+    logits_V: Tensor, index: int, tokenizer: Tokenizer, given: int | None = None
+) -> TokenChoice:
+    """The step at a position with these logits: of the given token, or else the best one."""
+    log_probs_V = logits_V.float().log_softmax(0)
+    values_Nk, tokens_Nk = top_tokens(log_probs_V[None], min(ALTERNATIVES, len(log_probs_V)))
+    id_ = int(tokens_Nk[0, 0]) if given is None else given
+    probs_V = log_probs_V.exp()
+    return TokenChoice(
+        index=index,
+        token=tokenizer.tokens([id_])[0],
+        log_prob=float(log_probs_V[id_]),
+        entropy=float(-(probs_V * log_probs_V.clamp(min=-1e4)).sum()),
+        alternatives=_alternatives(values_Nk[0], tokens_Nk[0], tokenizer),
+        given=given is not None,
+    )
+
+
+def _alternatives(
+    log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
+) -> tuple[Alternative, ...]:
+    """The best tokens with their probabilities, without impossible ones."""
+    possible_k = log_probs_k > IMPOSSIBLE
+    tokens = tokenizer.tokens(tokens_k[possible_k].tolist())
+    probs = log_probs_k.exp()[possible_k].tolist()
+    found = zip(tokens[:ALTERNATIVES], probs[:ALTERNATIVES], strict=True)
+    return tuple(Alternative(token=token, prob=prob) for token, prob in found)
 
 
 # ---------------------------------------------------------------- what became of a prefix, and why

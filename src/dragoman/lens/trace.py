@@ -65,9 +65,9 @@ class Traced:
 
 
 class Watch:
-    """Collects the weights of each call of one attention on one row.
+    """Collects the weights of the given heads in each call of one attention, on one row.
 
-    Those of the given heads are computed and no others, unless the mean over all is wanted too.
+    No other head is computed, unless the mean over all is wanted too.
     """
 
     def __init__(
@@ -75,40 +75,31 @@ class Watch:
     ) -> None:
         self.heads = list(heads)
         self.averaged = averaged
-        self._weights: list[Tensor] = []
-        self._means: list[Tensor] = []
+        self._calls: list[Tensor] = []
         self._is_causal = attention.pattern.is_causal
-        attention.pattern = Recording(
-            of=attention.pattern, see=self._keep, heads=None if averaged else self.heads
-        )
+        only = None if averaged else self.heads
+        attention.pattern = Recording(of=attention.pattern, see=self._keep, heads=only)
 
     def _keep(self, weights_BHTS: Tensor) -> None:
+        """Keep the weights of a call and, as one head more, their mean."""
         weights_HTS = weights_BHTS[0].float().cpu()
         if self.averaged:
-            self._means.append(weights_HTS.mean(0, keepdim=True))
-            weights_HTS = weights_HTS[self.heads]
-        self._weights.append(weights_HTS)
+            mean_TS = weights_HTS.mean(0)
+            weights_HTS = torch.cat([weights_HTS[self.heads], mean_TS[None]])
+        self._calls.append(weights_HTS)
 
     def weights(self) -> Tensor:
-        """The weights of the given heads over all calls, (H, T, S)."""
-        return self._join(self._weights)
-
-    def mean(self) -> Tensor:
-        """The mean over all heads, (T, S)."""
-        return self._join(self._means)[0]
-
-    def _join(self, calls: list[Tensor]) -> Tensor:
-        """One call's queries under the other's.
+        """The weights of the given heads and, after them, the mean: each call under the last.
 
         Causal queries are the last ones of the keys that they are given; what is further back
         has left the cache, and nobody sees it.
         """
         if not self._is_causal:
-            return torch.cat(calls, dim=1)
-        length = sum(call_HTS.shape[1] for call_HTS in calls)
-        joined_HTS = calls[0].new_zeros(calls[0].shape[0], length, length)
+            return torch.cat(self._calls, dim=1)
+        length = sum(call_HTS.shape[1] for call_HTS in self._calls)
+        joined_HTS = self._calls[0].new_zeros(self._calls[0].shape[0], length, length)
         end = 0
-        for call_HTS in calls:
+        for call_HTS in self._calls:
             start, end = end, end + call_HTS.shape[1]
             joined_HTS[:, start:end, end - call_HTS.shape[2] : end] = call_HTS
         return joined_HTS
@@ -157,15 +148,17 @@ class Watched(Generic[ModelT]):
         """Return what was recorded."""
         found: dict[MapName, Traced] = {}
         for name, watches in self._watches.items():
-            kept = {layer: watch for layer, watch in watches.items() if watch.heads}
             modules = self._modules[name]
+            weights = {layer: watch.weights() for layer, watch in watches.items()}
+            kept = {layer: watch.heads for layer, watch in watches.items() if watch.heads}
+            (heads, *_) = kept.values()
             found[name] = Traced(
                 layers=tuple(kept),
-                heads=tuple(next(iter(kept.values())).heads),
+                heads=tuple(heads),
                 num_layers=len(modules),
                 num_heads=modules[0].num_heads,
-                weights_LHTS=torch.stack([watch.weights() for watch in kept.values()]),
-                means={n: watch.mean() for n, watch in watches.items() if watch.averaged},
+                weights_LHTS=torch.stack([weights[layer][: len(heads)] for layer in kept]),
+                means={n: weights[n][-1] for n, watch in watches.items() if watch.averaged},
             )
         return found
 

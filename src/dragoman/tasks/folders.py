@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast, get_args
+from typing import Any, Self, TypeVar, cast, get_args
 
 from torch import Tensor
 
+from dragoman.decoding import Precision
 from dragoman.engine import fastest
 from dragoman.errors import InputError, did_you_mean
 from dragoman.models.adapters import base_of, merge_adapter
@@ -20,8 +21,6 @@ from dragoman.train.device import choose_device
 from dragoman.train.tokenizers import tokenizers_of
 
 ModelT = TypeVar("ModelT", bound=Model)
-Compute = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
-"""Names of arithmetics, here and on the command line; "auto" is the fastest that is safe here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +96,7 @@ class Loadable(ABC):
         path: str | Path,
         *,
         device: str = "auto",
-        precision: Compute = "float32",
+        precision: Precision = "float32",
         as_published: bool = False,
     ) -> Self:
         """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
@@ -121,11 +120,11 @@ def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:
 
 
 def arithmetic_of(precision: str, device: str) -> Arithmetic:
-    """The arithmetic of a name in `Compute` on a device. Raises InputError for another name."""
-    if precision not in get_args(Compute):
+    """The arithmetic of a name in `Precision` on a device. Raises InputError for another name."""
+    if precision not in get_args(Precision):
         raise InputError(
-            f"precision is {precision!r}; it must be one of {', '.join(get_args(Compute))}"
-            f"{did_you_mean(precision, get_args(Compute))}"
+            f"precision is {precision!r}; it must be one of {', '.join(get_args(Precision))}"
+            f"{did_you_mean(precision, get_args(Precision))}"
         )
     if precision == "auto":
         return fastest(device)
@@ -137,7 +136,7 @@ def load(
     path: str | Path,
     *,
     device: str = "auto",
-    precision: Compute = "float32",
+    precision: Precision = "float32",
     as_published: bool = False,
 ) -> Any:  # noqa: ANN401 -- the folder decides
     """Read a model folder and return its Translator, Generator, Classifier, Tagger or Embedder.

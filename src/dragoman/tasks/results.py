@@ -98,6 +98,20 @@ class Translation(Plain):
             return self.__dict__
         return self.__dict__ | {"_align": _no_model}
 
+    def linked(self) -> dict[str, list[Any]]:
+        """The source tokens and the links of all chunks, without ends of sentences, for JSON.
+
+        A link is a pair (source index, target index) in these tokens and in `tokens`.
+        """
+        src_tokens: list[str] = []
+        links: list[list[int]] = []
+        written = 0
+        for part in self.alignments:
+            links += [[len(src_tokens) + s, written + t] for s, t in part.links]
+            src_tokens += part.src_tokens[:-1]
+            written += len(part.tgt_tokens) - 1
+        return {"src_tokens": src_tokens, "alignment": links}
+
     def alignment(self) -> Alignment:
         """The alignment of the whole line: those of its chunks along the diagonal."""
         parts = self.alignments

@@ -12,7 +12,7 @@ import torch
 import typer
 from tests.system.cli.command import LINES, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.cli.test_inspect_runs import log, make_run
+from tests.unit.tasks.test_runs import log, make_run
 
 import dragoman
 from dragoman.cli import app
@@ -157,16 +157,6 @@ def test_what_goes_with_the_version_is_not_ignored(run: Run, option: str) -> Non
     done = run(option, "translate")
     assert (done.code, done.out) == (2, "")
     assert "need --version" in done.err
-
-
-@pytest.mark.parametrize(
-    "arguments", [["translat"], ["translate"], ["translate", "m", "--beam", "3"], ["--nothing"]]
-)
-def test_wrong_usage_is_exit_code_2(run: Run, arguments: list[str]) -> None:
-    """The complaint goes to standard error."""
-    done = run(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err
 
 
 def test_a_second_argument_is_a_run_or_a_text(

@@ -10,11 +10,21 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 
 def test_the_summary_lists_the_lines_to_look_at(run: Run, model: Path, tmp_path: Path) -> None:
-    """By their numbers in the input, the first of them; the flags of others are counted."""
-    file = write(tmp_path / "in", ["the cat", "", *["a cat of 1969"] * 7])
-    done = run("translate", model, file)
-    assert "7 (lines 3, 4, 5, 6, 7, ...) with other numbers" in done.err
-    assert "1 empty" in done.err
+    """By their numbers in the input, the first of them; the flags of others are counted.
+
+    The flags of `--json` are identifiers; here they are in words.
+    """
+    texts = ["Go on. Come in.", "", *["a cat of 1969"] * 7, "a " * 3000]
+    done = run("translate", model, write(tmp_path / "in", texts), "--json")
+    for flag, note in {
+        "numbers": "7 (lines 3, 4, 5, 6, 7, ...) with other numbers",
+        "empty": "1 empty",
+        "several_sentences": "(line 1) with fewer sentences than given",
+        "split": "1 translated in parts",
+    }.items():
+        assert any(flag in json.loads(line)["flags"] for line in done.lines)
+        assert note in done.err
+    assert "_" not in done.err
 
 
 def test_a_pair_without_tokens_has_an_empty_line(run: Run, tmp_path: Path) -> None:

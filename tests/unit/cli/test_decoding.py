@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from dragoman.cli.decoding import decoding_options, flags_of
-from dragoman.decoding import TRANSLATING, Decoding, merged
+from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.ranges import UNSET, Probability
 
 
@@ -23,12 +23,12 @@ class Wider(Decoding):
 TASK = Wider(**TRANSLATING.given(), typical_mass=1.0)
 
 
-def run(*words: str) -> Any:  # noqa: ANN401 -- what the runner returns
+def run(*words: str, task: Decoding = TASK) -> Any:  # noqa: ANN401 -- what the runner returns
     """Call a verb with options of that task; it prints what it was given."""
     app = typer.Typer()
 
     @app.command()
-    @decoding_options(TASK)
+    @decoding_options(task)
     def verb(*, decoding: Decoding, loud: bool = False) -> None:
         typer.echo(repr((decoding, loud)))
 
@@ -42,6 +42,18 @@ def test_an_option_of_another_package_is_on_the_command_line() -> None:
     assert run("--typical-mass", "0.5", "--loud").output == "(Wider(typical_mass=0.5), True)\n"
     assert merged(Wider(typical_mass=0.5), TASK).given()["typical_mass"] == 0.5
     assert flags_of(TASK, Wider(typical_mass=0.5))["--typical-mass"] == 0.5
+
+
+@pytest.mark.parametrize("task", [TRANSLATING, GENERATING], ids=["translating", "generating"])
+def test_each_flag_sets_its_own_option(task: Decoding) -> None:
+    """To the value behind it, and no other."""
+    for name, default in task.given().items():
+        flag = f"--{name.replace('_', '-')}"
+        if flag in flags_of(task, task) and not isinstance(default, bool):
+            value = {None: 1, (): ("1",)}.get(default, default)
+            word = "1" if default == () else str(value)
+            given: dict[str, Any] = {name: value}
+            assert run(flag, word, task=task).output == f"{(type(task)(**given), False)!r}\n"
 
 
 @pytest.mark.parametrize(

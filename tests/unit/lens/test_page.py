@@ -98,14 +98,6 @@ def test_the_file_appears_whole_in_a_new_folder(tmp_path: Path) -> None:
     assert target.read_text(encoding="utf-8") == page(translation())
 
 
-def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    """A folder stands where the file shall be: one sentence, and the folder is as it was."""
-    for folder in (tmp_path, Path(), Path("/")):
-        with pytest.raises(InputError, match=r"cannot write the page .*choose another path"):
-            write_page(translation(), folder)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_page_that_no_browser_would_bear_is_refused(tmp_path: Path) -> None:
     """Too many weights: the message says how many, and how many there may be."""
     whole = translation()
@@ -116,11 +108,10 @@ def test_a_page_that_no_browser_would_bear_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_numbers_that_are_no_json_are_refused() -> None:
+def test_numbers_that_are_no_json_are_null() -> None:
     """NaN would leave the browser with nothing to read."""
     broken = dataclasses.replace(classification().attributions[0], scores=(float("nan"),))
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        page(dataclasses.replace(classification(), attributions=(broken,)))
+    assert '"scores":[null]' in page(dataclasses.replace(classification(), attributions=(broken,)))
 
 
 def test_every_word_is_there_in_both_languages() -> None:

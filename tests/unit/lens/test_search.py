@@ -29,7 +29,7 @@ def observed(
     table: Table, strategy: Beam | Greedy | Sample, most: int
 ) -> tuple[Observed, list[Hypothesis]]:
     """Search under observation; the result is that of a search without it."""
-    notes = Observed(strategy=strategy)
+    notes = Observed(strategy)
     [found] = search(TableModel(table), sources(SRC), notes, limits=limits(most))
     [alone] = search(TableModel(table), sources(SRC), strategy, limits=limits(most))
     assert found == alone
@@ -177,7 +177,7 @@ def test_notes_hold_what_each_row_could_choose_from(
 
 def test_one_search_is_observed_at_a_time() -> None:
     """Notes of several sentences would be mixed up."""
-    notes = Observed(strategy=Beam(beam_size=2))
+    notes = Observed(Beam(beam_size=2))
     with pytest.raises(ValueError, match="one search"):
         search(TableModel(random_table(0, 5)), sources(SRC, SRC), notes, limits=limits(3, 3))
 

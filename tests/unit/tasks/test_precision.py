@@ -7,17 +7,12 @@ import pytest
 from tests.unit.tasks.tiny import save_translator
 
 import dragoman
-from dragoman.cli.output import Compute as CommandLine
+from dragoman.decoding import Precision
 from dragoman.engine import fastest
-from dragoman.tasks.folders import Compute, arithmetic_of
+from dragoman.tasks.folders import arithmetic_of
 
 
-def test_the_command_line_and_python_have_the_same_names() -> None:
-    """`--compute` takes what `precision` takes."""
-    assert get_args(get_args(CommandLine)[0]) == get_args(Compute)
-
-
-@pytest.mark.parametrize("name", get_args(Compute))
+@pytest.mark.parametrize("name", get_args(Precision))
 def test_each_name_is_an_arithmetic(name: str) -> None:
     """Short and long names are the same; auto is one of them."""
     short = {"float32": "fp32", "bfloat16": "bf16", "auto": fastest("cpu")}

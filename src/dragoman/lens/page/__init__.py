@@ -87,10 +87,7 @@ def page(inspection: Inspection) -> str:
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold
-    """JSON that is safe inside a script element, whatever texts it holds.
-
-    Raises ValueError for NaN and infinities, which are not JSON.
-    """
+    """JSON that is safe inside a script element, whatever texts it holds."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_HARMLESS)
 

@@ -1,4 +1,4 @@
-"""What `dragoman inspect RUN_A RUN_B` compares: settings, machines, and the figures of the logs.
+"""What differs between two runs: settings, machines, and the figures of the logs.
 
 The logs hold every `train.log_every`-th step, so a difference is known to arise after the last
 step that is the same in both and not later than the next step that both hold.
@@ -6,16 +6,18 @@ step that is the same in both and not later than the next step that both hold.
 
 import json
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.cli.output import Item, print_items, to_json
 from dragoman.errors import InputError
+from dragoman.settings import flatten, parse_settings
+from dragoman.tasks.task import TASKS, find_task
+from dragoman.train.checkpoint import checkpoints, read_state
+from dragoman.train.runfolder import RECIPE, RESULT_NEUTRAL_SETTINGS, RunFolder, deciding
 from dragoman.wording import counted
 
 T = TypeVar("T")
@@ -38,24 +40,11 @@ class LogLine:
     stopped: str | None = None
 
 
-def is_run(text: str) -> bool:
-    """Whether an argument is the folder of a run and no text: it contains the folder training/."""
-    return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112 -- any text
-
-
-def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
-    """Print what differs between two runs: the verdict, then a table of each kind."""
-    found = compare_runs(one, two)
-    print_items([to_json(found)] if as_json else _shown(found))
-
-
 def compare_runs(one: Path, two: Path) -> dict[str, Any]:
     """Return what differs between two runs, to the last digit; `docs/formats.md` has the keys.
 
     Raises InputError for a folder that is not a run, a run without a step and a damaged file.
     """
-    from dragoman.train.runfolder import RESULT_NEUTRAL_SETTINGS
-
     try:
         (recipe_a, a, beside_a), (recipe_b, b, beside_b) = _read_run(one), _read_run(two)
     except OSError as error:
@@ -92,9 +81,6 @@ def compare_runs(one: Path, two: Path) -> dict[str, Any]:
 
 def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values]:
     """A run's recipe; its figures by step (`valid.` begins those of validations); the rest."""
-    from dragoman.train.checkpoint import checkpoints, read_state
-    from dragoman.train.runfolder import RECIPE, RunFolder
-
     run = RunFolder(folder)
     recipe, config = run.training / RECIPE, folder / "config.json"
     if not recipe.is_file():
@@ -133,10 +119,6 @@ def _settings(one: Values, two: Values) -> list[Values]:
 
     They are as written where a task is not known here or a setting is of another version.
     """
-    from dragoman.settings import flatten, parse_settings
-    from dragoman.tasks.task import TASKS, find_task
-    from dragoman.train.runfolder import deciding
-
     try:
         kinds = [find_task(str(data.get("task", next(iter(TASKS))))).recipe for data in (one, two)]
         both = zip(kinds, (one, two), strict=True)
@@ -182,25 +164,11 @@ def _verdict(same: set[int], first: str | None, figures: Values) -> str:
     )
 
 
-def _shown(found: Values) -> Iterator[Item]:
-    yield found["verdict"]
-    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
-        rows = [(key, *map(_value, both)) for key, both in found[differing].items()]
-        yield from [[(head, *found["runs"]), *rows]] if rows else []
-    rows = []
-    for name, at in found["figures"].items():
-        size = None if at["difference"] is None else f"{at['difference']:.3g}"
-        row = (at["same_until"], at["step"], *at["values"], size)
-        rows.append((name, *map(_value, row)))
-    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
-    yield from [[head_row, *rows]] if rows else []
-
-
 def _both(values: tuple[object, object]) -> str:
-    return " and ".join(map(_value, values))
+    return " and ".join(map(show_value, values))
 
 
-def _value(value: object) -> str:
+def show_value(value: object) -> str:
     """As JSON writes it, with all digits of a number; text as it is, - for None."""
     if value is None:
         return "-"

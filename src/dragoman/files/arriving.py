@@ -1,0 +1,113 @@
+"""The lines of an input as they arrive: of a file, or of a pipe that may stay open."""
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from select import select
+from time import monotonic
+from typing import BinaryIO, TypeVar, cast
+
+from dragoman.files.reading import decode_lines, longest_line
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+PAUSE = 0.05
+"""Seconds without a line after which the lines of a pipe that have arrived are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputLines(Iterator[Item]):
+    """The lines of an input, or what is made of them, one after another."""
+
+    lines: Iterator[Item]
+    stream: "BinaryIO | Pipe | None" = None
+    """What they are read from."""
+
+    @classmethod
+    def of(cls, stream: BinaryIO, name: str, *, strict: bool = True) -> "InputLines[str]":
+        """The lines of an open file or of standard input; `decode_lines` has the arguments."""
+        arriving = _arriving(stream)
+        lines = decode_lines(cast("BinaryIO", arriving), name, strict=strict)
+        return InputLines(lines, arriving)
+
+    def __next__(self) -> Item:
+        """Return the next one."""
+        return next(self.lines)
+
+    def through(self, change: Callable[[Iterator[Item]], Iterator[Made]]) -> "InputLines[Made]":
+        """Return what is made of the lines, read from the same stream."""
+        return InputLines(change(self.lines), self.stream)
+
+    def pauses(self) -> bool:
+        """Whether no further line arrives for a while; never in a file."""
+        return isinstance(self.stream, Pipe) and self.stream.pauses()
+
+    def share(self) -> float | None:
+        """How much of the bytes has been read, up to 1; None for a pipe and a compressed file."""
+        stream = self.stream
+        if stream is None or not _is_raw(stream):
+            return None
+        size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
+        return stream.tell() / size if size else None
+
+
+class Pipe(io.RawIOBase):
+    """The lines of a pipe or a socket, which tells whether the next one has arrived."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._received = bytearray()
+        self._searched = 0  # so many of these bytes have no line feed
+        self._ended = False
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line with its end, or its first `size` bytes; wait until it is there."""
+        most = sys.maxsize if size is None or size < 0 else size
+        while not (end := self._line_end()) and not self._ended and len(self._received) < most:
+            self._receive(None)
+        end = min(end or len(self._received), most)
+        line = bytes(self._received[:end])
+        del self._received[:end]
+        self._searched = 0
+        return line
+
+    def pauses(self) -> bool:
+        """Wait for the next line, and return whether none has arrived within `PAUSE`."""
+        deadline, most = monotonic() + PAUSE, longest_line()
+        while not self._line_end() and not self._ended and len(self._received) <= most:
+            if not self._receive(deadline - monotonic()):
+                return True
+        return False
+
+    def _line_end(self) -> int:
+        """The place after the first line feed; 0 while there is none."""
+        end = self._received.find(b"\n", self._searched) + 1
+        self._searched = end - 1 if end else len(self._received)
+        return end
+
+    def _receive(self, seconds: float | None) -> bool:
+        """Read what arrives within this many seconds, and return whether something did."""
+        descriptor = self._stream.fileno()
+        if not select([descriptor], [], [], None if seconds is None else max(0.0, seconds))[0]:
+            return False
+        received = os.read(descriptor, 1 << 16)
+        self._received += received
+        self._ended = not received
+        return True
+
+
+def _arriving(stream: BinaryIO) -> BinaryIO | Pipe:
+    """A pipe or a socket as a `Pipe`, any other stream as it is."""
+    if sys.platform == "win32" or not _is_raw(stream):
+        return stream
+    mode = os.fstat(stream.fileno()).st_mode
+    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return Pipe(stream) if piped else stream
+
+
+def _is_raw(stream: object) -> bool:
+    """Whether a stream reads a descriptor as it is, without decompressing."""
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)

@@ -1,0 +1,191 @@
+"""The file that a command writes: checked before it begins, and continued after an interruption."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from dragoman.errors import InputError
+from dragoman.files.reading import COMPRESSED
+from dragoman.files.writing import locked, names_device, replacing
+
+T = TypeVar("T")
+Write = Callable[[str], None]
+"""Writes one result, line or piece of text."""
+Starts = Callable[[bytes, bytes], bool]
+"""Whether the second of two lines starts another result."""
+
+
+def check_writable(output: Path, to_read: Iterable[Path | str | None], option: str) -> None:
+    """Validate an output path before anything is read or written; `option` names it.
+
+    Raises InputError if it is one of the files to read, which would be lost (None means standard
+    input, a string is a text), a folder, in a folder that does not exist, read-only, or named like
+    a compressed file, which it will not be.
+    """
+    try:
+        wrong = _wrong_output(output, to_read)
+    except OSError as error:
+        wrong = f"Cannot write {output}: {error.strerror}"
+    if wrong:
+        raise InputError(f"{wrong}; give another {option}.")
+    if output.suffix in COMPRESSED:
+        raise InputError(
+            f"{output} would contain plain text despite its name; give {option} without "
+            f"{output.suffix}."
+        )
+
+
+def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | None:
+    """Why the file cannot be an output, if it cannot."""
+    if output.is_dir():
+        return f"Cannot write {output}: it is a folder"
+    if not output.parent.is_dir():
+        return f"Cannot write {output}: there is no folder {output.parent}"
+    if output.is_file() and any(_is_of(file, output) for file in to_read):
+        return f"{output} is the file to read"
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        return f"Cannot write {output}: it is read-only"
+    return None
+
+
+def _is_of(file: Path | str | None, output: Path) -> bool:
+    """Whether what is read, which may be standard input, is the output."""
+    if file is not None:
+        return isinstance(file, Path) and file.exists() and output.samefile(file)
+    with suppress(OSError):  # some that are put in its place have no descriptor
+        return sys.stdin is not None and os.path.samestat(
+            os.fstat(sys.stdin.fileno()), output.stat()
+        )
+    return False
+
+
+class ResumableFile:
+    """A file of results, of one line or more, that appears when all are there.
+
+    Until then they are in `FILE.partial`, each as soon as it is known, and an old file stays as it
+    was; `FILE.partial.json` has the `command`: what they depend on beside the input.
+    """
+
+    def __init__(self, file: Path, command: Mapping[str, object]) -> None:
+        self.results = 0
+        """Number of results in the partial file."""
+        self.partial = Path(f"{os.path.realpath(file)}.partial")
+        self._file, self._command = file, command
+        self._record = Path(f"{self.partial}.json")
+        self._size = 0  # bytes of the results
+        self._found = 0  # bytes that an interrupted command has left
+
+    def find(self, *, overwrite: bool, resume: bool, starts: Starts | None = None) -> None:
+        """Find the results of an interrupted command.
+
+        A result is a line, unless `starts` tells where they start. The last one may have been cut
+        short, so it is computed again. Raises InputError for results that would be overwritten
+        without `resume`, that another command gave or another process is writing, and for a file
+        with content that would be replaced without `overwrite`.
+        """
+        if self.partial.is_file():
+            try:
+                with locked(self.partial, wait=False):
+                    self._look(resume=resume, starts=starts)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"Another dragoman is writing {self._file}; wait for it, or give another "
+                    "--output."
+                ) from error
+        replaces = self._file.is_file() and not names_device(self._file)
+        if replaces and not (overwrite or self._found) and self._file.stat().st_size:
+            raise InputError(
+                f"{self._file} exists already; add --overwrite to replace it, or give another "
+                "--output."
+            )
+
+    def _look(self, *, resume: bool, starts: Starts | None) -> None:
+        """Count the results in the partial file."""
+        self._found = self.partial.stat().st_size
+        if self._found and not resume:
+            raise InputError(
+                f"{self.partial} has results of an interrupted command; add --resume to continue, "
+                "or remove it."
+            )
+        if self._found:
+            self._check()
+        place, before = 0, b""
+        with self.partial.open("rb") as stream:
+            for line in stream:
+                if place and (starts is None or starts(before, line)):
+                    self.results, self._size = self.results + 1, place
+                before, place = line, place + len(line)
+
+    def _check(self) -> None:
+        """Raise InputError unless the same command gave what is kept."""
+        try:
+            before = json.loads(self._record.read_bytes())
+        except (OSError, ValueError):  # an older dragoman wrote none
+            return
+        for name, value in self._command.items():
+            if before.get(name) != value:
+                raise InputError(
+                    f"{self.partial} was written with another {name}; give the same model and "
+                    "options to --resume, or remove the file to start again."
+                )
+
+    def skip(self, items: Iterator[T]) -> Iterator[T]:
+        """Drop the items whose results are kept. Raises InputError where there are fewer."""
+        if sum(1 for _ in islice(items, self.results)) < self.results:
+            raise InputError(
+                f"{self.partial} has more results than the input has lines; give the input that "
+                "it was made from, or remove it."
+            )
+        return items
+
+    @contextmanager
+    def writing(self) -> Iterator[Write]:
+        """Write results after those that are kept; they stay when the command is interrupted."""
+        with replacing(self._file, "output") as part:
+            if part == self._file:  # a pipe or a device: nothing can replace it
+                with part.open("wb") as stream:
+                    yield lambda result: _write(stream, result)
+                return
+            if (self.partial.stat().st_size if self.partial.is_file() else 0) != self._found:
+                raise InputError(
+                    f"Another dragoman has written to {self.partial} in the meantime; run the "
+                    "command again."
+                )
+            with self._keeping() as write:
+                yield write
+            self.partial.replace(part)
+            self._record.unlink(missing_ok=True)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[Write]:
+        """Write to the partial file, which stays when there is a result in it."""
+
+        def write(result: str) -> None:
+            _write(stream, result)
+            self.results += 1
+
+        try:
+            if not self._size:
+                self._record.write_text(json.dumps(self._command), encoding="utf-8")
+            with (
+                self.partial.open("r+b" if self._size else "wb") as stream,
+                locked(self.partial, wait=True),  # only somebody who looks can hold it
+            ):
+                stream.seek(self._size)
+                stream.truncate()
+                yield write
+        except BaseException:
+            if not self.results:
+                self.partial.unlink(missing_ok=True)
+                self._record.unlink(missing_ok=True)
+            raise
+
+
+def _write(stream: BinaryIO, result: str) -> None:
+    stream.write(f"{result}\n".encode(errors="replace"))
+    stream.flush()

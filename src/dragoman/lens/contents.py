@@ -1,0 +1,107 @@
+"""What a model folder contains: its settings in words, and its parameters."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.files.reading import read_object
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
+from dragoman.models.build import Model
+from dragoman.models.folder import AS_IT_IS, FolderConfig, as_saved, load_model
+from dragoman.models.foreign.origin import origin_of
+from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.text.foreign.folder import TokenizerFolder
+from dragoman.text.foreign.template import find_template
+from dragoman.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A model folder that loads: all of its weights are used, and all are set."""
+
+    folder: Path
+    model: Model
+    config: FolderConfig
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Number of parameters of each part."""
+        return count_parameters(self.config.model)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What there is to know, in words."""
+        config, folder = self.config, self.folder
+        made = f"format {config.format}, dragoman {config.dragoman}"
+        if config.format == AS_IT_IS and config.published is not None:
+            made = f"a folder of Hugging Face ({config.published.family}), read as it is"
+        facts = {"folder": f"{folder} ({made})", **_architecture(config)}
+        if config.published is not None:
+            tokenizer = TokenizerFolder.of(origin_of(folder, config), {})
+            if template := find_template(tokenizer):
+                facts["chat template"] = template[1].name
+        return facts | {"files": ", ".join(sorted(path.name for path in folder.iterdir()))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: the config, number of parameters and shapes of weights."""
+        sizes = self.parameters | {"total": sum(self.parameters.values())}
+        weights = {name: list(value.shape) for name, value in self.model.named_parameters()}
+        return as_saved(self.config) | {"parameters": sizes, "weights": weights}
+
+
+def contents_of(folder: Path) -> Contents:
+    """Load a model folder, and return what it contains."""
+    model, config = load_model(folder)
+    return Contents(folder, model, _with_languages(config, folder))
+
+
+def _with_languages(config: FolderConfig, folder: Path) -> FolderConfig:
+    """The config with the languages of a model of Marian, which its tokenizer's settings name."""
+    if config.published is None or config.published.family != "marian" or config.src_lang:
+        return config
+    file = origin_of(folder, config) / "tokenizer_config.json"
+    said = read_object(file) if file.is_file() else {}
+    src, tgt = (said.get(key) for key in ("source_lang", "target_lang"))
+    return replace(config, src_lang=src and str(src), tgt_lang=tgt and str(tgt))
+
+
+def _architecture(config: "FolderConfig") -> dict[str, str]:
+    """The kind and the size of the model, in words."""
+    model, decoding = config.model, config.translating
+    style = f"{model.norm_position}-norm, {model.positions.kind} positions"
+    facts = {
+        "kind": model.kind,
+        "layers": style,
+        "width": f"d_model {model.d_model}, d_ff {model.d_ff}, {counted(model.num_heads, 'head')}",
+    }
+    match model:
+        case EncoderDecoderConfig():
+            if config.published is None or config.src_lang or config.tgt_lang:
+                langs = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
+                facts["kind"] += f", {langs}"
+            layers = f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder"
+            facts["vocabulary"] = (
+                f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, tied: "
+                f"{model.tie_embeddings}"
+            )
+            facts["decoding"] = (
+                f"beam {decoding.beam_size}, length penalty {decoding.length_penalty}, lines of up "
+                f"to {counted(decoding.max_src_tokens, 'token')} at once"
+            )
+        case DecoderOnlyConfig():
+            layers = f"{model.num_layers}"
+            tied = "tied to the output" if model.tie_embeddings else "output apart"
+            facts["vocabulary"] = f"{model.vocab_size:,}, {tied}"
+            generation = config.generating
+            facts["generation"] = (
+                f"{generation.context or 'all'} tokens seen at once, temperature "
+                f"{generation.temperature}, at most {counted(generation.max_tokens, 'token')}"
+            )
+        case reader:
+            layers, head = f"{reader.num_layers}", reader.head
+            facts["kind"] += f", head: {head.kind}"
+            facts["vocabulary"] = f"{reader.vocab_size:,}"
+            if isinstance(head, ClassificationHead | TaggingHead) and head.labels:
+                facts["labels"] = ", ".join(head.labels)
+    facts["layers"] = f"{layers}, {style}"
+    return facts

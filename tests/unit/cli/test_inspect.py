@@ -1,0 +1,37 @@
+"""What `dragoman inspect` makes of its second argument, and the tables of two runs."""
+
+import re
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from tests.unit.tasks.test_runs import MACHINE, log, make_run, settings, step_line
+
+from dragoman.cli.inspect import is_run, print_comparison
+
+
+def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
+    """By its folder training/; nothing else about a text matters, however long it is."""
+    run = make_run(tmp_path / "a", log())
+    assert is_run(str(run))
+    assert not is_run(str(tmp_path))
+    assert not any(map(is_run, ["", "-", " ", "I like tea.", "x" * 99999, "a\0b", "\ud800"]))
+
+
+def test_the_tables_leave_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a narrow terminal digits are folded; a name or a value is no markup."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "70")
+    one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
+    two = make_run(tmp_path / ":x:", [step_line(1, loss=1 / 3)], machine=MACHINE)
+    print_comparison(one, two, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    cells = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace("┃", "│").split("│") for line in lines]
+    columns = (
+        "".join(part.strip() for part in column) for column in zip_longest(*cells, fillvalue="")
+    )
+    text = " ".join(columns)
+    for wanted in ("0.3333333333333333", "[b]", ":x:", '["encoder"]', "cpu (AVX512)", "30 steps"):
+        assert wanted in text

@@ -1,0 +1,167 @@
+"""A file of results that an interrupted command continues."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import InputError
+from dragoman.files.resuming import ResumableFile, Starts
+
+COMMAND = {"model": "a", "--json": False}
+
+
+def find(
+    file: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    starts: Starts | None = None,
+    command: dict[str, object] = COMMAND,
+) -> ResumableFile:
+    """Find what there is of a file."""
+    found = ResumableFile(file, command)
+    found.find(overwrite=overwrite, resume=resume, starts=starts)
+    return found
+
+
+def interrupt(
+    file: Path, results: Sequence[str], *, resume: bool = False, overwrite: bool = False
+) -> Path:
+    """Write these results and press Ctrl-C; where they are kept."""
+    out = find(file, resume=resume, overwrite=overwrite)
+    with suppress(KeyboardInterrupt), out.writing() as write:
+        for result in results:
+            write(result)
+        raise KeyboardInterrupt
+    assert out.results >= len(results)
+    return out.partial
+
+
+def follows_blank(before: bytes, _line: bytes) -> bool:
+    """Whether a result begins: each ends in a blank line."""
+    return before == b"\n"
+
+
+@given(
+    st.lists(st.text("ab日", min_size=1, max_size=3), min_size=1, max_size=6),
+    st.booleans(),
+    st.data(),
+)
+def test_wherever_it_was_cut_it_becomes_the_whole_file(
+    words: list[str],
+    blocks: bool,  # noqa: FBT001 -- a case
+    data: st.DataObject,
+) -> None:
+    """Of single lines and of blocks; only the last result that was kept is computed again."""
+    results = [f"{word}\nx\n" if blocks else word for word in words]
+    whole = "".join(f"{result}\n" for result in results).encode()
+    ends = [len("".join(f"{each}\n" for each in results[:n]).encode()) for n in range(len(words))]
+    cut = data.draw(st.integers(0, len(whole)))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "out"
+        find(file)
+        Path(f"{file}.partial").write_bytes(whole[:cut])
+        out = find(file, resume=True, starts=follows_blank if blocks else None)
+        assert out.results == max(n for n, end in enumerate(ends) if end < max(1, cut))
+        with out.writing() as write:
+            for result in out.skip(iter(results)):
+                write(result)
+        assert file.read_bytes() == whole
+        assert [*file.parent.iterdir()] == [file]
+
+
+def test_a_file_is_complete_or_as_it_was(tmp_path: Path) -> None:
+    """Each result is kept at once; nothing is left of a command that had none. A link stays one."""
+    file, link = tmp_path / "out", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to(file)
+    out = find(link, overwrite=True)
+    assert out.partial == tmp_path / "out.partial"
+    with pytest.raises(KeyboardInterrupt), out.writing():
+        raise KeyboardInterrupt
+    assert {*tmp_path.iterdir()} == {file, link}
+    with out.writing() as write:
+        for number in range(3):
+            assert out.partial.read_bytes().count(b"\n") == number
+            write("new")
+            assert file.read_text() == "old"
+    assert (file.read_text(), link.is_symlink()) == ("new\n" * 3, True)
+    assert {*tmp_path.iterdir()} == {file, link}
+
+
+def test_what_is_kept_is_not_lost(tmp_path: Path) -> None:
+    """Neither to a command that does not continue nor to one of another input or other options."""
+    file = tmp_path / "out"
+    partial = interrupt(file, "abc")
+    assert interrupt(file, "c", resume=True) == partial
+    before = partial.read_bytes()
+    with pytest.raises(InputError, match=r"out\.partial has results of .*; add --resume"):
+        find(file)
+    for name in COMMAND:
+        with pytest.raises(InputError, match=f"another {name}; give the same model and options"):
+            find(file, resume=True, command=COMMAND | {name: "other"})
+    out = find(file, resume=True)
+    with pytest.raises(InputError, match="more results than the input has lines"):
+        out.skip(iter("a"))
+    assert (partial.read_bytes(), file.exists()) == (before, False)
+
+
+def test_an_earlier_record_is_compared_by_what_it_has(tmp_path: Path) -> None:
+    """It may be missing; an option that was added since is one that was not given."""
+    file = tmp_path / "out"
+    record = Path(f"{interrupt(file, 'abc')}.json")
+    assert json.loads(record.read_bytes()) == COMMAND
+    assert find(file, resume=True, command=COMMAND | {"--new": None}).results == 2
+    record.unlink()
+    assert find(file, resume=True, command={"model": "other"}).results == 2
+
+
+def test_one_command_writes_at_a_time(tmp_path: Path) -> None:
+    """Another one is refused, and so is one whose file has changed since it looked."""
+    file = tmp_path / "out"
+    late = find(file)
+    with find(file).writing() as write:
+        write("a")
+        for resume in (False, True):
+            with pytest.raises(InputError, match="Another dragoman is writing"):
+                find(file, resume=resume)
+    assert file.read_text() == "a\n"
+    partial = interrupt(tmp_path / "out", "ab", overwrite=True)
+    with pytest.raises(InputError, match="in the meantime"), late.writing():
+        pass
+    assert (partial.read_text(), file.read_text()) == ("a\nb\n", "a\n")
+
+
+def test_a_file_with_content_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    """An empty file and a device hold nothing that could be lost."""
+    file = tmp_path / "out"
+    file.touch()
+    find(file)
+    file.write_text("old")
+    with pytest.raises(InputError, match="out exists already; add --overwrite"):
+        find(file)
+    find(file, overwrite=True)
+    with find(Path("/dev/null")).writing() as write:
+        write("a")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_results_start_where_the_caller_says(tmp_path: Path) -> None:
+    """By two neighbouring lines."""
+    file, lines = tmp_path / "out", [b"1 a\n", b"1 b\n", b"2 a\n", b"3 a\n"]
+    Path(f"{file}.partial").write_bytes(b"".join(lines))
+    asked = list[tuple[bytes, bytes]]()
+
+    def starts(before: bytes, line: bytes) -> bool:
+        asked.append((before, line))
+        return before[:1] != line[:1]
+
+    assert find(file, resume=True, starts=starts).results == 2
+    assert asked == [*pairwise(lines)]
