@@ -1,6 +1,5 @@
 """`dragoman train`: from texts to a model folder."""
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.train.job import Check
-    from dragoman.train.loop import Progress
     from dragoman.train.recipe import RunRecipe
-    from dragoman.train.run import TrainResult
+    from dragoman.train.trainer import TrainResult
 
 RecipeT = TypeVar("RecipeT", bound="RunRecipe")
 
@@ -135,24 +133,13 @@ def _run(recipe: "RunRecipe", console: "Console") -> "TrainResult":
             use = _use(recipe, result.folder)
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
-    if more := minutes_needed(recipe, result.progress):
+    if more := result.progress.minutes_needed(recipe):
         console.print(
             f"The time was up after {result.progress.step:,} of {recipe.train.max_steps:,} steps. "
             f"To continue, run the same command with train.max_minutes={more}.",
             markup=False,
         )
     return result
-
-
-def minutes_needed(recipe: "RunRecipe", progress: "Progress") -> int | None:
-    """Return the minutes that all planned steps take at a run's speed; None if it had enough."""
-    planned, minutes = recipe.planned_steps, recipe.train.max_minutes
-    if planned is None or minutes is None or not 0 < progress.step < planned:
-        return None
-    if progress.seconds < 60 * minutes:  # something else ended it
-        return None
-    training = max(0.0, 60 * minutes - progress.prepared)  # the last validation came after it
-    return math.ceil((progress.prepared + training * planned / progress.step) / 60)
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
@@ -263,7 +250,7 @@ def print_estimate(recipe: "RunRecipe", console: "Console") -> "Check":
 def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     """The step of the newest checkpoint in the run's folder, and the recipe with what is left."""
     from dragoman.train.checkpoint import checkpoints, read_state
-    from dragoman.train.loop import Progress
+    from dragoman.train.progress import Progress
     from dragoman.train.runfolder import RunFolder
 
     train, progress = recipe.train, Progress()

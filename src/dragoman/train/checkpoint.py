@@ -30,8 +30,8 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError, InputError, is_out_of_memory
 from dragoman.files.writing import rename_durably
-from dragoman.train.loop import Progress
 from dragoman.train.optimizer import AVERAGE
+from dragoman.train.progress import Progress
 
 FORMAT = 1
 

@@ -21,7 +21,7 @@ from dragoman.files.writing import write_durably
 from dragoman.models.folder import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
-from dragoman.train.loop import Observer, Progress
+from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.step import Skipped, StepResult
 from dragoman.version import __version__
@@ -47,6 +47,22 @@ class Speed:
             self._rate = (progress.tokens - self._tokens) / elapsed
             self._seconds, self._tokens = progress.seconds, progress.tokens
         return self._rate
+
+
+class Observer:
+    """Called during a run, to report; the base class does nothing."""
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """Called after each optimizer step."""
+
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """A step was not taken."""
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """A validation was made."""
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """The run ends."""
 
 
 class ConsoleReport(Observer):

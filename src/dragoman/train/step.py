@@ -1,7 +1,7 @@
 """One optimizer step: micro-batches in, weights updated."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Generic
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from dragoman.data.batches import Batch
 from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.train.job import BatchT
+from dragoman.train.optimizer import optimizer_tensors
 
 OUT_OF_MEMORY = (
     "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
@@ -103,6 +104,14 @@ class Stepper(Generic[BatchT]):
             learning_rate=learning_rate,
             num_tokens=num_tokens,
         )
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Return the whole weights by name, to validate and to save."""
+        return dict(self.model.named_parameters())
+
+    def moments(self) -> Mapping[str, Tensor]:
+        """Return the whole state of the optimizer by name, to save."""
+        return optimizer_tensors(self.optimizer, self.model)
 
     def scaled(self, mean: Tensor) -> Tensor:
         """Return what the gradients are taken of."""

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.unit.train.made import make_console
 
-from dragoman.cli.train import minutes_needed, print_estimate
+from dragoman.cli.train import print_estimate
 from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Progress
 
 
 @pytest.mark.parametrize(
@@ -45,21 +44,3 @@ def test_a_clock_that_cannot_reach_is_told_beforehand(
     print_estimate(recipe, console)
     assert ("of 8,000 steps; all of them take about" in said.getvalue()) is told
     assert ("train.max_minutes allows about" in said.getvalue()) is told
-
-
-@pytest.mark.parametrize(
-    ("progress", "minutes"),
-    [
-        (Progress(step=1000, seconds=790, prepared=120), 82),  # 2 minutes, and 8 times 10
-        (Progress(step=1, seconds=790, prepared=730), 13),  # preparing took all
-        (Progress(step=8000, seconds=720), None),
-        (Progress(step=1000, seconds=600), None),  # its patience ended it
-        (Progress(step=0, seconds=720), None),
-    ],
-)
-def test_what_to_do_where_the_clock_was_too_short(progress: Progress, minutes: int | None) -> None:
-    """The minutes for all planned steps are computed from the time that those taken needed."""
-    recipe = find_recipe("numbers")
-    assert recipe.train.max_minutes == 12
-    assert minutes_needed(recipe, progress) == minutes
-    assert minutes_needed(find_recipe("multi30k-en-de"), progress) is None

@@ -16,9 +16,10 @@ from torch import Tensor
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Observer, Progress
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
+from dragoman.train.progress import Progress
+from dragoman.train.report import Observer
 from dragoman.train.step import Stepper, StepResult
 
 PAD, BOS, EOS = 0, 2, 3

@@ -20,7 +20,8 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Check, Validation, unchecked
-from dragoman.train.run import TrainResult, run_recipe
+from dragoman.train.run import run_recipe
+from dragoman.train.trainer import TrainResult
 
 
 @dataclass

@@ -26,7 +26,7 @@ from dragoman.train.checkpoint import (
     set_random_state,
     tidy_checkpoints,
 )
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 
 
 def make_state(step: int, text: str = "") -> SavedState:

@@ -13,7 +13,6 @@ from dragoman.errors import DragomanError
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import TranslateJob
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.train.run import Parts
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -23,7 +22,7 @@ def test_no_bit_changes(recipe: TranslateRecipe, *, cut: bool) -> None:
     recipe = replace(recipe, train=settings)
     plain, bleu = replace(recipe, out=recipe.out + "-plain"), [10, 30, 20, 31]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Parts, "rehearse", lambda _: None)
+        patch.setattr("dragoman.train.trainer.rehearse", lambda *_: None)
         run(plain, *bleu)
     if cut:
         assert interrupt(recipe, 3, bleu).interrupted

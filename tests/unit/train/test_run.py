@@ -33,7 +33,7 @@ from dragoman.nn import FeedForward
 from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.checkpoint import average_weights
-from dragoman.train.device import choose_precision, machine_of
+from dragoman.train.device import Place, choose_precision
 
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
@@ -291,7 +291,7 @@ def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -
     state = json.loads(file.read_text(encoding="utf-8"))
     machine = state["machine"]
     cpu = torch.device("cpu")
-    assert machine == machine_of(cpu, choose_precision("auto", cpu))
+    assert machine == Place(device=cpu, precision=choose_precision("auto", cpu)).machine
     state["machine"] = machine | {differs: "another"} if differs else {}
     file.write_text(json.dumps(state), encoding="utf-8")
     result, said = run(recipe, 2, 3, 4)

@@ -21,6 +21,9 @@ from dragoman.tasks.translate.batches import PairBatch
 from dragoman.tasks.translate.job import TranslateJob
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.diagnosis import find_not_finite
+from dragoman.train.progress import Progress
+from dragoman.train.report import MetricsFile
+from dragoman.train.step import Skipped
 
 
 @pytest.fixture
@@ -114,11 +117,16 @@ def test_interrupted_after_a_skip(recipe: TranslateRecipe, at: int) -> None:
 
 def test_a_killed_run_skips_again(recipe: TranslateRecipe) -> None:
     """What a run skipped after its last checkpoint is skipped and told once when it goes on."""
-    whole = replace(recipe, out=recipe.out + "-whole")
+    whole, write = replace(recipe, out=recipe.out + "-whole"), MetricsFile.skipped
+
+    def written_and_killed(file: MetricsFile, progress: Progress, skipped: Skipped) -> None:
+        write(file, progress, skipped)
+        raise ZeroDivisionError
+
     with broken(*BAD):
         run(whole, 1, 2, 3, 4)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dragoman.train.loop.SkipLimit.skipped", lambda *_: 1 / 0)
+            patch.setattr(MetricsFile, "skipped", written_and_killed)
             with pytest.raises(ZeroDivisionError):
                 run(recipe, 1, 2, 3, 4)
         assert [line["step"] for line in skips(recipe)] == [2]
