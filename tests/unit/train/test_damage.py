@@ -13,7 +13,7 @@ import pytest
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import change, interrupt, saved
 
-from dragoman.cli.train import rest_of
+from dragoman.cost.forecast import rest_of
 from dragoman.errors import InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe

@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.train.made import make_console
 
-from dragoman.cli.train import print_estimate
+from dragoman.cost.forecast import forecast
 from dragoman.cost.recipes import find_recipe
 from dragoman.train.config import TrainConfig
 
@@ -25,9 +24,8 @@ def test_a_long_run_can_be_ended_sooner(
 ) -> None:
     """The setting that does so is named where the recipe has no limit of time."""
     recipe = find_recipe("numbers", (f"out={tmp_path / 'run'}",))
-    console, said = make_console(terminal=False)
-    print_estimate(replace(recipe, train=train), console)
-    assert ("train.max_minutes=30" in said.getvalue()) is offered
+    said, _ = forecast(replace(recipe, train=train))
+    assert any("train.max_minutes=30" in line for line in said) is offered
 
 
 @pytest.mark.parametrize(
@@ -40,7 +38,6 @@ def test_a_clock_that_cannot_reach_is_told_beforehand(
 ) -> None:
     """How many of the planned steps the time allows, and how long all of them take."""
     recipe = find_recipe(name, (f"out={tmp_path / 'run'}", f"train.max_minutes={minutes}"))
-    console, said = make_console(terminal=False)
-    print_estimate(recipe, console)
-    assert ("of 8,000 steps; all of them take about" in said.getvalue()) is told
-    assert ("train.max_minutes allows about" in said.getvalue()) is told
+    said = "\n".join(forecast(recipe)[0])
+    assert ("of 8,000 steps; all of them take about" in said) is told
+    assert ("train.max_minutes allows about" in said) is told
