@@ -238,6 +238,17 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
             torch.cuda.set_rng_state(states[f"cuda:{i}"], i)
 
 
+@contextmanager
+def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
+    """Draw again what was drawn since `random_state` gave `states`, then restore the state."""
+    now = random_state()
+    set_random_state(states)
+    try:
+        yield
+    finally:
+        set_random_state(now)
+
+
 def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:
     """Read a file of tensors; raises ValueError for one that is not what was written."""
     found = _sha256(path, name)

@@ -5,6 +5,7 @@ several. Each has a rank; rank 0 leads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -16,8 +17,9 @@ from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
 from dragoman.train.device import Place, choose_device, choose_precision
 from dragoman.train.job import BatchT, Job
+from dragoman.train.memory import OUT_OF_MEMORY, within_memory
 from dragoman.train.progress import Progress
-from dragoman.train.step import OUT_OF_MEMORY, Stepper, within_memory
+from dragoman.train.step import Stepper
 
 Value = TypeVar("Value")
 
@@ -80,7 +82,7 @@ class Processes:
 
         An interrupt that comes while ranks tell each other counts in the next step, for all.
         """
-        told = self.gather((interrupted, progress.to_dict()), patient=True)
+        told = self.gather((interrupted, asdict(progress)), patient=True)
         return Progress(**told[0][1]), any(pressed for pressed, _ in told)
 
     def draw(self, batches: Stream[BatchT], count: int) -> list[BatchT]:

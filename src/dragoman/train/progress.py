@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -94,10 +94,6 @@ class Progress:
             return None
         training = max(0.0, 60 * minutes - self.prepared)  # the last validation came after it
         return math.ceil((self.prepared + training * planned / self.step) / 60)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
 
 
 class Interrupt:

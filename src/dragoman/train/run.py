@@ -13,11 +13,11 @@ from dragoman.models.folder import load_model
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.device import deterministic
 from dragoman.train.job import Check, Job, Say, unchecked
+from dragoman.train.memory import OUT_OF_MEMORY, within_memory
 from dragoman.train.parallel import join_processes
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start, copy_weights, keep_start
-from dragoman.train.step import OUT_OF_MEMORY, within_memory
 from dragoman.train.trainer import Trainer, TrainResult
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from rich.console import Console
 from torch import Tensor, nn
@@ -33,12 +32,13 @@ from dragoman.train.checkpoint import (
     moving_average,
     random_state,
     readable,
+    replayed,
     save_checkpoint,
     tidy_checkpoints,
 )
-from dragoman.train.diagnosis import Fault, explained, fault_of, find_not_finite, replayed
+from dragoman.train.diagnosis import examples_of, find_not_finite
 from dragoman.train.job import Job, Validation, is_better
-from dragoman.train.memory import rehearse, too_large
+from dragoman.train.memory import rehearse, too_large, within_memory
 from dragoman.train.optimizer import (
     learning_rate,
     load_optimizer_tensors,
@@ -58,7 +58,7 @@ from dragoman.train.report import (
 )
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
 from dragoman.train.start import published_files
-from dragoman.train.step import Skipped, Stepper, StepResult, within_memory
+from dragoman.train.step import Skipped, Stepper, StepResult
 from dragoman.wording import counted
 
 
@@ -136,10 +136,10 @@ class Trainer:
         if newest is None:
             return
         state, tensors = newest
-        adjusted = adjusted_settings(state.recipe, self.recipe)
         with readable(checkpoints(self.folder.checkpoints)[-1]):
             _set_weights(self.job.model, tensors["weights"])
             load_optimizer_tensors(self.stepper.optimizer, self.job.model, tensors["optimizer"])
+            adjusted = adjusted_settings(state.recipe, self.recipe)
             self.job.batches.load_state_dict(state.batches, former_size(adjusted))
             self.processes.set_random_states(tensors["random"])
             if self.stepper.scaler is not None and state.scaler:
@@ -254,11 +254,13 @@ class Trainer:
     def _diagnose(self, skipped: Skipped, batches: Sequence[Any]) -> Skipped:
         """Run the batches of all processes again, each by itself, and say which is at fault."""
         find = partial(find_not_finite, self.job, batches, self.stepper.precision)
-        found = None
+        fault = None
         if not self.place.sharded:  # the modules of shares cannot be watched by themselves
-            found = self.processes.together(find, lambda: self.too_large(batches))
-        told = self.processes.gather(fault_of(found, batches))
-        return explained(skipped, msgspec.convert(told, list[Fault]))
+            fault = self.processes.together(find, lambda: self.too_large(batches))
+        told = self.processes.gather((fault, examples_of(batches)))
+        every = [number for _, examples in told for number in examples]
+        examples, where = next((fault for fault, _ in told if fault), (every, ""))
+        return replace(skipped, examples=tuple(examples), where=where)
 
     def _count_skipped(self, skipped: Skipped) -> None:
         """Report a step that was not taken; raises DragomanError after too many in a row."""

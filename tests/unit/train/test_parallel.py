@@ -1,7 +1,7 @@
 """What several processes share among them, without starting one."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -140,9 +140,9 @@ def test_what_others_say_counts() -> None:
         Answers(None, (False, "there")).together(lambda: 1)
     first, other = Progress(step=4, stale=2), Progress(step=4)
     for pressed in (False, True):
-        leader = Answers((False, other.to_dict()), (pressed, other.to_dict()))
+        leader = Answers((False, asdict(other)), (pressed, asdict(other)))
         assert leader.agree(first, interrupted=False) == (first, pressed)
-        second = Answers((False, first.to_dict()), (False, other.to_dict()), rank=1)
+        second = Answers((False, asdict(first)), (False, asdict(other)), rank=1)
         assert second.agree(other, interrupted=pressed) == (first, pressed)
 
 
