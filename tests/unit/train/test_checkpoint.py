@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,9 @@ from dragoman.train.progress import Progress
 
 def make_state(step: int, text: str = "") -> SavedState:
     """The state after a step."""
-    return SavedState(progress=Progress(step=step, seconds=1 / 3), batches={"epoch": 2, "x": text})
+    numbers = {field.name: number for number, field in enumerate(fields(Progress), start=1)}
+    progress = replace(Progress(**numbers), step=step, seconds=1 / 3, best={"loss": 0.1})  # type: ignore[arg-type]
+    return SavedState(progress=progress, batches={"epoch": 2, "x": text})
 
 
 def make_tensors(size: int = 4) -> Tensors:

@@ -100,19 +100,6 @@ def test_the_folder_is_a_model(recipe: TranslateRecipe) -> None:
     ]
 
 
-def test_end_between_two_saves(recipe: TranslateRecipe) -> None:
-    """A run whose end is no multiple of anything still validates and saves its last step."""
-    run(change(recipe, max_steps=5), 1, 2, 9, 3)
-    assert [path.name[-1] for path in saved(recipe)] == ["2", "4", "5"]
-    assert same(exported(recipe), load_file(saved(recipe)[-1] / "weights.safetensors"))
-
-
-def test_shorter_than_the_first_validation(recipe: TranslateRecipe) -> None:
-    """A run that ends before its first validation and its first checkpoint still makes a model."""
-    run(change(recipe, max_steps=1), 5)
-    assert same(exported(recipe), load_file(saved(recipe)[0] / "weights.safetensors"))
-
-
 def test_other_batches_and_intervals(recipe: TranslateRecipe) -> None:
     """A run resumes with another size of batches and interval of saving, and says what follows."""
     bleu = [10, 30, 20, 31]
@@ -210,16 +197,6 @@ def test_killed_before_the_mark(recipe: TranslateRecipe) -> None:
     (Path(recipe.out) / "training" / "finished.json").unlink()
     run(recipe, 31)  # no validation but that of the average
     assert same(exported(recipe), before)
-
-
-def test_patience_counts_over_a_resumption(recipe: TranslateRecipe) -> None:
-    """Validations without a better one before the interruption count after it."""
-    recipe = replace(recipe, train=replace(recipe.train, max_steps=100, patience=2))
-    bleu = [10, 30, 20, 25, 0]
-    assert interrupt(recipe, 7, bleu).interrupted
-    result, _ = run(recipe, 25, 0)
-    assert result.reason == "no better validation in 2"
-    assert (result.progress.step, result.progress.best_step) == (8, 4)
 
 
 def test_failure_gives_the_terminal_back(recipe: TranslateRecipe) -> None:

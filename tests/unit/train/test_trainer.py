@@ -95,6 +95,7 @@ def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) 
     quick = go(1, max_steps=4)
     assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"], validated_at=[4])
     assert (quick.result.reason, quick.result.interrupted) == ("4 steps", False)
+    assert quick.kept == [1]
     assert quick.progress.tokens == 4 * RESULT.num_tokens
     go(max_steps=4)
     assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"] * 2, validated_at=[4])
@@ -163,15 +164,6 @@ def test_validates_and_saves_at_intervals_and_at_the_end(
     go(9, max_steps=max_steps, average_last=3)  # of the average
     assert [path.stat().st_mtime_ns for path in checkpoints(quick.folder.checkpoints)] == times
     assert watcher.validated_at == at
-
-
-def test_last_validation_is_made_up_for(go: Go, watcher: Watcher) -> None:
-    """A run that was killed after its last checkpoint, but before its last validation, makes it."""
-    progress = Progress(step=12, validated_step=10, best={"loss": 2.0}, best_step=10)
-    quick = go(1.0, progress=progress, max_steps=12)
-    assert watcher.validated_at == [12]
-    assert quick.kept == [1.0]
-    assert (quick.progress.best_step, quick.progress.validated_step) == (12, 12)
 
 
 @pytest.mark.parametrize(
