@@ -103,7 +103,7 @@ class Ranks(Processes):
             sharded=chooses_shards(config, model, device, precision),
         )
 
-    def spread(
+    def distribute(
         self,
         stepper: Stepper[BatchT],
         job: Job[BatchT],
@@ -116,7 +116,7 @@ class Ranks(Processes):
             loss = DistributedDataParallel(
                 _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
             )
-            return WholeStepper(
+            return ReplicatedStepper(
                 model=stepper.model,
                 optimizer=stepper.optimizer,
                 loss=loss,
@@ -124,7 +124,7 @@ class Ranks(Processes):
                 clip_norm=stepper.clip_norm,
                 scaler=stepper.scaler,
                 ranks=self,
-                silence=loss.no_sync,
+                no_sync=loss.no_sync,
                 too_large=too_large,
             )
         state = optimizer_tensors(stepper.optimizer, stepper.model)  # before they are sharded
@@ -226,10 +226,10 @@ class RankStepper(Stepper[BatchT]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeStepper(RankStepper[BatchT]):
+class ReplicatedStepper(RankStepper[BatchT]):
     """Each rank has the whole model; the loss is wrapped in `DistributedDataParallel`."""
 
-    silence: Callable[[], AbstractContextManager[None]]
+    no_sync: Callable[[], AbstractContextManager[None]]
     """Makes the context of backward passes that exchange nothing."""
     too_large: Callable[[Sequence[BatchT]], str]
 
@@ -237,7 +237,7 @@ class WholeStepper(RankStepper[BatchT]):
         """Agree before the last backward pass, in which the ranks wait for each other."""
 
         def begin() -> Tensor:
-            with self.silence():
+            with self.no_sync():
                 for batch in batches[:-1]:
                     forward(batch).backward()
             return forward(batches[-1])

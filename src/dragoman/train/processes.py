@@ -125,7 +125,7 @@ class Processes:
         device = choose_device(config.device)
         return Place(device=device, precision=choose_precision(config.precision, device))
 
-    def spread(
+    def distribute(
         self,
         stepper: Stepper[BatchT],
         job: Job[BatchT],  # noqa: ARG002 (for ranks)

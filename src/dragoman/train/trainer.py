@@ -51,7 +51,7 @@ from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import (
     ConsoleReport,
     MetricsFile,
-    Observer,
+    Reporter,
     end_card,
     model_card,
     tensorboard,
@@ -92,12 +92,14 @@ class Trainer:
         self.job, self.recipe, self.config = job, recipe, recipe.train
         self.folder, self.console, self.processes = folder, console, processes
         self.progress = Progress()
-        self.reporters: list[Observer] = []
+        self.reporters: list[Reporter] = []
         self.interrupt = Interrupt()
         self.too_large = partial(too_large, recipe)
         self.stepper = processes.together(self._make_stepper)
         processes.in_turn(self._resume)
-        self.stepper = processes.spread(self.stepper, job, self.config, self.place, self.too_large)
+        self.stepper = processes.distribute(
+            self.stepper, job, self.config, self.place, self.too_large
+        )
         self._saved_step = self.progress.step
         self._began = time.monotonic() - self.progress.seconds
 

@@ -17,7 +17,7 @@ from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 from dragoman.train.progress import Progress
-from dragoman.train.report import Observer
+from dragoman.train.report import Reporter
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.step import StepResult
 from dragoman.train.trainer import Trainer, TrainResult
@@ -75,7 +75,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
         *losses: float,
         progress: Progress | None = None,
         started: float = 0.0,
-        reporter: Observer = watcher,
+        reporter: Reporter = watcher,
         **config: Any,  # noqa: ANN401 -- settings of training
     ) -> Quick:
         monkeypatch.setattr(trainer, "tensorboard", lambda *_: [reporter])
