@@ -23,7 +23,6 @@ from dragoman.train.checkpoint import (
     random_state,
     readable,
     save_checkpoint,
-    set_random_state,
     tidy_checkpoints,
 )
 from dragoman.train.progress import Progress
@@ -235,14 +234,6 @@ def test_average_of_damaged_weights(tmp_path: Path) -> None:
     (path / "weights.safetensors").write_bytes(b"noise")
     with pytest.raises(InputError, match="step-00000010"):
         average_weights([path])
-
-
-def test_random_state() -> None:
-    """Dropout after going on draws what it would have drawn."""
-    state = {name: value.clone() for name, value in random_state().items()}
-    drawn = torch.rand(10)
-    set_random_state(state)
-    assert torch.equal(torch.rand(10), drawn)
 
 
 def test_tidy_finishes_what_a_kill_left(tmp_path: Path) -> None:
