@@ -22,7 +22,7 @@ import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 
 import dragoman.cli.app
 import dragoman.cli.main
-import dragoman.cost.check
+import dragoman.cost.forecast
 import dragoman.evaluate
 import dragoman.tasks.classify.task
 import dragoman.tasks.generate.task

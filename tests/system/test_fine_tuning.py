@@ -1,6 +1,5 @@
 """`dragoman train --from`: a model folder goes on learning from other texts."""
 
-import fcntl
 from pathlib import Path
 
 import pytest
@@ -72,20 +71,6 @@ def test_wrong_starts(dragoman: CommandLine, model: Path, tmp_path: Path) -> Non
         assert "Traceback" not in ended.said
         assert "Estimate" not in ended.said
         assert not out.exists()
-
-
-def test_two_runs_in_one_folder(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
-    """A run into the folder of one that is under way is refused, and harms nothing."""
-    files = ("--src", tmp_path / "a.src", "--tgt", tmp_path / "a.tgt")
-    command = ("train", *files, "--out", model, *SMALL, *STEPS, "train.max_steps=5")
-    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
-    with (model / "training" / ".lock").open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        refused = dragoman.run(*command)
-    assert refused.code == 2
-    assert "another process is training in" in refused.said
-    assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
-    assert dragoman.run(*command).code == 0
 
 
 def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:

@@ -129,8 +129,7 @@ def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int])
     assert_same_runs(killed, whole)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path, number: int) -> None:
+def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path) -> None:
     """All stop after the same step and save; the run goes on with the bits of an unbroken one."""
     reversed_digits(tmp_path, 120)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
@@ -138,7 +137,7 @@ def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path, number: 
     ranks = start(dragoman, 2, command(tmp_path, stopped))
     metrics = stopped / "training" / "metrics.jsonl"
     assert ranks[0].wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") > 2)
-    os.kill(ranks[1].pid, number)
+    os.kill(ranks[1].pid, signal.SIGTERM)
     assert [running.end().code for running in ranks] == [130, 130]
     assert "The same command resumes from there." in ranks[0].said()
     assert run(dragoman, 2, *command(tmp_path, stopped)).code == 0
@@ -268,24 +267,15 @@ def test_what_fails_on_one_rank_ends_all(
         assert saved[-1] == f"step-{figures(out)[-1]['step']:08}"
 
 
-@pytest.mark.parametrize(
-    ("failure", "sentence", "code"),
-    [
-        ("nan", "the loss is nan, in a batch of the examples [", 1),
-        ("texts", "the file y is damaged", 2),
-    ],
-)
 def test_torchrun_ends_with_the_sentence_and_the_code(
-    environment: dict[str, str], tmp_path: Path, failure: str, sentence: str, code: int
+    environment: dict[str, str], tmp_path: Path
 ) -> None:
     """Of a rank that fails: once, before what torchrun itself says of it."""
     reversed_digits(tmp_path, 120)
-    words = [*command(tmp_path, tmp_path / "run"), "train.accumulate=1"]
-    ended = launch_broken(environment, tmp_path, failure, *words)
+    ended = launch_broken(environment, tmp_path, "texts", *command(tmp_path, tmp_path / "run"))
     said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert len(said) == 1, ended.stderr
-    assert said[0].startswith(f"dragoman: {sentence}")
-    assert f"exitcode  : {code} " in ended.stderr
+    assert said == ["dragoman: the file y is damaged"], ended.stderr
+    assert "exitcode  : 2 " in ended.stderr
     assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
 
 

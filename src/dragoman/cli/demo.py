@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.main import INTERRUPTED
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,7 +119,6 @@ def _with_more_time(recipe: "RunRecipe", model: Path) -> "RunRecipe | None":
 
 
 def _train(recipe: "RunRecipe", console: "Console") -> None:
-    from dragoman.cli.train import INTERRUPTED
     from dragoman.tasks.task import train
 
     result = train(recipe, console=console)

@@ -31,10 +31,9 @@ from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
 from dragoman.tasks.timing import write_to_lengths
 from dragoman.train.job import CardPart, Validation, evaluating, unchecked
-from dragoman.train.loop import Progress
 from dragoman.train.recipe import Work
-from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.trainer import Trainer
 from dragoman.wording import counted
 
 WARM_UP = 3
@@ -74,18 +73,17 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
                 job = task.as_trained(task.assemble(recipe, folder, say, unchecked))
             else:
                 job = random_job(work)
-            parts = Parts.around(job, recipe, folder, console)
+            trainer = Trainer(job, recipe, folder, console)
             prepare = time.perf_counter() - begun
-            return _times(work, parts, prepare if real else None, least_seconds)
+            return _times(work, trainer, prepare if real else None, least_seconds)
 
 
-def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float) -> Timings:
+def _times(work: Work, trainer: Trainer, prepare: float | None, least_seconds: float) -> Timings:
     """Time a validation (of real data: `prepare` is then given), a checkpoint, steps, decoding."""
-    progress = Progress()
-    validation = _seconds(parts.measure)
-    export = _seconds(lambda: parts.export(Validation(loss=0.0), progress))
-    _take_steps(parts, progress, WARM_UP, 0.0)
-    seconds_S, tokens_S = _take_steps(parts, progress, LEAST_STEPS, least_seconds)
+    validation = _seconds(trainer.measure)
+    export = _seconds(lambda: trainer.export(Validation(loss=0.0)))
+    _take_steps(trainer, WARM_UP, 0.0)
+    seconds_S, tokens_S = _take_steps(trainer, LEAST_STEPS, least_seconds)
     each_S, tokens = seconds_S / tokens_S, float(tokens_S.mean())
     low, high = tokens * np.quantile(each_S, (0.25, 0.75))
     what = "the recipe's own job"
@@ -97,9 +95,9 @@ def _times(work: Work, parts: Parts, prepare: float | None, least_seconds: float
         step_tokens=tokens,
         prepare_seconds=prepare or 0.0,
         validation_seconds=validation,
-        save_seconds=_seconds(lambda: parts.save(progress)),
+        save_seconds=_seconds(trainer.save),
         export_seconds=export,
-        tokens_per_second=tokens_per_second(work, parts.job.model),
+        tokens_per_second=tokens_per_second(work, trainer.job.model),
         how=f"{steps} of {what}, half of them in {low:.3g} to {high:.3g} s",
     )
 
@@ -113,9 +111,7 @@ def typical(times: npt.NDArray[np.float64]) -> float:
     return float(np.minimum(times, SLOWEST * np.median(times)).mean())
 
 
-def _take_steps(
-    parts: Parts, progress: Progress, least: int, least_seconds: float
-) -> npt.NDArray[np.float64]:
+def _take_steps(trainer: Trainer, least: int, least_seconds: float) -> npt.NDArray[np.float64]:
     """Take so many steps for so long, but no longer than `MOST_SECONDS`.
 
     Returns the seconds of each step and its tokens of both sides, `[2, S]`.
@@ -126,9 +122,9 @@ def _take_steps(
         if len(steps) >= least and passed >= least_seconds:
             break
         start = time.perf_counter()
-        result = parts.take_step(progress)  # its loss is a number, so the device is done
+        result = trainer.take_step()  # its loss is a number, so the device is done
         steps.append((time.perf_counter() - start, result.num_tokens))
-        progress.step += 1
+        trainer.progress.step += 1
     return np.array(steps, float).T
 
 

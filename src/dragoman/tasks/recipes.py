@@ -30,8 +30,8 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.settings import Given, flatten, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.run import TrainResult
 from dragoman.train.start import begun_recipe, start_from
+from dragoman.train.trainer import TrainResult
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
 """Keys that describe a run and change nothing in it."""

@@ -23,8 +23,9 @@ from dragoman.models.folder import FolderConfig
 from dragoman.nn import Arithmetic
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.run import TrainResult, run_recipe
+from dragoman.train.run import run_recipe
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.trainer import TrainResult
 
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate

@@ -30,8 +30,8 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError, InputError, is_out_of_memory
 from dragoman.files.writing import rename_durably
-from dragoman.train.loop import Progress
 from dragoman.train.optimizer import AVERAGE
+from dragoman.train.progress import Progress
 
 FORMAT = 1
 
@@ -149,11 +149,11 @@ def load_newest(folder: Path, say: Callable[[str], None]) -> tuple[SavedState, T
         return found
 
 
-def load_checkpoint(path: Path) -> tuple[SavedState, Tensors]:
-    """Read a checkpoint that has everything resuming needs."""
+def load_checkpoint(path: Path, names: Sequence[TensorFile] = FILES) -> tuple[SavedState, Tensors]:
+    """Read a checkpoint, or some of its files; with all of them it has all that resuming needs."""
     state = read_state(path)
     with readable(path):
-        return state, {name: _load(path, name, state) for name in FILES}
+        return state, {name: _load(path, name, state) for name in names}
 
 
 def read_state(path: Path) -> SavedState:
@@ -205,21 +205,18 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of the weights of several checkpoints, summed in float64."""
     total: dict[str, Tensor] = {}
     for path in paths:
-        state = read_state(path)
-        with readable(path):
-            weights = _load(path, "weights", state)
-        for name, weight in weights.items():
+        _, tensors = load_checkpoint(path, ["weights"])
+        for name, weight in tensors["weights"].items():
             total[name] = weight.double() + total[name] if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}
 
 
 def moving_average(path: Path) -> dict[str, Tensor]:
     """Return the moving average of the weights in a checkpoint that can be resumed."""
-    state = read_state(path)
-    with readable(path):
-        moments, ending = _load(path, "optimizer", state), f"/{AVERAGE}"
-        averages = {n.removesuffix(ending): t for n, t in moments.items() if n.endswith(ending)}
-        return _load(path, "weights", state) | averages
+    _, tensors = load_checkpoint(path, ["optimizer", "weights"])
+    moments, ending = tensors["optimizer"], f"/{AVERAGE}"
+    averages = {n.removesuffix(ending): t for n, t in moments.items() if n.endswith(ending)}
+    return {**tensors["weights"], **averages}
 
 
 def random_state() -> dict[str, Tensor]:
@@ -236,6 +233,17 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
     for i in range(torch.cuda.device_count()):
         if f"cuda:{i}" in states:
             torch.cuda.set_rng_state(states[f"cuda:{i}"], i)
+
+
+@contextmanager
+def replayed(states: Mapping[str, Tensor]) -> Iterator[None]:
+    """Draw again what was drawn since `random_state` gave `states`, then restore the state."""
+    now = random_state()
+    set_random_state(states)
+    try:
+        yield
+    finally:
+        set_random_state(now)
 
 
 def _load(path: Path, name: TensorFile, state: SavedState) -> dict[str, Tensor]:

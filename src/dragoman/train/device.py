@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -12,6 +13,8 @@ from dragoman.nn.cpu.native import native
 from dragoman.nn.cpu.products import has_bf16_units
 from dragoman.train.config import PrecisionSetting
 from dragoman.wording import counted
+
+Precision = Literal["fp32", "bf16", "fp16"]
 
 STATE_BYTES = 16
 """Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
@@ -45,9 +48,7 @@ def _usable_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def choose_precision(
-    name: PrecisionSetting, device: torch.device
-) -> Literal["fp32", "bf16", "fp16"]:
+def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
     """Return the precision of the forward and backward pass.
 
     `auto` takes bf16 where its products are faster than those of float32: GPUs from Ampere on, and
@@ -68,22 +69,40 @@ def needs_shards(parameters: int, memory: int) -> bool:
     return STATE_BYTES * parameters > SHARE * memory
 
 
-def machine_of(
-    device: torch.device, precision: str, processes: int = 1, *, sharded: bool = False
-) -> dict[str, str]:
-    """Return what the bits of a run depend on beside its settings."""
-    if device.type == "cuda":
-        name = torch.cuda.get_device_name(device)
-    else:
-        name = f"{device} ({torch.backends.cpu.get_cpu_capability()})"
-    return {
-        "device": name,
-        "precision": precision,
-        "loops": "torch" if native() is None else "compiled",
-        "threads": str(torch.get_num_threads()),
-        "processes": f"{processes} (sharded)" if sharded else str(processes),
-        "torch": torch.__version__,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a process of a run computes on, and in which precision."""
+
+    device: torch.device
+    precision: Precision
+    processes: int = 1
+    sharded: bool = False
+    """Whether each process keeps a share of the model."""
+
+    @property
+    def machine(self) -> dict[str, str]:
+        """What the bits of a run depend on beside its settings."""
+        if self.device.type == "cuda":
+            name = torch.cuda.get_device_name(self.device)
+        else:
+            name = f"{self.device} ({torch.backends.cpu.get_cpu_capability()})"
+        return {
+            "device": name,
+            "precision": self.precision,
+            "loops": "torch" if native() is None else "compiled",
+            "threads": str(torch.get_num_threads()),
+            "processes": f"{self.processes} (sharded)" if self.sharded else str(self.processes),
+            "torch": torch.__version__,
+        }
+
+    def describe(self, accumulate: int) -> str:
+        """Return the number of processes, their backend and the batches of a step."""
+        if self.processes == 1:
+            return ""
+        how = "nccl" if self.device.type == "cuda" else "gloo"
+        each = "Each has a share of every layer" if self.sharded else "Each has the whole model"
+        batches = f"{self.processes * accumulate:,} batches a step"
+        return f" {self.processes} processes ({how}), {batches}. {each}."
 
 
 @contextmanager

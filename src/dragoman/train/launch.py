@@ -22,6 +22,7 @@ import torch.distributed as dist
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.train.parallel import GO_ON, STORE_PORT, launched
+from dragoman.train.progress import handling_ends
 
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 NOTICE = 5.0
@@ -111,15 +112,8 @@ def _forwarded(ranks: "Sequence[subprocess.Popen[bytes]]") -> Iterator[list[int]
         for rank in ranks:
             rank.send_signal(number)
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    previous = {number: signal.signal(number, forward) for number in numbers}
-    try:
+    with handling_ends(forward):
         yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -> dict[int, int]:

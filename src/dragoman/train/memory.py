@@ -1,14 +1,32 @@
 """Whether a run has memory enough: its largest batches come first, and what to do where not."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from dragoman.data.batches import Batch
+from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.plain import to_plain
-from dragoman.train.checkpoint import random_state, set_random_state
+from dragoman.train.checkpoint import random_state, replayed
 from dragoman.train.job import BatchT
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.step import Stepper, within_memory
+from dragoman.train.step import Stepper
 from dragoman.wording import counted
+
+OUT_OF_MEMORY = (
+    "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
+    "more memory; the checkpoints written before stay whole"
+)
+
+
+@contextmanager
+def within_memory(sentence: Callable[[], str]) -> Iterator[None]:
+    """Raise DragomanError with this sentence where there is no memory left."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DragomanError(sentence()) from error
 
 
 def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRecipe) -> None:
@@ -18,21 +36,21 @@ def rehearse(stepper: Stepper[BatchT], largest: Sequence[BatchT], recipe: RunRec
     on has it, and takes none. Without a learning rate the weights stay. Raises DragomanError where
     there is no memory.
     """
-    before, scaler, fresh = random_state(), stepper.scaler, not stepper.optimizer.state
+    scaler, fresh = stepper.scaler, not stepper.optimizer.state
     scaling = {} if scaler is None else scaler.state_dict()
     if scaler is not None:
         scaler.load_state_dict(scaling | {"scale": 1.0})  # so that nothing is skipped
-    for batch in largest:
-        group = [batch] * min(2, recipe.train.accumulate)
-        with within_memory(lambda: too_large(recipe, group)):  # noqa: B023 (called at once)
-            if fresh:
-                stepper(group, 0.0)
-            else:
-                stepper.accumulate(group)
-                stepper.optimizer.zero_grad()
+    with replayed(random_state()):
+        for batch in largest:
+            group = [batch] * min(2, recipe.train.accumulate)
+            with within_memory(lambda: too_large(recipe, group)):  # noqa: B023 (called at once)
+                if fresh:
+                    stepper(group, 0.0)
+                else:
+                    stepper.accumulate(group)
+                    stepper.optimizer.zero_grad()
     if fresh:
         stepper.optimizer.state.clear()
-    set_random_state(before)
     if scaler is not None:
         scaler.load_state_dict(scaling)
 

@@ -108,18 +108,12 @@ def _in_chunks(
 def _fused_loss(
     output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
-    if not torch.is_grad_enabled():
-        return _validation_loss(output, hidden_MD, targets_M, smoothing)
-    loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden_MD, output.weight, output.bias, targets_M, smoothing
-    )
-    return loss
-
-
-def _validation_loss(
-    output: nn.Linear, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
-) -> Tensor:
-    """Compute the fused loss, to the bit, where no gradient is needed."""
+    """Sum the loss of the output layer's logits; of the same bits without gradients as with."""
+    if torch.is_grad_enabled():
+        loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            hidden_MD, output.weight, output.bias, targets_M, smoothing
+        )
+        return loss
     weight, bias = _in_dtype_of(hidden_MD, output.weight, output.bias)
     loss = _zero(hidden_MD)
     with torch.autocast(hidden_MD.device.type, enabled=False):

@@ -15,11 +15,11 @@ alone validates, writes and reports; what fails on one rank ends all, with one s
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -28,16 +28,20 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
-from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.config import TrainConfig
-from dragoman.train.device import choose_device
+from dragoman.train.device import Place, choose_device, choose_precision
 from dragoman.train.job import BatchT, Job
-from dragoman.train.loop import Interrupt, Progress, stop_rule
 from dragoman.train.optimizer import optimizer_tensors
-from dragoman.train.shard import JobLoss, sharded_loss, sharded_optimizer
-from dragoman.train.step import OUT_OF_MEMORY, Stepper, within_memory
+from dragoman.train.processes import ALONE, Processes
+from dragoman.train.shard import (
+    JobLoss,
+    chooses_shards,
+    sharded_loss,
+    sharded_optimizer,
+    whole_tensors,
+)
+from dragoman.train.step import Stepper
 
 PROMPT = timedelta(minutes=10)
 """How long a rank waits for the others within a step."""
@@ -48,18 +52,20 @@ GO_ON = "the same command resumes from the last checkpoint"
 STORE_PORT = "DRAGOMAN_STORE_PORT"
 """Environment variable: the port on 127.0.0.1 where the launcher of `--nproc` keeps the store."""
 
+LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
+"""Words of the messages of a process whose peer is gone or does not answer."""
+LETTER = 1024
+"""Bytes that go from each rank to each at once; a longer value takes a second exchange."""
+
 Value = TypeVar("Value")
-StopRule = Callable[[Progress], str | None]
 
 
-class World:
-    """The processes that train together; one that trains alone agrees with itself at once."""
+class Ranks(Processes):
+    """Several processes, connected by gloo or NCCL."""
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int, size: int) -> None:
+        super().__init__(rank, size)
         self._count = 0
-        if size == 1:
-            return
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         try:
             if STORE_PORT in os.environ:  # the store of the launcher; else that of torchrun
@@ -77,19 +83,8 @@ class World:
                 "addresses and ports that each was started with"
             ) from error
 
-    @property
-    def leads(self) -> bool:
-        """Whether this process validates, writes and reports."""
-        return self.rank == 0
-
     def gather(self, value: Value, *, patient: bool = False) -> list[Value]:
-        """Give a value to all ranks; return those of all, by rank.
-
-        Values are plain data as in JSON, or bytes; a tuple arrives as a list. `patient` where rank
-        0 may be tokenizing, validating or writing meanwhile.
-        """
-        if self.size == 1:
-            return [value]
+        """Give a value to all ranks; return those of all, by rank."""
         self._count += 1
         with self.connected():
             self._store.set(str(self.rank), str(self._count))
@@ -97,149 +92,51 @@ class World:
             told = _exchange(words, self.size, self._patient if patient else None)
             return [msgspec.msgpack.decode(each) for each in told]
 
-    def together(
-        self,
-        work: Callable[[], Value],
-        out_of_memory: Callable[[], str] = lambda: OUT_OF_MEMORY,
-        *,
-        patient: bool = False,
-    ) -> Value:
-        """Work on all ranks; where it fails on one of them, all end with its sentence."""
-        error: DragomanError | None = None
-        try:
-            with within_memory(out_of_memory):
-                result = work()
-        except DragomanError as raised:
-            error = raised
-        told = None if error is None else (isinstance(error, InputError), str(error))
-        for failure in self.gather(told, patient=patient):
-            if failure is not None:
-                is_input, sentence = failure
-                self.stop(error or (InputError if is_input else DragomanError)(sentence))
-        return result
+    def place(self, config: TrainConfig, model: nn.Module) -> Place:
+        """Return what this rank computes on; raises InputError where that cannot be."""
+        device = own_gpu(choose_device(config.device), self.size)
+        precision = choose_precision(config.precision, device)
+        return Place(
+            device=device,
+            precision=precision,
+            processes=self.size,
+            sharded=chooses_shards(config, model, device, precision),
+        )
 
-    def in_turn(self, work: Callable[[], Value]) -> Value:
-        """Work on rank 0, which writes what the others read, and then on them."""
-        idle: Callable[[], Any] = lambda: None  # noqa: E731 -- a type for it
-        first: Value = self.together(work if self.leads else idle, patient=True)
-        then: Value = self.together(idle if self.leads else work, patient=True)
-        return first if self.leads else then
-
-    def stop(self, error: DragomanError) -> NoReturn:
-        """Raise on rank 0, which prints it for all; the others end when that one has."""
-        if not self.leads:
-            self.gather(None)  # rank 0 never comes to it
-        raise error
-
-    def draw(self, batches: Stream[BatchT], count: int) -> list[BatchT]:
-        """Draw the batches of a step, `count` for each rank; return those of this one."""
-        mine = []
-        for number in range(count * self.size):
-            if number % self.size == self.rank:
-                mine.append(next(batches))
-            else:
-                batches.skip()
-        return mine
-
-    def device(self, device: torch.device) -> torch.device:
-        """Return the device of this rank, its own GPU; raises InputError where there is none."""
-        if self.size == 1 or device.type != "cuda":
-            return device
-        gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-        if ":" in str(device) or gpu >= count:
-            raise InputError(
-                f"{self.size} processes take a GPU each: torch sees {count} here, and the recipe "
-                f"chooses {device}; start as many, with train.device=cuda, or give train.device=cpu"
-            )
-        torch.cuda.set_device(gpu)
-        return torch.device("cuda", gpu)
-
-    def begin_random(self, seed: int) -> None:
-        """Seed each rank but the first anew, so that dropout differs; the weights are drawn."""
-        if self.rank:
-            torch.manual_seed((seed + 0x9E3779B1 * self.rank) % 2**32)  # a CPU takes 32 bits
-
-    def random_states(self) -> Mapping[str, Tensor]:
-        """Return the states of all ranks; those of rank 0 have the names of a single process."""
-        mine = {name: state.numpy().tobytes() for name, state in random_state().items()}
-        return {
-            f"{_prefix(rank)}{name}": _bytes(state)
-            for rank, states in enumerate(self.gather(mine, patient=True))
-            for name, state in states.items()
-        }
-
-    def set_random_states(self, states: Mapping[str, Tensor]) -> None:
-        """Restore those of this rank; a rank without any keeps its initial ones."""
-        prefix = _prefix(self.rank)
-        mine = {name.removeprefix(prefix): states[name] for name in states if prefix in name}
-        if mine:
-            set_random_state(mine)
-
-    def stepper(
+    def distribute(
         self,
         stepper: Stepper[BatchT],
         job: Job[BatchT],
         config: TrainConfig,
+        place: Place,
         too_large: Callable[[Sequence[BatchT]], str],
-        *,
-        sharded: bool,
     ) -> Stepper[BatchT]:
-        """Wrap the loss of several ranks; `too_large` explains a lack of memory.
-
-        `sharded`, the stepper has an optimizer and a model of its own, which are shares of these.
-        """
-        if self.size == 1:
-            return stepper
-        model, optimizer, silence = stepper.model, stepper.optimizer, None
-        loss: nn.Module
-        if sharded:
-            device = self.device(choose_device(config.device))
-            state = optimizer_tensors(optimizer, model)  # before its parameters are sharded
-            loss = shares = sharded_loss(job, device, self.size, copy=self.leads)
-            model = shares.model
-            optimizer = sharded_optimizer(model, config, state)
-        else:
-            wrapped = DistributedDataParallel(
+        """Return what takes the steps of all ranks, in shares of the stepper or as wholes."""
+        if not place.sharded:
+            loss = DistributedDataParallel(
                 _Loss(job), gradient_as_bucket_view=True, find_unused_parameters=True
             )
-            loss, silence = wrapped, wrapped.no_sync
-        return SharedStepper(
-            model=model,
-            optimizer=optimizer,
-            loss=loss,
-            silence=silence,
+            return ReplicatedStepper(
+                model=stepper.model,
+                optimizer=stepper.optimizer,
+                loss=loss,
+                precision=stepper.precision,
+                clip_norm=stepper.clip_norm,
+                scaler=stepper.scaler,
+                ranks=self,
+                no_sync=loss.no_sync,
+                too_large=too_large,
+            )
+        state = optimizer_tensors(stepper.optimizer, stepper.model)  # before they are sharded
+        shares = sharded_loss(job, place.device, self.size, copy=self.leads)
+        return ShardedStepper(
+            model=shares.model,
+            optimizer=sharded_optimizer(shares.model, config, state),
+            loss=shares,
             precision=stepper.precision,
             clip_norm=stepper.clip_norm,
-            scaler=stepper.scaler,
-            world=self,
-            too_large=too_large,
+            ranks=self,
         )
-
-    def stop_rule(self, config: TrainConfig, interrupt: Interrupt) -> StopRule:
-        """Return a rule that judges the progress of rank 0, and an interrupt of any rank.
-
-        An interrupt that comes while ranks tell each other counts in the next step, for all.
-        """
-        if self.size == 1:
-            return stop_rule(config, interrupt)
-        limit = stop_rule(config, Interrupt())
-
-        def reason(progress: Progress) -> str | None:
-            told = self.gather((interrupt.pressed, progress.to_dict()), patient=True)
-            for name, value in told[0][1].items():
-                setattr(progress, name, value)
-            return "interrupted" if any(pressed for pressed, _ in told) else limit(progress)
-
-        return reason
-
-    def describe(self, accumulate: int, device: torch.device, *, sharded: bool) -> str:
-        """Return the number of processes, their backend and the batches of a step."""
-        if self.size == 1:
-            return ""
-        how = "nccl" if device.type == "cuda" else "gloo"
-        each = "Each has a share of every layer" if sharded else "Each has the whole model"
-        batches = f"{self.size * accumulate:,} batches a step"
-        return f" {self.size} processes ({how}), {batches}. {each}."
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -259,21 +156,25 @@ class World:
             raise DragomanError(f"{who}; {GO_ON}") from error
 
 
-ALONE = World()
-
-LOST = ("gloo", "nccl", "connection", "socket", "timed out", "broken pipe")
-"""Words of the messages of a process whose peer is gone or does not answer."""
-
-
-LETTER = 1024
-"""Bytes that go from each rank to each at once; a longer value takes a second exchange."""
+def own_gpu(device: torch.device, size: int) -> torch.device:
+    """Return the GPU of this rank, or the CPU; raises InputError where there are too few GPUs."""
+    if device.type != "cuda":
+        return device
+    gpu, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if ":" in str(device) or gpu >= count:
+        raise InputError(
+            f"{size} processes take a GPU each: torch sees {count} here, and the recipe chooses "
+            f"{device}; start as many, with train.device=cuda, or give train.device=cpu"
+        )
+    torch.cuda.set_device(gpu)
+    return torch.device("cuda", gpu)
 
 
 def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[bytes]:
     """Give bytes to all ranks of a group; return those of all, by rank."""
     letter, most = len(words).to_bytes(8, "big") + words, LETTER
     while True:
-        mine = _bytes(letter[:most].ljust(most))
+        mine = torch.frombuffer(bytearray(letter[:most].ljust(most)), dtype=torch.uint8)
         letters = [torch.empty_like(mine) for _ in range(size)]
         dist.all_gather(letters, mine, group=group)
         told = [each.numpy().tobytes() for each in letters]
@@ -281,14 +182,6 @@ def _exchange(words: bytes, size: int, group: dist.ProcessGroup | None) -> list[
         if max(ends) <= most:
             return [each[8:end] for each, end in zip(told, ends, strict=True)]
         most = max(ends)  # which all see
-
-
-def _bytes(data: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
-
-
-def _prefix(rank: int) -> str:
-    return f"rank{rank}/" if rank else ""
 
 
 class _Loss(JobLoss):
@@ -305,44 +198,76 @@ class _Loss(JobLoss):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedStepper(Stepper[BatchT]):
-    """Takes a step on all ranks at once; its loss is wrapped in `DistributedDataParallel`."""
+class RankStepper(Stepper[BatchT]):
+    """Takes a step on all ranks at once."""
 
-    world: World
-    too_large: Callable[[Sequence[BatchT]], str]
-    silence: Callable[[], AbstractContextManager[None]] | None
-    """Makes the context of backward passes that exchange nothing; None where each has to."""
+    ranks: Ranks
 
     def accumulate(self, batches: Sequence[BatchT]) -> tuple[float, int]:
-        """Compute the gradients of the mean loss over all ranks; return that loss and the tokens.
-
-        The ranks agree before the last backward pass, in which they wait for each other. With
-        shards they wait all the time: one that fails says so itself, and the others lose it.
-        """
+        """Compute the gradients of the mean loss over all ranks; return it and their tokens."""
         counts = [(batch.num_targets, batch.num_tokens) for batch in batches]
-        told = [each for mine in self.world.gather(counts) for each in mine]
+        told = [each for mine in self.ranks.gather(counts) for each in mine]
         num_targets, num_tokens = map(sum, zip(*told, strict=True))
         means: list[Tensor] = []
 
         def forward(batch: BatchT) -> Tensor:
             with self.precision():
-                mean: Tensor = self.loss(batch) * (self.world.size / num_targets)
+                mean: Tensor = self.loss(batch) * (self.ranks.size / num_targets)
             means.append(mean.detach())
-            return mean
+            return self.scaled(mean)
+
+        self.backward(forward, batches)
+        mine = sum(torch.stack(means).tolist()) / self.ranks.size
+        return sum(self.ranks.gather(mine)), num_tokens
+
+    def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
+        """Run each batch forward and backward, and sum the gradients of all ranks."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedStepper(RankStepper[BatchT]):
+    """Each rank has the whole model; the loss is wrapped in `DistributedDataParallel`."""
+
+    no_sync: Callable[[], AbstractContextManager[None]]
+    """Makes the context of backward passes that exchange nothing."""
+    too_large: Callable[[Sequence[BatchT]], str]
+
+    def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
+        """Agree before the last backward pass, in which the ranks wait for each other."""
 
         def begin() -> Tensor:
-            with self.silence() if self.silence else nullcontext():
+            with self.no_sync():
                 for batch in batches[:-1]:
-                    self.scaled(forward(batch)).backward()
+                    forward(batch).backward()
             return forward(batches[-1])
 
-        last = None
-        if self.silence:
-            last = self.world.together(begin, lambda: self.too_large(batches))
-        with self.world.connected():
-            self.scaled(begin() if last is None else last).backward()
-        mine = sum(torch.stack(means).tolist()) / self.world.size
-        return sum(self.world.gather(mine)), num_tokens
+        last = self.ranks.together(begin, lambda: self.too_large(batches))
+        with self.ranks.connected():
+            last.backward()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedStepper(RankStepper[BatchT]):
+    """Each rank has a share of every parameter, of its gradient and of its moments."""
+
+    def backward(self, forward: Callable[[BatchT], Tensor], batches: Sequence[BatchT]) -> None:
+        """Run the batches; a rank that fails says so itself, and the others lose it.
+
+        They wait for each other all the time, and cannot agree before.
+        """
+        with self.ranks.connected():
+            for batch in batches:
+                forward(batch).backward()
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Gather the whole weights on rank 0."""
+        return whole_tensors(dict(self.model.named_parameters()), keep=self.ranks.leads)
+
+    def moments(self) -> Mapping[str, Tensor]:
+        """Gather the whole state of the optimizer on rank 0."""
+        state = optimizer_tensors(self.optimizer, self.model)
+        return whole_tensors(state, keep=self.ranks.leads)
 
 
 def launched() -> tuple[int, int]:
@@ -353,12 +278,12 @@ def launched() -> tuple[int, int]:
 
 
 @cache
-def join_world() -> World:
+def join_processes() -> Processes:
     """Join the processes that this one was started with; a second call returns the same."""
     rank, size = launched()
     if STORE_PORT in os.environ:
         threading.Thread(target=_end_with_launcher, daemon=True).start()
-    return ALONE if size == 1 else World(rank, size)
+    return ALONE if size == 1 else Ranks(rank, size)
 
 
 def _end_with_launcher() -> None:

@@ -21,7 +21,7 @@ from dragoman.files.writing import write_durably
 from dragoman.models.folder import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
-from dragoman.train.loop import Observer, Progress
+from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.step import Skipped, StepResult
 from dragoman.version import __version__
@@ -49,7 +49,23 @@ class Speed:
         return self._rate
 
 
-class ConsoleReport(Observer):
+class Reporter:
+    """Called during a run, to report; the base class does nothing."""
+
+    def stepped(self, progress: Progress, result: StepResult) -> None:
+        """Called after each optimizer step."""
+
+    def skipped(self, progress: Progress, skipped: Skipped) -> None:
+        """A step was not taken."""
+
+    def validated(self, progress: Progress, validation: Validation) -> None:
+        """A validation was made."""
+
+    def stopped(self, progress: Progress, reason: str) -> None:
+        """The run ends."""
+
+
+class ConsoleReport(Reporter):
     """A live line on a terminal; plain lines, now and then, where there is none."""
 
     def __init__(self, console: Console, config: TrainConfig) -> None:
@@ -127,7 +143,7 @@ class ConsoleReport(Observer):
         return f"{line}validation: {self._validation}"
 
 
-class MetricsFile(Observer):
+class MetricsFile(Reporter):
     """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`."""
 
     def __init__(self, path: Path, config: TrainConfig, progress: Progress) -> None:
@@ -177,7 +193,7 @@ class MetricsFile(Observer):
             ) from error
 
 
-class TensorBoardReport(Observer):
+class TensorBoardReport(Reporter):
     """Curves for TensorBoard, where it is installed (`pip install 'dragoman[track]'`)."""
 
     def __init__(self, writer: Any, config: TrainConfig) -> None:  # noqa: ANN401 -- a SummaryWriter
@@ -196,12 +212,12 @@ class TensorBoardReport(Observer):
             self._writer.add_scalar(f"valid/{name}", value, progress.step)
         self._writer.flush()
 
-    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (an observer)
+    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (a reporter)
         """Write what is still in memory."""
         self._writer.flush()
 
 
-def tensorboard(folder: Path, config: TrainConfig) -> list[Observer]:
+def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
     """Return a TensorBoard report, or nothing where TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter

@@ -16,7 +16,7 @@ from dragoman.files.writing import locked, write_durably
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 
 RESULT_NEUTRAL_SETTINGS = (

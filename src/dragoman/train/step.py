@@ -1,22 +1,16 @@
 """One optimizer step: micro-batches in, weights updated."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.batches import Batch
-from dragoman.errors import DragomanError, is_out_of_memory
 from dragoman.train.job import BatchT
-
-OUT_OF_MEMORY = (
-    "out of memory: give a smaller model or smaller batches in a new run, or use a machine with "
-    "more memory; the checkpoints written before stay whole"
-)
+from dragoman.train.optimizer import optimizer_tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +40,12 @@ class Skipped:
     where: str = ""
     """The first number at fault when the batches ran again; empty where there was none."""
 
-    @property
-    def what(self) -> str:
-        """Which of the two is not finite."""
-        if math.isfinite(self.loss):
-            return f"the gradient norm is {self.grad_norm}"
-        return f"the loss is {self.loss}"
-
     def __str__(self) -> str:
+        of_loss = not math.isfinite(self.loss)
+        what = f"the loss is {self.loss}" if of_loss else f"the gradient norm is {self.grad_norm}"
         shown = f"{[*self.examples[:5]]}" + (" ..." if len(self.examples) > 5 else "")
         first = f", first {self.where}" if self.where else ""
-        return f"{self.what}, in a batch of the examples {shown}{first}"
+        return f"{what}, in a batch of the examples {shown}{first}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +93,14 @@ class Stepper(Generic[BatchT]):
             num_tokens=num_tokens,
         )
 
+    def weights(self) -> Mapping[str, Tensor]:
+        """Return the whole weights by name, to validate and to save."""
+        return dict(self.model.named_parameters())
+
+    def moments(self) -> Mapping[str, Tensor]:
+        """Return the whole state of the optimizer by name, to save."""
+        return optimizer_tensors(self.optimizer, self.model)
+
     def scaled(self, mean: Tensor) -> Tensor:
         """Return what the gradients are taken of."""
         return mean if self.scaler is None else self.scaler.scale(mean)
@@ -120,19 +117,3 @@ class Stepper(Generic[BatchT]):
             means.append(mean.detach())
         loss = sum(torch.stack(means).tolist())  # read once: on a GPU this waits
         return loss, sum(batch.num_tokens for batch in batches)
-
-
-def examples_of(*batches: Batch) -> tuple[int, ...]:
-    """Return the numbers of the examples of these batches, from 1."""
-    return tuple(int(i) + 1 for batch in batches for i in batch.indices)
-
-
-@contextmanager
-def within_memory(sentence: Callable[[], str]) -> Iterator[None]:
-    """Raise DragomanError with this sentence where there is no memory left."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise DragomanError(sentence()) from error

@@ -12,9 +12,9 @@ from tests.unit.train.made import make_console
 from dragoman.cli import demo
 from dragoman.data.made import Pair
 from dragoman.tasks import task
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.run import TrainResult
+from dragoman.train.trainer import TrainResult
 
 
 @pytest.mark.parametrize(("step", "told"), [(253, "after 253 of 1,600 steps"), (1600, "")])

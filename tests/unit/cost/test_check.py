@@ -25,10 +25,9 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
-from dragoman.train.loop import Progress
 from dragoman.train.recipe import Work
-from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.trainer import Trainer
 
 TINY_LM = (
     *("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "tokenizer.vocab_size=400"),
@@ -75,10 +74,12 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         job = assemble(
             recipe, folder, lambda _: None, lambda *given: asked.append(given), translate
         )
-        parts = Parts.around(job, recipe, folder, console)
-        parts.take_step(Progress())  # after which the moments are there
-        peak = measured_peak(parts.measure)
-    moments = [value for state in parts.optimizer.state.values() for value in state.values()]
+        trainer = Trainer(job, recipe, folder, console)
+        trainer.take_step()  # after which the moments are there
+        peak = measured_peak(trainer.measure)
+    moments = [
+        value for state in trainer.stepper.optimizer.state.values() for value in state.values()
+    ]
     peak += sum(x.untyped_storage().nbytes() for x in (*job.model.parameters(), *moments))
     check = partial(check_batches, recipe.work())
     check(peak, *asked[0])

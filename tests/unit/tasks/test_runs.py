@@ -19,7 +19,7 @@ from dragoman.tasks.runs import compare_runs
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.checkpoint import SavedState
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 
 RECIPE = to_plain(
     TranslateRecipe(

@@ -1,4 +1,4 @@
-"""Tiny models, made batches and silent observers for the tests of the train room."""
+"""Tiny models, made batches and silent reporters for the tests of the train room."""
 
 import random
 import resource
@@ -16,9 +16,10 @@ from torch import Tensor
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Observer, Progress
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
+from dragoman.train.progress import Progress
+from dragoman.train.report import Reporter
 from dragoman.train.step import Stepper, StepResult
 
 PAD, BOS, EOS = 0, 2, 3
@@ -115,8 +116,8 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 @dataclass
-class Watcher(Observer):
-    """An observer that remembers what it was told."""
+class Watcher(Reporter):
+    """A reporter that remembers what it was told."""
 
     steps: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)

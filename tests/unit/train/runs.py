@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import torch
@@ -20,7 +21,8 @@ from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Check, Validation, unchecked
-from dragoman.train.run import TrainResult, run_recipe
+from dragoman.train.run import run_recipe
+from dragoman.train.trainer import TrainResult
 
 
 @dataclass
@@ -79,6 +81,12 @@ def saved(recipe: TranslateRecipe) -> list[Path]:
 def same(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
     """Whether two sets of weights are equal to the bit."""
     return set(one) == set(two) and all(torch.equal(one[name], two[name]) for name in two)
+
+
+def bits(recipe: TranslateRecipe) -> dict[str, str]:
+    """The hash of each file of tensors: the model and all checkpoints."""
+    files = sorted(Path(recipe.out).rglob("*.safetensors"))
+    return {str(f.relative_to(recipe.out)): sha256(f.read_bytes()).hexdigest() for f in files}
 
 
 def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainResult:

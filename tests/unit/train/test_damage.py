@@ -13,15 +13,15 @@ import pytest
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import change, interrupt, saved
 
-from dragoman.cli.train import rest_of
+from dragoman.cost.forecast import rest_of
 from dragoman.errors import InputError
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.job import Validation, is_better, unchecked
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 from dragoman.train.report import ConsoleReport, MetricsFile
-from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.trainer import Trainer
 
 CASES = int(os.environ.get("DRAGOMAN_FUZZ", "200"))
 ODD: tuple[Any, ...] = (
@@ -55,7 +55,7 @@ def resume(recipe: TranslateRecipe) -> Callable[[], None]:
         console, _ = make_console(terminal=False)
         rest_of(more)
         with RunFolder.open(Path(more.out), more) as folder:
-            progress = Parts.around(job, more, folder, console).resume(console)
+            progress = Trainer(job, more, folder, console).progress
             MetricsFile(folder.metrics, more.train, progress)
             next(job.batches)
             is_better({"loss": 1.0, "bleu": 2.0}, progress.best, "bleu")

@@ -5,8 +5,8 @@ by then is known.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,9 @@ from torch.utils._pytree import tree_leaves
 from dragoman.tasks.task import find_task
 from dragoman.train.checkpoint import random_state, set_random_state
 from dragoman.train.job import unchecked
-from dragoman.train.loop import Progress
 from dragoman.train.optimizer import load_optimizer_tensors
-from dragoman.train.run import Parts
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.step import Stepper
+from dragoman.train.trainer import Trainer
 
 META = torch.device("meta")
 
@@ -50,21 +48,10 @@ def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
     recipe, say = hand.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
     with RunFolder.open(Path(recipe.out), recipe) as folder:
         job = find_task(task).assemble(recipe, folder, say, unchecked)
+        trainer = Trainer(job, recipe, folder, make_console(terminal=False)[0])
     job.model.to(META)
-    optimizer = torch.optim.SGD(job.model.parameters())
-    stepper = Stepper(
-        model=job.model, optimizer=optimizer, loss=job.loss, precision=nullcontext, clip_norm=None
-    )
-    parts = Parts(
-        recipe=recipe,
-        folder=folder,
-        job=job,
-        device=META,
-        optimizer=optimizer,
-        stepper=stepper,
-        machine={},
-    )
-    for run in (parts.measure, lambda: parts.take_step(Progress())):
+    trainer.place = replace(trainer.place, device=META)
+    for run in (trainer.measure, trainer.take_step):
         with given() as devices, pytest.raises((RuntimeError, NotImplementedError), match="meta"):
             run()
         assert devices == {"meta"}

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
     Scorer,
+    bits,
     change,
     exported,
     figures,
     interrupt,
     run,
     same,
-    saved,
     train_scored,
 )
 
@@ -148,11 +147,8 @@ def test_interrupted_fine_tuning_ends_the_same(
     assert interrupt(tuning, at, bleu).interrupted
     (Path(tuning.start.model or "") / "model.safetensors").unlink()  # the checkpoint has them all
     run(tuning, *bleu[1 + at // 2 :])
-    assert same(exported(tuning), exported(whole))
+    assert bits(tuning) == bits(whole)
     assert figures(tuning) == figures(whole)
-    for ours, theirs in zip(saved(tuning), saved(whole), strict=True):
-        for name in ("weights.safetensors", "random.safetensors"):
-            assert same(load_file(ours / name), load_file(theirs / name))
 
 
 def test_frozen_parts_are_those_of_the_folder(tuning: TranslateRecipe) -> None:

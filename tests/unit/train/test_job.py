@@ -22,9 +22,9 @@ from dragoman.models.heads import ClassificationHead
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation, evaluating
 from dragoman.train.recipe import DataFiles, RunRecipe
-from dragoman.train.run import TrainResult, run_job
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model
+from dragoman.train.trainer import Trainer, TrainResult
 
 V = 12
 MODEL = EncoderOnlyConfig(
@@ -133,7 +133,7 @@ def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainRe
             batches=Stream(Drawn(), seed=recipe.train.seed),
             tokenizers=(words, words),
         )
-        result = run_job(job, recipe, folder, console=console, started=time.monotonic())
+        result = Trainer(job, recipe, folder, console).run(time.monotonic())
     return result, file.getvalue()
 
 

@@ -1,7 +1,7 @@
 """What several processes share among them, without starting one."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,9 @@ from torch import Tensor
 from dragoman.data.batches import Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train import parallel
-from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Interrupt, Progress
-from dragoman.train.parallel import ALONE, World
+from dragoman.train.parallel import own_gpu
+from dragoman.train.processes import ALONE, Processes
+from dragoman.train.progress import Progress
 
 
 @dataclass
@@ -52,13 +52,6 @@ class Epoch:
         return self.numbers[number]
 
 
-def rank_of(rank: int, size: int) -> World:
-    """A process of several, which is connected to none."""
-    world = World()
-    world.rank, world.size = rank, size
-    return world
-
-
 @given(
     st.integers(1, 9),
     st.integers(1, 4),
@@ -78,7 +71,7 @@ def test_the_ranks_share_the_batches_of_one_process(
     for _ in range(steps):
         expected = ALONE.draw(alone, count * size)  # type: ignore[type-var]  # ints are enough
         shares = [
-            rank_of(rank, size).draw(stream, count)  # type: ignore[type-var]
+            Processes(rank, size).draw(stream, count)  # type: ignore[type-var]
             for rank, stream in enumerate(streams)
         ]
         assert [len(share) for share in shares] == [count] * size
@@ -91,28 +84,24 @@ def test_random_states_of_several() -> None:
     """Each rank gets its own back, one that is alone that of the first, and a new one none."""
     states: dict[str, Tensor] = {}
     for rank in range(12):
-        rank_of(rank, 12).begin_random(seed=3)
+        Processes(rank, 12).begin_random(seed=3)
         name = f"rank{rank}/cpu" if rank else "cpu"
         states[name] = torch.get_rng_state()
         states |= {f"{name}-next": torch.rand(3)}
     drawn = {name.removesuffix("-next"): states.pop(name) for name in [*states] if "-" in name}
     assert len({tuple(numbers.tolist()) for numbers in drawn.values()}) == 12
     for rank in range(12):
-        rank_of(rank, 12).set_random_states(states)
+        Processes(rank, 12).set_random_states(states)
         assert torch.equal(torch.rand(3), drawn[f"rank{rank}/cpu" if rank else "cpu"])
     ALONE.set_random_states(states)
     assert torch.equal(torch.rand(3), drawn["cpu"])
     before = torch.get_rng_state()
-    rank_of(12, 13).set_random_states(states)
+    Processes(12, 13).set_random_states(states)
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_one_process_is_what_it_was() -> None:
-    """It draws, stops, fails and computes without a word of others."""
-    rule = ALONE.stop_rule(TrainConfig(max_steps=4), Interrupt())
-    assert [rule(Progress(step=step)) for step in (3, 4)] == [None, "4 steps"]
-    assert ALONE.describe(3, torch.device("cpu"), sharded=False) == ""
-    assert ALONE.device(torch.device("cuda:1")) == torch.device("cuda:1")
+def test_one_process_agrees_with_itself() -> None:
+    """It works and fails without a word of others."""
     assert ALONE.gather("x") == ["x"]
     assert ALONE.in_turn(lambda: 5) == 5
 
@@ -128,52 +117,33 @@ def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, 
     """More processes than GPUs, or one GPU for all, is one sentence; a CPU serves any number."""
     monkeypatch.setenv("LOCAL_RANK", local)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    world = rank_of(int(local), 3)
     with pytest.raises(InputError, match=r"3 processes take a GPU each: torch sees 2 here"):
-        world.device(torch.device(name))
-    assert world.device(torch.device("cpu")) == torch.device("cpu")
+        own_gpu(torch.device(name), 3)
+    assert own_gpu(torch.device("cpu"), 3) == torch.device("cpu")
 
 
-class Answers(World):
-    """The first of three processes, to which the others have answered already."""
+class Answers(Processes):
+    """One of three processes, to which the others have answered already."""
 
-    def __init__(self, *others: object) -> None:
-        super().__init__()
-        self.size = 3
+    def __init__(self, *others: object, rank: int = 0) -> None:
+        super().__init__(rank, 3)
         self.others = others
 
     def gather(self, value: object, *, patient: bool = False) -> list[object]:  # type: ignore[override]  # noqa: ARG002
         """What this one says, and the others."""
-        return [value, *self.others]
+        return [*self.others[: self.rank], value, *self.others[self.rank :]]
 
 
 def test_what_others_say_counts() -> None:
     """Another rank's error is raised; an interrupt of one stops all, and the progress is shared."""
     with pytest.raises(DragomanError, match="there"):
         Answers(None, (False, "there")).together(lambda: 1)
-    other = Progress(step=4).to_dict()
-    config = TrainConfig(max_steps=4)
-    rule = Answers((False, other), (True, other)).stop_rule(config, Interrupt())
-    assert rule(Progress(step=4)) == "interrupted"
-    rule = Answers((False, other), (False, other)).stop_rule(config, Interrupt())
-    assert rule(Progress(step=4)) == "4 steps"
-
-
-def test_an_interrupt_while_ranks_tell_each_other_waits_for_the_next_step() -> None:
-    """The others have been told that there is none: one rank may not stop by itself."""
-    interrupt = Interrupt()
-
-    class Late(Answers):
-        def gather(self, value: object, *, patient: bool = False) -> list[object]:  # type: ignore[override]
-            """Be interrupted when the value is on its way."""
-            told = super().gather(value, patient=patient)
-            interrupt.pressed = True
-            return told
-
-    other = (False, Progress(step=3).to_dict())
-    rule = Late(other, other).stop_rule(TrainConfig(max_steps=4), interrupt)
-    assert rule(Progress(step=3)) is None
-    assert rule(Progress(step=3)) == "interrupted"
+    first, other = Progress(step=4, stale=2), Progress(step=4)
+    for pressed in (False, True):
+        leader = Answers((False, asdict(other)), (pressed, asdict(other)))
+        assert leader.agree(first, interrupted=False) == (first, pressed)
+        second = Answers((False, asdict(first)), (False, asdict(other)), rank=1)
+        assert second.agree(other, interrupted=pressed) == (first, pressed)
 
 
 def test_nothing_is_unpickled() -> None:

@@ -11,7 +11,7 @@ from tests.unit.train.made import CONFIG, RESULT, file_size_limit, make_console
 
 from dragoman.errors import DragomanError
 from dragoman.train.job import Validation
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 from dragoman.train.report import ConsoleReport, MetricsFile, Speed, TensorBoardReport
 
 VALIDATION = Validation(

@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.settings import override_settings
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.config import TrainConfig
-from dragoman.train.loop import Progress
+from dragoman.train.progress import Progress
 from dragoman.train.runfolder import RunFolder
 
 TRAIN = TrainConfig(max_steps=10)

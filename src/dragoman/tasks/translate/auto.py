@@ -1,6 +1,6 @@
 """A recipe for texts and nothing else: sizes chosen from the data and the machine."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,11 +14,12 @@ from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.models import preset
 from dragoman.models.folder import read_config
+from dragoman.settings import override_settings
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
-from dragoman.train.start import start_from
+from dragoman.train.start import begun_recipe, start_from
 from dragoman.train.tokenizers import tokenizers_of
 from dragoman.wording import counted
 
@@ -97,6 +98,33 @@ def auto_recipe(
         f"{size.vocab_size:,} pieces, {passes:,.0f} passes; {threads} to train with."
     )
     return replace(recipe, description=description, train=train)
+
+
+def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
+    """Return what `auto_recipe` chooses for the two files that settings name, under the settings.
+
+    A run that has begun keeps its recipe where the model folder that it started from is gone.
+    Raises InputError where a file is not named.
+    """
+    defaults = TranslateRecipe(data=DataConfig())
+    keys = ("data.", "start.", "out")  # the others lie over what is chosen
+    given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
+    data, start = given.data, given.start.model
+    if (data.src is None) != (data.tgt is None):
+        side = "--tgt" if data.tgt is None else "--src"
+        raise InputError(
+            f"{side} is missing: give the file with the translations of {data.src or data.tgt}"
+        )
+    if not data.named:
+        override_settings(defaults, overrides)  # rejects unknown keys
+        raise InputError(
+            "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
+            "and --tgt with --out"
+        )
+    if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
+        return override_settings(begun, overrides)
+    recipe = auto_recipe(data, "", start, adapters=given.start.lora.rank is not None)
+    return override_settings(recipe, overrides)
 
 
 def choose_sizes(recipe: TranslateRecipe) -> TranslateRecipe:

@@ -17,8 +17,8 @@ from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe, assemble
 from dragoman.tasks.task import train
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.run import TrainResult
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.trainer import TrainResult
 
 
 def run(recipe: RunRecipe) -> tuple[TrainResult, str]:

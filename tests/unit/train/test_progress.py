@@ -1,0 +1,103 @@
+"""How far a run is, and what ends it."""
+
+import signal
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cost.recipes import find_recipe
+from dragoman.train.config import TrainConfig
+from dragoman.train.progress import LONGEST_WARM_UP, Interrupt, Progress
+
+
+@pytest.mark.parametrize(
+    ("progress", "reason"),
+    [
+        (Progress(step=99), None),
+        (Progress(step=100), "100 steps"),
+        (Progress(seconds=119.9), None),
+        (Progress(seconds=120.0), "2 minutes"),
+        (Progress(stale=2), None),
+        (Progress(stale=3), "no better validation in 3"),
+    ],
+)
+def test_limits(progress: Progress, reason: str | None) -> None:
+    """A run ends at the first limit that it reaches, and says which."""
+    assert progress.limit(TrainConfig(max_steps=100, max_minutes=2, patience=3)) == reason
+
+
+@pytest.mark.parametrize(
+    ("config", "done"),
+    [
+        (TrainConfig(max_steps=100), 0.25),
+        (TrainConfig(max_minutes=2), 0.5),
+        (TrainConfig(max_steps=100, max_minutes=2), 0.5),
+        (TrainConfig(max_minutes=0.5), 1.0),
+        (TrainConfig(patience=3, schedule="constant"), 0.0),
+    ],
+)
+def test_how_much_is_done(config: TrainConfig, done: float) -> None:
+    """The nearest limit decides how much of a run is over, never more than all of it."""
+    assert Progress(step=25, seconds=60.0).done(config) == done
+
+
+def test_preparing_is_no_part_of_the_time_for_steps() -> None:
+    """The schedule begins at the first step, whatever came before it, and ends with the clock."""
+    config = TrainConfig(max_minutes=2)
+    assert Progress(step=1, seconds=75.0, prepared=30.0).done(config) == 0.5
+    assert Progress(step=1, seconds=30.0, prepared=30.0).done(config) == 0.0
+    assert Progress(seconds=0.0, prepared=30.0).done(config) == 0.0
+    assert Progress(seconds=0.0, prepared=130.0).done(config) == 0.0
+    assert Progress(step=1, seconds=150.0, prepared=130.0).done(config) == 1.0
+    assert Progress(seconds=60.0).done_by_clock(TrainConfig(max_steps=2)) == 0.0
+
+
+@given(step=st.integers(0, 500), minutes=st.floats(0, 5))
+def test_a_clock_shortens_the_warm_up(step: int, minutes: float) -> None:
+    """A rate that falls to 0 rises with the steps or the clock, whichever is ahead; others with
+    the steps alone, and so do all without a clock.
+    """
+    config = TrainConfig(max_minutes=5, max_steps=1000, warmup_steps=200)
+    progress = Progress(step=step, seconds=60 * minutes)
+    risen = progress.next_step(config) / config.warmup_steps
+    assert risen == pytest.approx(max((step + 1) / 200, minutes / 5 / LONGEST_WARM_UP))
+    for other in (replace(config, schedule="constant"), replace(config, max_minutes=None)):
+        assert progress.next_step(other) == step + 1
+
+
+@pytest.mark.parametrize(
+    ("progress", "minutes"),
+    [
+        (Progress(step=1000, seconds=790, prepared=120), 82),  # 2 minutes, and 8 times 10
+        (Progress(step=1, seconds=790, prepared=730), 13),  # preparing took all
+        (Progress(step=8000, seconds=720), None),
+        (Progress(step=1000, seconds=600), None),  # its patience ended it
+        (Progress(step=0, seconds=720), None),
+    ],
+)
+def test_what_to_do_where_the_clock_was_too_short(progress: Progress, minutes: int | None) -> None:
+    """The minutes for all planned steps are computed from the time that those taken needed."""
+    assert progress.minutes_needed(find_recipe("numbers")) == minutes
+    assert progress.minutes_needed(find_recipe("multi30k-en-de")) is None
+
+
+def test_nohup_is_obeyed() -> None:
+    """Where SIGHUP is ignored, it stays so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        interrupt = Interrupt()
+        with interrupt.listen():
+            signal.raise_signal(signal.SIGHUP)
+        assert not interrupt.pressed
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_second_ctrl_c_is_not_held() -> None:
+    """Who presses Ctrl-C twice is out at once."""
+    with Interrupt().listen():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

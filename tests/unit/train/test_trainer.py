@@ -1,0 +1,194 @@
+"""The order of a run: steps, reports, validations, checkpoints, and its ends."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.train.made import RESULT, Watcher, make_console
+from torch import nn
+
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train import trainer
+from dragoman.train.checkpoint import checkpoints, read_state
+from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
+from dragoman.train.progress import Progress
+from dragoman.train.report import Reporter
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.step import StepResult
+from dragoman.train.trainer import Trainer, TrainResult
+
+Go = Callable[..., "Quick"]
+
+
+class Quick(Trainer):
+    """Takes steps that do nothing, and finds the losses that a test chooses."""
+
+    losses: list[float]
+    kept: list[float]
+    result: TrainResult
+
+    def take_step(self) -> StepResult:
+        """Learn nothing."""
+        return RESULT
+
+    def measure(self) -> Validation:
+        """Return the next loss, and a score ten times as large."""
+        time.sleep(0.02)
+        loss = self.losses.pop(0)
+        return Validation(loss=loss, scores={"bleu": 10 * loss})
+
+    def export(self, validation: Validation) -> None:
+        """Note that the model was the best so far."""
+        self.kept.append(validation.loss)
+
+    @property
+    def saved(self) -> list[int]:
+        """The steps of the checkpoints."""
+        return [int(path.name[-8:]) for path in checkpoints(self.folder.checkpoints)]
+
+
+@pytest.fixture
+def watcher() -> Watcher:
+    """Told of everything."""
+    return Watcher()
+
+
+@pytest.fixture
+def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
+    """Run to the end, with these losses for one validation after the other."""
+    places: list[dict[str, int]] = []
+    batches = SimpleNamespace(
+        num_batches=1,
+        padding=0.0,
+        largest=list,
+        state_dict=dict,
+        load_state_dict=lambda *state: places.append(*state[:1]),
+    )
+    job: Any = SimpleNamespace(model=nn.Linear(2, 2), batches=batches, loss=None)
+
+    def run(
+        *losses: float,
+        progress: Progress | None = None,
+        started: float = 0.0,
+        reporter: Reporter = watcher,
+        **config: Any,  # noqa: ANN401 -- settings of training
+    ) -> Quick:
+        monkeypatch.setattr(trainer, "tensorboard", lambda *_: [reporter])
+        settings = {"validate_every": 5, "save_every": 5, "metric": "loss", "device": "cpu"}
+        train = TrainConfig(**{**settings, "average_last": 1, "schedule": "constant", **config})
+        recipe = TranslateRecipe(data=DataConfig(), train=train)
+        quick = Quick(job, recipe, RunFolder(tmp_path), make_console(terminal=False)[0])
+        quick.progress, quick.losses, quick.kept = progress or quick.progress, [*losses], []
+        quick.result = quick.run(time.monotonic() - started)
+        return quick
+
+    return run
+
+
+def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) -> None:
+    """Each step once, in order, then the reason of the end; a run that is over takes no step."""
+    quick = go(1, max_steps=4)
+    assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"], validated_at=[4])
+    assert (quick.result.reason, quick.result.interrupted) == ("4 steps", False)
+    assert quick.kept == [1]
+    assert quick.progress.tokens == 4 * RESULT.num_tokens
+    go(max_steps=4)
+    assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"] * 2, validated_at=[4])
+
+
+def test_time_of_earlier_parts_counts(go: Go) -> None:
+    """The minutes of a resumed run are those of all its parts."""
+    quick = go(1, progress=Progress(step=7, seconds=61.0), max_minutes=1)
+    assert quick.result.reason == "1 minute"
+    quick = go(1, progress=Progress(step=7, seconds=59.0), max_minutes=1, max_steps=8)
+    assert quick.result.reason == "8 steps"
+    assert 59.0 < quick.progress.seconds < 60.0
+
+
+def test_preparing_is_timed_once(go: Go) -> None:
+    """It is what came before the first step of the run, resumed or not."""
+    first = go(1, started=30.0, max_steps=1).progress
+    assert 30 <= first.prepared <= first.seconds
+    after = go(1, started=30.0, max_steps=2).progress
+    assert after.prepared == first.prepared
+    assert after.seconds >= 60
+
+
+def test_validations_are_timed(go: Go) -> None:
+    """The time of a validation is in the checkpoint after it."""
+    quick = go(1, max_steps=5)
+    saved = read_state(checkpoints(quick.folder.checkpoints)[-1]).progress
+    assert 0.02 <= saved.seconds <= quick.progress.seconds
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals_stop_after_the_step(go: Go, number: signal.Signals) -> None:
+    """Ctrl-C, a polite kill or a closed terminal ends the run after the step, which is saved.
+
+    Nobody waits for a validation, and the old handlers come back.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    before = [signal.getsignal(s) for s in SIGNALS]
+
+    class Pressing(Watcher):
+        def stepped(self, progress: Progress, result: StepResult) -> None:
+            super().stepped(progress, result)
+            if progress.step == 3:
+                signal.raise_signal(number)
+
+    pressing = Pressing()
+    quick = go(reporter=pressing, max_steps=9)
+    assert pressing == Pressing(steps=[1, 2, 3], reasons=["interrupted"])
+    assert quick.result.interrupted
+    assert quick.saved == [3]
+    assert not (quick.folder.training / "finished.json").exists()
+    assert [signal.getsignal(s) for s in SIGNALS] == before
+
+
+@pytest.mark.parametrize(("max_steps", "at"), [(12, [5, 10, 12]), (10, [5, 10])])
+def test_validates_and_saves_at_intervals_and_at_the_end(
+    go: Go, watcher: Watcher, max_steps: int, at: list[int]
+) -> None:
+    """Never twice for one step, nor again where a run is resumed at its end."""
+    quick = go(5, 4, *[9] * (len(at) - 1), max_steps=max_steps, average_last=3)
+    assert watcher.validated_at == quick.saved == at
+    times = [path.stat().st_mtime_ns for path in checkpoints(quick.folder.checkpoints)]
+    go(9, max_steps=max_steps, average_last=3)  # of the average
+    assert [path.stat().st_mtime_ns for path in checkpoints(quick.folder.checkpoints)] == times
+    assert watcher.validated_at == at
+
+
+@pytest.mark.parametrize(
+    ("metric", "losses", "kept", "best_step"),
+    [("loss", (3, 4, 2, 2), [3, 2], 15), ("bleu", (3, 4, 2, 5), [3, 4, 5], 20)],
+)
+def test_keeps_the_best(
+    go: Go, metric: str, losses: tuple[float, ...], kept: list[float], best_step: int
+) -> None:
+    """The model is kept when it is better than the best so far, by the metric that was chosen."""
+    quick = go(*losses, max_steps=20, metric=metric)
+    assert quick.kept == kept
+    assert quick.progress.best == {"loss": kept[-1], "bleu": 10 * kept[-1]}
+    assert (quick.progress.best_step, quick.progress.stale) == (best_step, (20 - best_step) // 5)
+
+
+def test_patience(go: Go) -> None:
+    """A run ends after so many validations in a row without a better one."""
+    quick = go(3, 2, 4, 1, 5, 5, 5, patience=2)
+    assert quick.result.reason == "no better validation in 2"
+    assert (quick.progress.step, quick.progress.best_step) == (30, 20)
+
+
+def test_a_model_of_nan_is_never_kept(go: Go) -> None:
+    """Nobody could load it; the first one with numbers is the best."""
+    quick = go(float("nan"), 3.0, validate_every=1, max_steps=2)
+    assert quick.kept == [3.0]
+    assert quick.progress.best_step == 2
