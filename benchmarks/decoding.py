@@ -19,8 +19,8 @@ from torch import Tensor
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
+from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import load_model
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, inference
 
@@ -160,7 +160,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     if chosen.model is None:
         model, config = EncoderDecoder(SIZE).eval(), SIZE
     else:
-        model, folder = load_model(chosen.model)
+        opened = open_folder(chosen.model)
+        model, folder = opened.model, opened.config
         config = folder.model
     model.to(device)
     peer = make_peer(config, device)

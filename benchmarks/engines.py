@@ -26,6 +26,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.processes import serve
+from dragoman.folder.opening import open_folder
 
 Decode = Callable[[int, int, int, int], list[list[int]]]
 """Decodes for rows, beam size, length and output; returns the ids of the best results."""
@@ -49,12 +50,12 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     import torch
 
     from benchmarks.decoding import our_decoder
-    from dragoman.models.folder import load_model
 
     arithmetic, *ways = mode.split("+")
     torch.set_num_threads(1 if "1" in ways else threads)
     begun = perf_counter()
-    model, about = load_model(folder)
+    opened = open_folder(folder)
+    model, about = opened.model, opened.config
     loaded = perf_counter() - begun
     decoders: dict[int, Any] = {}
     vocab_size = len(model.output.weight)

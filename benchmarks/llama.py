@@ -10,8 +10,9 @@ from typing import Any
 from ctranslate2.converters import TransformersConverter
 from transformers import LlamaConfig, LlamaForCausalLM, logging, set_seed
 
-from dragoman.models.folder import FolderConfig, save_model
-from dragoman.models.foreign import family
+from dragoman.folder.config import FolderConfig
+from dragoman.folder.foreign import family
+from dragoman.folder.saving import save_model
 from dragoman.text.tokenizer import Tokenizer
 
 SIZE = LlamaConfig(

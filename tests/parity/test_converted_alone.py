@@ -11,6 +11,9 @@ from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
+from dragoman.folder.config import FolderConfig
+from dragoman.folder.defaults import GenerationDefaults, ReadingDefaults
+from dragoman.folder.saving import save_model
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -20,8 +23,6 @@ from dragoman.models import (
     build,
 )
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.models.presets import decoder_preset, encoder_preset
 from dragoman.nn import (

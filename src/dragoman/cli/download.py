@@ -53,7 +53,7 @@ def download(
         raise InputError(
             "dragoman download needs huggingface_hub: pip install 'dragoman[download]'."
         ) from error
-    from dragoman.models.foreign.origin import KEPT, POOLING
+    from dragoman.folder.origin import KEPT, POOLING
 
     out = out or Path(name.rpartition("/")[2] or name)
     if out.exists() or out.is_symlink():
@@ -160,7 +160,7 @@ def _store_as_safetensors(folder: Path) -> None:
     from huggingface_hub import save_torch_state_dict
     from safetensors import SafetensorError
 
-    from dragoman.models.foreign.files import read_checkpoint
+    from dragoman.folder.foreign.files import read_checkpoint
 
     _, tensors = read_checkpoint(folder)
     try:

@@ -16,8 +16,9 @@ from dragoman.files.reading import read_object
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
+    from dragoman.folder.config import FolderConfig
+    from dragoman.folder.opening import ModelFolder as Opened
     from dragoman.lens.inspection import Inspection
-    from dragoman.models.folder import FolderConfig
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -138,54 +139,52 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
 
 def _inspect_folder(model: Path, *, as_json: bool) -> None:
     """Validate a model folder and print what it contains."""
+    from dragoman.folder.config import as_saved
+    from dragoman.folder.opening import open_folder
     from dragoman.models import count_parameters
-    from dragoman.models.folder import as_saved, load_model
 
-    loaded, config = load_model(model)
-    config = _with_languages(config, model)
+    folder = open_folder(model)
+    loaded = folder.model
+    config = _with_languages(folder)
     parts = count_parameters(config.model)
     if as_json:
         weights = {name: list(value.shape) for name, value in loaded.named_parameters()}
         sizes = parts | {"total": sum(parts.values())}
         print_items([to_json(as_saved(config) | {"parameters": sizes, "weights": weights})])
     else:
-        print_items([_shown(model, config, parts)])
+        print_items([_shown(folder, config, parts)])
 
 
-def _with_languages(config: "FolderConfig", folder: Path) -> "FolderConfig":
+def _with_languages(folder: "Opened") -> "FolderConfig":
     """The config with the languages of a model of Marian, which its tokenizer's settings name."""
-    from dragoman.models.foreign.origin import origin_of
-
+    config = folder.config
     if config.published is None or config.published.family != "marian" or config.src_lang:
         return config
-    file = origin_of(folder, config) / "tokenizer_config.json"
+    file = folder.origin / "tokenizer_config.json"
     said = read_object(file) if file.is_file() else {}
     src, tgt = (said.get(key) for key in ("source_lang", "target_lang"))
     return replace(config, src_lang=src and str(src), tgt_lang=tgt and str(tgt))
 
 
-def _shown(folder: Path, config: "FolderConfig", parts: dict[str, int]) -> str:
+def _shown(folder: "Opened", config: "FolderConfig", parts: dict[str, int]) -> str:
     """The facts and the table of parameters."""
     from rich.console import Console
     from rich.table import Table
 
-    from dragoman.models.folder import AS_IT_IS
-
     facts = Table.grid(padding=(0, 2))
     made = f"format {config.format}, dragoman {config.dragoman}"
-    if config.format == AS_IT_IS and config.published is not None:
+    if config.as_it_is and config.published is not None:
         made = f"a folder of Hugging Face ({config.published.family}), read as it is"
-    facts.add_row("folder", escaped(f"{folder} ({made})"))
+    facts.add_row("folder", escaped(f"{folder.path} ({made})"))
     for name, value in _architecture(config).items():
         facts.add_row(name, escaped(value))
     if config.published is not None:
-        from dragoman.models.foreign.origin import origin_of
-        from dragoman.text.foreign.folder import TokenizerFolder
-        from dragoman.text.foreign.template import find_template
+        from dragoman.folder.tokenizers.files import TokenizerFolder
+        from dragoman.folder.tokenizers.template import find_template
 
-        if template := find_template(TokenizerFolder.of(origin_of(folder, config), {})):
+        if template := find_template(TokenizerFolder.of(folder.origin, {})):
             facts.add_row("chat template", escaped(template[1].name))
-    facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.iterdir()))))
+    facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.path.iterdir()))))
     table = Table("part", "parameters", "share")
     table.columns[1].justify = table.columns[2].justify = "right"
     total = sum(parts.values())

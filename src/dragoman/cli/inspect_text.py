@@ -7,10 +7,10 @@ from dragoman.decoding import ONE_BEST, Decoding, merged
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
+    from dragoman.folder.opening import ModelFolder as Opened
     from dragoman.lens.inspection import Inspection
     from dragoman.lens.trace import Wanted
     from dragoman.models import EncoderOnlyConfig
-    from dragoman.tasks.folders import Folder
     from dragoman.text.tokenizer import Tokenizer
 
 MAX_TOKENS = 16
@@ -37,7 +37,7 @@ OPTIONS = {
 """Which options a kind of model has, beside layers and heads."""
 
 
-def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection":
+def inspect_folder(folder: "Opened", text: str, choices: Choices) -> "Inspection":
     """Look at what a model does with a text.
 
     Raises InputError for an empty text, one that is longer than what the model reads at once, and
@@ -57,7 +57,7 @@ def inspect_folder(folder: "Folder", text: str, choices: Choices) -> "Inspection
             return _reading(folder, wanted, text.strip(), reader)
 
 
-def _check(folder: "Folder", choices: Choices) -> None:
+def _check(folder: "Opened", choices: Choices) -> None:
     """Raise InputError for an option of another kind, and a layer or head that does not exist."""
     from dragoman.lens.trace import attentions
 
@@ -76,14 +76,14 @@ def _check(folder: "Folder", choices: Choices) -> None:
                 raise InputError(f"{folder.path} has no {what} {number}; its {there}.")
 
 
-def _too_long(folder: "Folder", length: int, most: int) -> InputError:
+def _too_long(folder: "Opened", length: int, most: int) -> InputError:
     return InputError(
         f"The text has {length} tokens and {folder.path} reads at most {most} at once; "
         "give a part of it, such as one sentence."
     )
 
 
-def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
+def _translation(folder: "Opened", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_translation
     from dragoman.lens.search import Observed
     from dragoman.tasks.lines import one_line
@@ -103,7 +103,7 @@ def _translation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices
     return inspect_translation(folder, wanted, text, ids, found)
 
 
-def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
+def _continuation(folder: "Opened", wanted: "Wanted", text: str, choices: Choices) -> "Inspection":
     from dragoman.lens.inspecting import ALTERNATIVES, Searched, inspect_continuation
     from dragoman.lens.search import Observed
     from dragoman.tasks.generate.generator import Generator
@@ -125,10 +125,10 @@ def _continuation(folder: "Folder", wanted: "Wanted", text: str, choices: Choice
 
 
 def _reading(
-    folder: "Folder", wanted: "Wanted", text: str, config: "EncoderOnlyConfig"
+    folder: "Opened", wanted: "Wanted", text: str, config: "EncoderOnlyConfig"
 ) -> "Inspection":
+    from dragoman.folder.defaults import ReadingDefaults
     from dragoman.lens.inspecting import inspect_reading
-    from dragoman.models.defaults import ReadingDefaults
     from dragoman.models.heads import MaskedLanguageHead, TaggingHead
 
     most = (folder.config.reading or ReadingDefaults()).max_tokens
@@ -148,7 +148,7 @@ def _reading(
     return inspect_reading(folder, wanted, text, ids, config.head, tags)
 
 
-def _tagged(folder: "Folder", text: str) -> tuple[list[int], list[str | None]]:
+def _tagged(folder: "Opened", text: str) -> tuple[list[int], list[str | None]]:
     """The ids that a tagger reads, and at the first one of each word its tag."""
     from dragoman.tasks.tag.tagger import Tagger
 

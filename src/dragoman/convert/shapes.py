@@ -1,4 +1,4 @@
-"""Decoders alone and encoders alone as classes of transformers, by the tables of `models/foreign`.
+"""Decoders alone and encoders alone as classes of transformers, by the tables of `folder/foreign`.
 
 Which of our settings a class can express is not listed here: its config is made of ours, read back
 by the same tables, and any field that has become another value is refused.
@@ -12,9 +12,9 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.convert.limits import refusal
+from dragoman.folder.foreign import FAMILIES, Family
+from dragoman.folder.foreign.reading import ACTIVATIONS
 from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
-from dragoman.models.foreign import FAMILIES, Family
-from dragoman.models.foreign.reading import ACTIVATIONS
 from dragoman.models.heads import ClassificationHead, Head, TaggingHead
 from dragoman.nn import Causal, Full, Learned, Rotary, SlidingWindow
 

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from dragoman.cost.estimate import VALIDATED, Measured, full_batch
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
+from dragoman.folder.config import FolderConfig, Saves
 from dragoman.models import Model, build
-from dragoman.models.folder import FolderConfig, Saves
 from dragoman.models.plan import Planner
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
@@ -66,7 +66,7 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
         with suppress(InputError):
             data.check()
             real = True
-        with RunFolder.open(Path(recipe.out), recipe) as folder:
+        with RunFolder.of(recipe).open(recipe) as folder:
             begun = time.perf_counter()
             if real:
                 task = find_task(recipe.task)

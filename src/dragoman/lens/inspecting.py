@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from dragoman.folder.opening import ModelFolder
 from dragoman.lens.inspection import (
     AlignmentMap,
     Alternative,
@@ -35,7 +36,7 @@ from dragoman.lens.weights import gradient_input, rollout, summarise
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
-from dragoman.tasks.folders import Folder
+from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
 from dragoman.wording import counted
 
@@ -75,13 +76,13 @@ class Searched:
 
 
 def inspect_translation(
-    folder: Folder, wanted: Wanted, text: str, src_ids: Sequence[int], found: Searched
+    folder: ModelFolder, wanted: Wanted, text: str, src_ids: Sequence[int], found: Searched
 ) -> Inspection:
     """Look at a translation of a text, whose ids come without eos; `found` by a beam."""
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     src_ids = [*src_ids, src_tokenizer.eos_id]
     read_ids = [tgt_tokenizer.bos_id, *found.ids[:-1]]
-    traced = trace_translation(folder.model_of(EncoderDecoder), src_ids, read_ids, wanted)
+    traced = trace_translation(model_of(folder, EncoderDecoder), src_ids, read_ids, wanted)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(found.ids)
     read = tgt_tokenizer.tokens(read_ids)
     attention = (
@@ -105,7 +106,7 @@ def inspect_translation(
 
 
 def inspect_continuation(
-    folder: Folder,
+    folder: ModelFolder,
     wanted: Wanted,
     prompt_ids: Sequence[int],
     found: Searched,
@@ -115,7 +116,7 @@ def inspect_continuation(
 
     `found.text` is both, and `never` are the ids that the model may not write.
     """
-    model, tokenizer = folder.model_of(DecoderOnly), folder.tgt_tokenizer
+    model, tokenizer = model_of(folder, DecoderOnly), folder.tgt_tokenizer
     traced, logits_PV = trace_continuation(model, prompt_ids, found.ids[:-1], wanted)
     tokens = tokenizer.tokens([*prompt_ids, *found.ids])
     logits_PV = _without(logits_PV, never)
@@ -136,7 +137,7 @@ def inspect_continuation(
 
 
 def inspect_reading(
-    folder: Folder,
+    folder: ModelFolder,
     wanted: Wanted,
     text: str,
     ids: Sequence[int],
@@ -147,7 +148,7 @@ def inspect_reading(
 
     `head` is the one of the config; `tags` are those of the tokens if it is a tagger's.
     """
-    model, tokenizer = folder.model_of(EncoderOnly), folder.src_tokenizer
+    model, tokenizer = model_of(folder, EncoderOnly), folder.src_tokenizer
     labelled = isinstance(head, ClassificationHead)
     traced, logits = trace_text(model, ids, wanted, averaged=labelled)
     tokens = tokenizer.tokens(ids)

@@ -16,13 +16,15 @@ from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import schedule
 from dragoman.errors import InputError
+from dragoman.folder.config import FolderConfig
+from dragoman.folder.defaults import ReadingDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import BelowOne
-from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.tasks.folders import Loadable, check_vocabulary
+from dragoman.tasks.task import does, model_of
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
@@ -261,13 +263,13 @@ class EncoderReader(Loadable):
         self._precision: Arithmetic = precision
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model does the task."""
-        model = folder.model_of(EncoderOnly)
+        model = model_of(folder, EncoderOnly)
         config = folder.config.model
         head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
         if not isinstance(head, cls.head):
-            raise InputError(f"{folder.path} holds a model that {folder.does}.")
+            raise InputError(f"{folder.path} holds a model that {does(folder.config)}.")
         return cls(
             model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
         )

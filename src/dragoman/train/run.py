@@ -14,8 +14,8 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
-from dragoman.models.adapters import save_adapter
-from dragoman.models.folder import load_model, save_model
+from dragoman.folder.adapters import save_adapter
+from dragoman.folder.saving import save_model
 from dragoman.models.lora import merged
 from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.nn.layers import Stack
@@ -100,17 +100,18 @@ def run_recipe(
 
     def begin() -> tuple[Job[Any], RunFolder]:
         recipe.data.check()  # before there is a folder
-        check_start(recipe)
-        folder, start = RunFolder(Path(recipe.out)), None
-        if recipe.start.model is not None and not checkpoints(folder.checkpoints):
-            start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
+        folder, source = RunFolder.of(recipe), None
+        check_start(recipe, folder.start)
+        if folder.start is not None and not checkpoints(folder.checkpoints):
+            source = folder.start.load()  # finds damage before the texts are read
         if world.leads:
-            stack.enter_context(RunFolder.open(folder.path, recipe))
+            stack.enter_context(folder.open(recipe))
         say = partial(console.print, markup=False, emoji=False)  # lines of corpora are data
         job = assemble(recipe, folder, say, estimate() if world.leads else unchecked)
-        if start is not None:
-            console.print(copy_weights(*start, job.model, job.config.model, recipe))
-            keep_start(folder.training, recipe, *start)
+        if folder.start is not None and source is not None:
+            theirs = folder.start.config
+            console.print(copy_weights(source, theirs, job.model, job.config.model, recipe))
+            keep_start(folder.training, folder.start, source)
         return job, folder
 
     with ExitStack() as stack:
@@ -292,7 +293,7 @@ class Parts:
         """Write the model folder from the weights as they are now."""
         job = self.job
         figures, start = validation.to_dict(), self.recipe.start
-        published, files = published_files(self.folder.training, self.recipe)
+        published, files = published_files(self.folder)
         with merged(job.model):
             config = save_model(
                 self.folder.path,

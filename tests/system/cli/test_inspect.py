@@ -24,10 +24,11 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
 from dragoman.cli.inspect_text import Choices, inspect_folder
+from dragoman.folder.config import FolderConfig
+from dragoman.folder.defaults import ReadingDefaults
+from dragoman.folder.saving import save_model
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import NoHead
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.translator import Translator

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.errors import InputError
-from dragoman.models.defaults import (
+from dragoman.folder.defaults import (
     GenerationDefaults,
     ReadingDefaults,
 )

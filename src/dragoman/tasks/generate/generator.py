@@ -38,11 +38,12 @@ from dragoman.decode import (
 )
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.folder.defaults import GENERATION, GenerationDefaults, PublishedDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.models.plan import Planner
 from dragoman.nn import Arithmetic, evaluation_view, inference
-from dragoman.tasks.folders import Folder, Loadable, check_vocabulary
+from dragoman.tasks.folders import Loadable, check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import (
@@ -58,6 +59,7 @@ from dragoman.tasks.generate.prompts import (
 from dragoman.tasks.lines import as_texts, encode_each, windows
 from dragoman.tasks.options import extra_processors, published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
+from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -109,10 +111,10 @@ class Generator(Loadable):
         self._forbid = Forbid(self.never)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model generates."""
         return cls(
-            folder.model_of(DecoderOnly),
+            model_of(folder, DecoderOnly),
             folder.tgt_tokenizer,
             defaults=folder.config.generation,
             published=folder.config.published,

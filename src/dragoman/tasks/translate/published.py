@@ -11,9 +11,9 @@ from typing import Self
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
+from dragoman.folder.config import FolderConfig
+from dragoman.folder.defaults import PublishedDefaults
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.defaults import PublishedDefaults
-from dragoman.models.folder import FolderConfig
 from dragoman.ranges import UNSET
 from dragoman.tasks.options import published_options
 from dragoman.tasks.translate.batches import Framing

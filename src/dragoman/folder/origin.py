@@ -22,13 +22,14 @@ from torch import Tensor
 
 from dragoman.files.pieces import marian_files
 from dragoman.files.reading import read_object, read_own
+from dragoman.folder.config import CONFIG, ORIGIN, FolderConfig
+from dragoman.folder.defaults import PublishedDefaults
+from dragoman.folder.foreign import family
+from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.opening import ModelFolder
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import PublishedDefaults
-from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
-from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_checkpoint
 
-ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
+LAYOUT, REST = "tensors.json", "rest.safetensors"
 KEPT = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -57,18 +58,12 @@ class Content:
         path.write_bytes(self.data)
 
 
-def origin_of(folder: Path, config: FolderConfig) -> Path:
-    """Return where the files of Hugging Face are: in the folder itself, or in a part of ours."""
-    return folder if config.format == AS_IT_IS else folder / ORIGIN
-
-
-def keep_origin(
-    folder: Path, config: FolderConfig, weights: Mapping[str, Tensor]
-) -> dict[str, Content]:
+def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """Return the files of `huggingface/` for a model folder of these weights, by their names."""
-    if config.format != AS_IT_IS:
+    folder, config = opened.path, opened.config
+    if not config.as_it_is:
         return {name: Content(read_own(folder / name, LARGEST)) for name in config.tokenizers}
-    hf, stored = read_checkpoint(folder)
+    hf, stored = read_checkpoint(folder, opened.hf)
     made = {name: torch.zeros_like(tensor) for name, tensor in stored.items()}
     family(hf).restore(weights, config.model, made)
     rest = {name: t.clone() for name, t in stored.items() if not _same_bits(t, made[name])}

@@ -10,8 +10,7 @@ position is all that differs from counting from 0.
 from dataclasses import replace
 
 from dragoman.errors import InputError
-from dragoman.models.config import EncoderDecoderConfig, Tying
-from dragoman.models.foreign.reading import (
+from dragoman.folder.foreign.reading import (
     HF,
     Family,
     activation,
@@ -20,7 +19,8 @@ from dragoman.models.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.models.foreign.weights import Table, below, flat, joined, under
+from dragoman.folder.foreign.weights import Table, below, flat, joined, under
+from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
 
 ENCODER_LAYER: Table = {

@@ -8,13 +8,13 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.weights import Rule, Table, convert, invert, look_up
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign.weights import Rule, Table, convert, invert, look_up
 from dragoman.nn.feedforward import Activation
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings

@@ -9,7 +9,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
-from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder, refusing
+from dragoman.folder.tokenizers.files import LANGUAGE, USUAL, TokenizerFolder, refusing
 from dragoman.text.limits import prepare
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 

@@ -6,8 +6,8 @@ cannot be passed over silently.
 
 from collections.abc import Mapping
 
+from dragoman.folder.foreign.reading import HF
 from dragoman.models.config import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
-from dragoman.models.foreign.reading import HF
 
 
 def _names(text: str) -> frozenset[str]:

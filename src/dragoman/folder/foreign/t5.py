@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
+from dragoman.folder.foreign.weights import Table, either, instead, joined, under
 from dragoman.models.config import EncoderDecoderConfig
-from dragoman.models.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
-from dragoman.models.foreign.weights import Table, either, instead, joined, under
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 

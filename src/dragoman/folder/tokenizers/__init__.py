@@ -13,10 +13,10 @@ from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
 from dragoman.files.reading import LARGEST_JSON, read_file
-from dragoman.text.foreign.built import from_merges, from_pieces, from_words
-from dragoman.text.foreign.fast import ForeignTokenizer
-from dragoman.text.foreign.folder import TokenizerFolder, refusing
-from dragoman.text.foreign.pieces import read_m2m100, read_marian, read_marian_own
+from dragoman.folder.tokenizers.built import from_merges, from_pieces, from_words
+from dragoman.folder.tokenizers.fast import ForeignTokenizer
+from dragoman.folder.tokenizers.files import TokenizerFolder, refusing
+from dragoman.folder.tokenizers.pieces import read_m2m100, read_marian, read_marian_own
 from dragoman.text.limits import parse
 from dragoman.text.tokenizer import Tokenizer
 

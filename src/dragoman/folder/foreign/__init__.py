@@ -8,8 +8,8 @@ tests in `tests/parity` compare with it.
 from collections.abc import Mapping
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models.foreign import bart, bert, gpt2, llama, starcoder2, t5
-from dragoman.models.foreign.reading import HF, Family, unsupported
+from dragoman.folder.foreign import bart, bert, gpt2, llama, starcoder2, t5
+from dragoman.folder.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "Family", "family"]
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dragoman.errors import InputError
-from dragoman.models.config import DecoderOnlyConfig
-from dragoman.models.foreign.reading import (
+from dragoman.folder.foreign.reading import (
     HF,
     Family,
     activation,
@@ -21,7 +20,8 @@ from dragoman.models.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.models.foreign.weights import Table, joined, plus_one, under
+from dragoman.folder.foreign.weights import Table, joined, plus_one, under
+from dragoman.models.config import DecoderOnlyConfig
 from dragoman.nn import (
     AttentionPattern,
     Causal,

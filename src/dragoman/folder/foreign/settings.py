@@ -11,22 +11,22 @@ from typing import Any
 from dragoman.decoding import GENERATING, Decoding, EarlyStopping
 from dragoman.errors import InputError
 from dragoman.files.reading import read_object
+from dragoman.folder.config import AS_IT_IS, CONFIG, FolderConfig
+from dragoman.folder.defaults import (
+    TRANSLATION,
+    GenerationDefaults,
+    PublishedDefaults,
+    ReadingDefaults,
+)
+from dragoman.folder.foreign import family
+from dragoman.folder.foreign.generation import not_applied
+from dragoman.folder.foreign.reading import HF, UNKNOWN_ID
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.defaults import (
-    TRANSLATION,
-    GenerationDefaults,
-    PublishedDefaults,
-    ReadingDefaults,
-)
-from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
-from dragoman.models.foreign import family
-from dragoman.models.foreign.generation import not_applied
-from dragoman.models.foreign.reading import HF, UNKNOWN_ID
 
 GENERATION = "generation_config.json"
 STOPPING: Mapping[object, EarlyStopping] = {False: "estimate", True: "full", "never": "never"}

@@ -16,7 +16,7 @@ from tokenizers.models import BPE, Unigram, WordPiece
 from dragoman.errors import InputError
 from dragoman.files.pieces import LARGEST, fields
 from dragoman.files.reading import read_file
-from dragoman.text.foreign.folder import LANGUAGE, TokenizerFolder, read_vocab
+from dragoman.folder.tokenizers.files import LANGUAGE, TokenizerFolder, read_vocab
 
 Scores = list[tuple[str, float]]
 
