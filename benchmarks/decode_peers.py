@@ -27,9 +27,8 @@ from benchmarks.decoding import SIZE
 from benchmarks.paired import BUILT, Figures, environment, save
 from benchmarks.processes import running
 from dragoman.decoding import Decoding
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.models import EncoderDecoder
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer

@@ -17,8 +17,7 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from dragoman.convert.eight_bits import quantize
 from dragoman.convert.published import take_over
 from dragoman.decoding import Decoding
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 

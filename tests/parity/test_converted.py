@@ -12,9 +12,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from dragoman.convert.marian import sines_before_cosines
 from dragoman.convert.targets import TargetName, convert
-from dragoman.folder.config import FolderConfig
 from dragoman.folder.foreign import family
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
 from dragoman.tasks.translate.translator import Translator

@@ -11,9 +11,7 @@ from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import GenerationDefaults, ReadingDefaults
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, GenerationDefaults, ReadingDefaults, save_model
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,

@@ -18,7 +18,7 @@ from dragoman.cli.app import make_app
 from dragoman.cli.generate import as_one_line
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
-from dragoman.folder.tokenizers import read_tokenizers
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.folder.tokenizers.template import PublishedTemplate
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")

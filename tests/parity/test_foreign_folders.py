@@ -31,9 +31,9 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
-from dragoman.folder.config import ORIGIN
 from dragoman.folder.foreign.files import load_foreign, read_checkpoint
 from dragoman.folder.foreign.marian import LAYER
+from dragoman.folder.format import ORIGIN
 from dragoman.folder.opening import open_folder
 from dragoman.folder.origin import give_back, keep_origin
 

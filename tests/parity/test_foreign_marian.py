@@ -22,7 +22,7 @@ import dragoman
 from dragoman.convert.published import hand_back, take_over
 from dragoman.errors import InputError
 from dragoman.folder.foreign.marian import LAYER
-from dragoman.folder.tokenizers import read_tokenizers
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation

@@ -15,7 +15,7 @@ from tests.parity.test_foreign_texts import LINES, LLAMA, make_folder, read_toke
 import dragoman
 from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
-from dragoman.folder.foreign.generation import (
+from dragoman.folder.foreign.settings import (
     APPLIED,
     IRRELEVANT,
     NOT_APPLIED,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
 
 from dragoman.errors import InputError
-from dragoman.folder.tokenizers import read_tokenizers
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.text.tokenizer import Tokenizer
 

@@ -23,8 +23,8 @@ from tests.parity.test_foreign_files import (
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dragoman.folder.config import FolderConfig
 from dragoman.folder.foreign import FAMILIES, family
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import open_folder
 from dragoman.folder.origin import Content, give_back, keep_origin
 

@@ -20,7 +20,7 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.prepare import encode_all, special_ids
 from dragoman.data.shape import Shape, random_ids
 from dragoman.files.reading import read_lines
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead

@@ -20,8 +20,8 @@ from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 from dragoman.errors import InputError
+from dragoman.folder.format import save_model
 from dragoman.folder.opening import ModelFolder
-from dragoman.folder.saving import save_model
 from dragoman.models.heads import TaggingHead
 from dragoman.tasks.folders import read_folder
 from dragoman.text.tokenizer import Tokenizer

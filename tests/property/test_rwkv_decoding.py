@@ -19,9 +19,8 @@ from dragoman.cost.decoding import cache_of, decoding_flops, decoding_memory
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Greedy, Limits, search
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.lens.trace import trace_continuation
 from dragoman.models import (
     DecoderOnly,

@@ -14,7 +14,7 @@ from torch import nn
 
 from dragoman.cli.inspect_text import Choices, inspect_folder
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model

@@ -16,7 +16,7 @@ from dragoman.files.reading import read_object
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.folder.config import FolderConfig
+    from dragoman.folder.format import FolderConfig, as_saved
     from dragoman.folder.opening import ModelFolder as Opened
     from dragoman.lens.inspection import Inspection
 
@@ -139,7 +139,6 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
 
 def _inspect_folder(model: Path, *, as_json: bool) -> None:
     """Validate a model folder and print what it contains."""
-    from dragoman.folder.config import as_saved
     from dragoman.folder.opening import open_folder
     from dragoman.models import count_parameters
 
@@ -156,9 +155,9 @@ def _inspect_folder(model: Path, *, as_json: bool) -> None:
 
 
 def _with_languages(folder: "Opened") -> "FolderConfig":
-    """The config with the languages of a model of Marian, which its tokenizer's settings name."""
+    """The config with the languages that a tokenizer's settings name, as those of Marian do."""
     config = folder.config
-    if config.published is None or config.published.family != "marian" or config.src_lang:
+    if config.published is None or config.src_lang:
         return config
     file = folder.origin / "tokenizer_config.json"
     said = read_object(file) if file.is_file() else {}
@@ -182,7 +181,7 @@ def _shown(folder: "Opened", config: "FolderConfig", parts: dict[str, int]) -> s
         from dragoman.folder.tokenizers.files import TokenizerFolder
         from dragoman.folder.tokenizers.template import find_template
 
-        if template := find_template(TokenizerFolder.of(folder.origin, {})):
+        if template := find_template(TokenizerFolder.of(folder.origin, {}, {})):
             facts.add_row("chat template", escaped(template[1].name))
     facts.add_row("files", escaped(", ".join(sorted(path.name for path in folder.path.iterdir()))))
     table = Table("part", "parameters", "share")

@@ -127,7 +127,7 @@ def _continuation(folder: "Opened", wanted: "Wanted", text: str, choices: Choice
 def _reading(
     folder: "Opened", wanted: "Wanted", text: str, config: "EncoderOnlyConfig"
 ) -> "Inspection":
-    from dragoman.folder.defaults import ReadingDefaults
+    from dragoman.folder.format import ReadingDefaults
     from dragoman.lens.inspecting import inspect_reading
     from dragoman.models.heads import MaskedLanguageHead, TaggingHead
 

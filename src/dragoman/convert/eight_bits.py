@@ -14,10 +14,9 @@ from sacrebleu.metrics.chrf import CHRF
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.files.writing import creating
-from dragoman.folder.config import CARD, Saves
+from dragoman.folder.format import CARD, Saves, save_model
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.origin import Content, for_other_weights, keep_origin
-from dragoman.folder.saving import save_model
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.shortlist import FILE as SHORTLIST
 from dragoman.tasks.translate.translator import Translator

@@ -20,10 +20,9 @@ from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
 from dragoman.convert.shapes import Counterpart, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.config import CONFIG
-from dragoman.folder.defaults import GENERATION
 from dragoman.folder.foreign import family
 from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.format import CONFIG, GENERATION
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig

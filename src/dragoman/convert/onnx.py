@@ -28,7 +28,7 @@ from dragoman.convert.probe import (
     starts_with_language,
     two_languages,
 )
-from dragoman.folder.defaults import GENERATION
+from dragoman.folder.format import GENERATION
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.tokenizers.pieces import PieceTokenizer
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig

@@ -16,7 +16,8 @@ from torch import Tensor
 from dragoman.decode import Greedy
 from dragoman.decoding import GENERATING, ONE_BEST, Decoding, merged
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.defaults import GENERATION, ReadingDefaults
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.format import GENERATION, ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
@@ -148,7 +149,7 @@ def our_side(folder: ModelFolder) -> Side:
 def two_languages(folder: ModelFolder) -> tuple[str, ...]:
     """Return two languages of a model that must be told them; none for others."""
     published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
-    if not codes or published is None or published.family == "marian":  # whose lines say it
+    if not codes or published is None or FAMILIES[published.family].lang_in_source:
         return ()
     return codes[0], codes[-1]
 

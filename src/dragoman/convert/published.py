@@ -13,11 +13,10 @@ from dragoman.convert.probe import Proof
 from dragoman.convert.verify import LENGTHS, compare_with_class, digest
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
-from dragoman.folder.config import CONFIG
 from dragoman.folder.foreign import family
+from dragoman.folder.format import CONFIG, save_model
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.origin import give_back, keep_origin
-from dragoman.folder.saving import save_model
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.tasks.folders import read_folder
 

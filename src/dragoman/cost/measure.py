@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from dragoman.cost.estimate import VALIDATED, Measured, full_batch
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig, Saves
+from dragoman.folder.format import FolderConfig, Saves
 from dragoman.models import Model, build
 from dragoman.models.plan import Planner
 from dragoman.nn import evaluation_view, inference

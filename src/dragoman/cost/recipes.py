@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_object
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import open_folder
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
 from dragoman.models.heads import MaskedLanguageHead

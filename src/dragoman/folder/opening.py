@@ -3,13 +3,11 @@
 import math
 import re
 import warnings
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -17,28 +15,25 @@ from torch import nn
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_object
 from dragoman.folder.adapters import base_of, merge_adapter
-from dragoman.folder.config import (
+from dragoman.folder.foreign.files import load_foreign, of_others, read_hf
+from dragoman.folder.foreign.reading import HF
+from dragoman.folder.foreign.settings import read_foreign_config, warn_of_settings
+from dragoman.folder.foreign.tokenizers import read_tokenizers
+from dragoman.folder.format import (
     CONFIG,
     IN_EIGHT_BITS,
     JOINT,
     ORIGIN,
-    PUBLISHED,
     SRC,
     TGT,
     WEIGHTS,
     FolderConfig,
-    digest_of,
+    own_config,
     sha256_of,
 )
-from dragoman.folder.foreign.files import load_foreign, of_others, read_hf
-from dragoman.folder.foreign.reading import HF
-from dragoman.folder.foreign.settings import read_foreign_config, warn_of_settings
-from dragoman.folder.tokenizers import read_tokenizers
 from dragoman.models.build import Model, build_empty, reading
 from dragoman.models.eight_bits import in_float32
-from dragoman.settings import parse_settings
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.version import __version__
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target: one object twice where they are one."""
@@ -185,32 +180,13 @@ def open_folder(path: str | Path) -> ModelFolder:
         opened = ModelFolder(path=folder, config=config, adapters=adapters)
         opened.hf = data
         return opened
-    return ModelFolder(path=folder, config=own_config(file, data), adapters=adapters)
-
-
-def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
-    """The config that a `config.json` of ours holds, after checking it. Raises InputError."""
     if type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(
-            of_others(path.parent)
-            or f"{path} has no format number and no model_type, so neither dragoman nor Hugging "
+            of_others(folder)
+            or f"{file} has no format number and no model_type, so neither dragoman nor Hugging "
             "Face wrote it; give the folder of a model."
         )
-    if data["format"] > PUBLISHED:
-        raise InputError(
-            f"{path} has format {data['format']}, made by a newer dragoman "
-            f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
-            f"format {PUBLISHED}: upgrade with pip install --upgrade dragoman."
-        )
-    config = parse_settings(FolderConfig, data, str(path))
-    if config.format > 1 and None in (config.weights_sha256, config.model_sha256):
-        raise InputError(f"{path} is damaged: it lacks the hash of the weights or of the model.")
-    if config.model_sha256 not in (None, digest_of(data["model"])):
-        raise InputError(
-            f"{path}: the section model is not the one that the weights were saved with; restore "
-            f"the {CONFIG} that training wrote."
-        )
-    return config
+    return ModelFolder(path=folder, config=own_config(file, data), adapters=adapters)
 
 
 def load_tokenizers(src: Path, tgt: Path) -> Tokenizers:

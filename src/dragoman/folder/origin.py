@@ -20,12 +20,10 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from dragoman.files.pieces import marian_files
 from dragoman.files.reading import read_object, read_own
-from dragoman.folder.config import CONFIG, ORIGIN, FolderConfig
-from dragoman.folder.defaults import PublishedDefaults
 from dragoman.folder.foreign import family
 from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.format import CONFIG, ORIGIN, FolderConfig, PublishedDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models.config import ModelConfig
 
@@ -68,7 +66,7 @@ def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str,
     family(hf).restore(weights, config.model, made)
     rest = {name: t.clone() for name, t in stored.items() if not _same_bits(t, made[name])}
     layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
-    names = [*KEPT, *marian_files(folder)] if hf["model_type"] == "marian" else KEPT
+    names = [*KEPT, *family(hf).vocabularies(folder)]
     files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
     if (folder / POOLING).is_file() and not (folder / POOLING).parent.is_symlink():
         files[FLAT_POOLING] = read_own(folder / POOLING)

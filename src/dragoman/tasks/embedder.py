@@ -24,7 +24,7 @@ from torch.nn.functional import normalize
 
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
-from dragoman.folder.defaults import ReadingDefaults
+from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.origin import FLAT_POOLING
 from dragoman.models import EncoderOnly

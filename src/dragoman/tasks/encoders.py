@@ -16,8 +16,7 @@ from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import schedule
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import ReadingDefaults
+from dragoman.folder.format import FolderConfig, ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead

@@ -18,7 +18,7 @@ from rich.console import Console
 from dragoman.data.documents import Split
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnlyConfig, Model
 from dragoman.nn import Arithmetic

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Stream
-from dragoman.folder.config import FolderConfig, Saves
+from dragoman.folder.format import FolderConfig, Saves
 from dragoman.models import ModelConfig
 
 TELLING = 1.0

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
 from dragoman.folder.adapters import save_adapter
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import save_model
 from dragoman.models.lora import merged
 from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.nn.layers import Stack

@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.folder.config import ORIGIN, FolderConfig, names_of
-from dragoman.folder.defaults import PublishedDefaults
+from dragoman.folder.format import ORIGIN, FolderConfig, PublishedDefaults, names_of
 from dragoman.folder.opening import ModelFolder, Tokenizers, kept_tokenizers
 from dragoman.folder.origin import Content, for_other_weights, keep_origin
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build

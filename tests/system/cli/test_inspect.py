@@ -24,9 +24,7 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
 from dragoman.cli.inspect_text import Choices, inspect_folder
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import ReadingDefaults
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, ReadingDefaults, save_model
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import NoHead

@@ -12,9 +12,8 @@ from dragoman.convert import limits
 from dragoman.convert.probe import Answer, Answers, built_in_probe, our_side
 from dragoman.convert.targets import TARGETS, TargetName, convert
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import ModelFolder
-from dragoman.folder.saving import save_model
 from dragoman.models import EncoderDecoderConfig
 from dragoman.nn import ALiBi, Rotary, SlidingWindow
 from dragoman.tasks.folders import read_folder

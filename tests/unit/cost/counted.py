@@ -16,7 +16,7 @@ from torch.utils.flop_counter import (
 
 from dragoman.cost.counting import TrainingStep, training_step
 from dragoman.data.shape import Shape
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,

@@ -14,7 +14,7 @@ from dragoman.cost.counting import training_step
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.models import DecoderOnlyConfig, count_parameters
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import torch
 
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig, Model
 
 TINY = EncoderDecoderConfig(

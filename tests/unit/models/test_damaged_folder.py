@@ -17,9 +17,8 @@ from safetensors.torch import load_file, save_file
 from tests.unit.models.saved import JOINT, TINY, logits, save
 
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 
 
 def edit_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

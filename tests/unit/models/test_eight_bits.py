@@ -19,9 +19,8 @@ from tests.unit.models.small import (
     stir,
 )
 
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.models import EncoderDecoder, Model, ModelConfig, build
 from dragoman.models.eight_bits import rounded
 from dragoman.models.plan import PlannedEncoderDecoder, plan

@@ -19,9 +19,8 @@ from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 
 from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import ReadingDefaults
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, ReadingDefaults, save_model
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary

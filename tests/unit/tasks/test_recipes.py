@@ -16,7 +16,7 @@ from tests.unit.train.made import TINY
 import dragoman
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.models import EncoderDecoder
 from dragoman.plain import to_plain
 from dragoman.tasks.recipes import load_recipe, shipped_recipes

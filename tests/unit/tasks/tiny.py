@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from dragoman.decoding import Decoding
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer

@@ -6,9 +6,7 @@ from pathlib import Path
 import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import GenerationDefaults
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, GenerationDefaults, save_model
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary
 from dragoman.tasks.generate.generator import Generator

@@ -23,8 +23,8 @@ from tests.unit.train.runs import (
 )
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.format import save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.models import build
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer

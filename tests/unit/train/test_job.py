@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dragoman.data.batches import Batch, Stream
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead

@@ -24,9 +24,8 @@ from tests.unit.train.made import (
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.tasks.task import train

@@ -9,7 +9,11 @@ position is all that differs from counting from 0.
 
 from dataclasses import replace
 
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
+
 from dragoman.errors import InputError
+from dragoman.files.pieces import marian_files
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
@@ -20,6 +24,8 @@ from dragoman.folder.foreign.reading import (
     unsupported,
 )
 from dragoman.folder.foreign.weights import Table, below, flat, joined, under
+from dragoman.folder.tokenizers import built
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
 
@@ -53,6 +59,29 @@ def _tying(hf: HF) -> Tying:
         return "all"
     return "target-output" if tied else "none"
 
+
+def _mbart(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
+    return built.cut_at_words(built.by_scores(names, pieces, 3))
+
+
+def _mbart50(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
+    return built.cut_at_spaces(built.by_scores(names, pieces, 3), pieces, always=True)
+
+
+def _nllb(_: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = list(dict.fromkeys(built.fairseq(pieces)))
+    return built.cut_at_spaces(
+        built.by_merges(names, unk="<unk>", bytes_=False), pieces, always=False
+    )
+
+
+# "<mask>" takes the space before it: the text's own, or that of the normalizer
+MASK = AddedToken("<mask>", lstrip=True, normalized=False)
+NLLB = TokenizerRules(
+    build=_nllb, mask=AddedToken("<mask>", lstrip=True, normalized=True), lang="eng_Latn"
+)
 
 BART = Family(
     kind=EncoderDecoderConfig,
@@ -115,6 +144,7 @@ BART = Family(
         "encoder.embed_positions.weights",  # sines and cosines, in old files
         "decoder.embed_positions.weights",
     ),
+    whole=True,
 )
 MBART = replace(
     BART,
@@ -122,6 +152,11 @@ MBART = replace(
     defaults={**BART.defaults, "decoder_start_token_id": None},
     only={**BART.only, "normalize_before": True, "add_final_layer_norm": True},
     settings={**BART.settings, "norm_position": "pre"},
+    tokenizers={
+        "mbart": TokenizerRules(build=_mbart, mask=MASK, lang="en_XX", lang_last=True),
+        "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
+    },
+    whole=False,
 )
 MARIAN = replace(
     BART,
@@ -146,6 +181,9 @@ MARIAN = replace(
         "encoder.embed_positions.weight",
         "decoder.embed_positions.weight",
     ),
+    vocabularies=marian_files,
+    whole=False,
+    lang_in_source=True,
 )
 M2M100 = replace(
     BART,
@@ -164,4 +202,6 @@ M2M100 = replace(
         ),
     },
     settings={"norm_position": "pre"},
+    tokenizers={"nllb": NLLB, "m2m100": NLLB},
+    whole=False,
 )

@@ -24,12 +24,11 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.files.reading import POINTER, open_regular, pointer, read_object
-from dragoman.folder.config import CONFIG, WEIGHTS
-from dragoman.folder.foreign import family
+from dragoman.folder.foreign import FAMILIES, family
 from dragoman.folder.foreign.marian import read_marian, read_marian_config
 from dragoman.folder.foreign.pickled import read_pickled
 from dragoman.folder.foreign.reading import HF, WRONG_TYPE
-from dragoman.folder.foreign.t5 import untied
+from dragoman.folder.format import CONFIG, WEIGHTS
 from dragoman.models.build import Model, build_on_meta, some
 
 INDEX = "model.safetensors.index.json"
@@ -103,7 +102,8 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
             tensors = read(folder / weights)
         else:
             continue
-        return untied(hf, tensors), tensors
+        kind = FAMILIES.get(str(hf.get("model_type")))
+        return kind.stored(hf, tensors) if kind else hf, tensors
     lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
     raise InputError(
         of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."

@@ -2,6 +2,7 @@
 
 from dragoman.folder.foreign.reading import Family, activation, required, token_ids
 from dragoman.folder.foreign.weights import Table, transposed, under
+from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
 from dragoman.nn import Learned
 
@@ -54,4 +55,5 @@ GPT2 = Family(
     },
     prefix="transformer.",
     ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks of old files
+    tokenizers={"gpt2": TokenizerRules(framed=False)},
 )

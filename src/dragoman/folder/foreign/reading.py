@@ -1,14 +1,16 @@
 """A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.weights import Rule, Table, convert, invert, look_up
+from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -68,6 +70,16 @@ class Family:
     """Parts of names in old files, and what they are called since."""
     ignored: tuple[str, ...] = ()
     """Tensors of theirs that the model does not use."""
+    stored: Callable[[HF, Mapping[str, Tensor]], HF] = lambda hf, _: hf
+    """The config, as the class that reads these weights has it."""
+    tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)
+    """The rules of its kinds of tokenizers."""
+    vocabularies: Callable[[Path], Sequence[str]] = lambda _: ()
+    """The files of its own kind that number the pieces."""
+    whole: bool = False
+    """Whether a text of several sentences is read as one: to summarise and answer."""
+    lang_in_source: bool = False
+    """Whether the source says into which language to translate."""
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config; InputError names a key whose value we cannot build."""

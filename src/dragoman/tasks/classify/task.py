@@ -20,7 +20,7 @@ from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelle
 from dragoman.data.shape import Shape, random_ids
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
-from dragoman.folder.defaults import ReadingDefaults
+from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead

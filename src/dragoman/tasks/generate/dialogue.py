@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dragoman.data.documents import read_documents
 from dragoman.errors import InputError
-from dragoman.folder.defaults import ChatTemplate
+from dragoman.folder.format import ChatTemplate
 from dragoman.tasks.generate.prompts import PromptCodec
 from dragoman.text.tokenizer import Tokenizer
 

@@ -38,7 +38,7 @@ from dragoman.decode import (
 )
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
-from dragoman.folder.defaults import GENERATION, GenerationDefaults, PublishedDefaults
+from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly
 from dragoman.models.plan import Planner

@@ -12,8 +12,7 @@ from dragoman.data.made import write_town
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import GENERATION, GenerationDefaults
+from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Rotary, Rwkv
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig

@@ -19,8 +19,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import TRANSLATION
+from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly
 from dragoman.nn import row_invariant_products

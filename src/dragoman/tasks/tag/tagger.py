@@ -23,7 +23,7 @@ from torch import Tensor
 
 from dragoman.data.tagged import OUTSIDE, find_spans, join_words
 from dragoman.errors import InputError
-from dragoman.folder.defaults import Words
+from dragoman.folder.format import Words
 from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain

@@ -13,7 +13,7 @@ from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
-from dragoman.folder.defaults import ReadingDefaults, Words
+from dragoman.folder.format import ReadingDefaults, Words
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags

@@ -10,8 +10,7 @@ from torch import Tensor
 from dragoman.data.batches import Stream
 from dragoman.decoding import Decoding
 from dragoman.evaluate import bleu_tokenizer, evaluate
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import TRANSLATION
+from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe

@@ -11,8 +11,8 @@ from typing import Self
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import PublishedDefaults
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.format import FolderConfig, PublishedDefaults
 from dragoman.models import EncoderDecoderConfig
 from dragoman.ranges import UNSET
 from dragoman.tasks.options import published_options
@@ -98,7 +98,7 @@ class Published:
     @property
     def _in_source(self) -> bool:
         """Whether the source says which language is to be written."""
-        return self.defaults.family == "marian"
+        return FAMILIES[self.defaults.family].lang_in_source
 
     @property
     def _src_frame(self) -> Frame:

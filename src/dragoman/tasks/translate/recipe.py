@@ -14,8 +14,7 @@ from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import TRANSLATION
+from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.objective import summed_loss

@@ -18,9 +18,8 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.made import write_town
 from dragoman.errors import InputError
-from dragoman.folder.defaults import ChatTemplate, GenerationDefaults
+from dragoman.folder.format import ChatTemplate, GenerationDefaults, save_model
 from dragoman.folder.opening import open_folder
-from dragoman.folder.saving import save_model
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.dialogue import DialogueCodec, in_answers, last_answers
 from dragoman.tasks.generate.generator import Generator

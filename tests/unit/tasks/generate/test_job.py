@@ -16,8 +16,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset, HoldOut
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.defaults import GENERATION, GenerationDefaults
+from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import ALiBi, Learned, Rotary

@@ -20,7 +20,7 @@ from tests.unit.tasks.tiny import random_lines
 
 from dragoman.data.tagged import find_spans, join_words
 from dragoman.errors import InputError
-from dragoman.folder.defaults import Words
+from dragoman.folder.format import Words
 from dragoman.models.bio import best_tags
 from dragoman.tasks.tag.tagger import GAPS, Tagger, split_words
 

@@ -14,8 +14,7 @@ from dragoman.cost.counting import training_step
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
-from dragoman.folder.config import FolderConfig
-from dragoman.folder.saving import save_model
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, preset
 from dragoman.tasks.translate.auto import SIZES, auto_recipe
 from dragoman.tasks.translate.batches import PairBatches
