@@ -38,9 +38,6 @@ from dragoman.text.tokenizer import Tokenizer
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target: one object twice where they are one."""
 
-THEIRS = ORIGIN + r"/\w[^/\\]*"
-"""Names of another library's files."""
-
 
 @dataclass(kw_only=True, eq=False)
 class ModelFolder:
@@ -91,7 +88,9 @@ class ModelFolder:
         names = sorted(config.tokenizers)
         known = names in ([JOINT], [SRC, TGT])
         if config.published is not None:
-            known = names != [] and all(re.fullmatch(THEIRS, name) for name in names)
+            known = names != [] and all(
+                re.fullmatch(ORIGIN + r"/\w[^/\\]*", name) for name in names
+            )
         if not known:
             raise InputError(
                 f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, or files of "

@@ -164,9 +164,7 @@ def keep_start(training: Path, start: ModelFolder, source: nn.Module) -> None:
     """Keep in `training/` what a model of Hugging Face, from which a run starts, has beside it."""
     if start.config.published is None:
         return
-    files = keep_origin(start, source.state_dict())
-    (training / ORIGIN).mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
+    for name, content in keep_origin(start, source.state_dict()).items():
         content.save(training / name)
 
 

@@ -13,7 +13,6 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import marian_files
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
@@ -26,6 +25,7 @@ from dragoman.folder.foreign.reading import (
 from dragoman.folder.foreign.weights import Table, below, flat, joined, under
 from dragoman.folder.tokenizers import built
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
 
@@ -83,7 +83,7 @@ NLLB = TokenizerRules(
     build=_nllb, mask=AddedToken("<mask>", lstrip=True, normalized=True), lang="eng_Latn"
 )
 
-BART = Family(
+NAMES = Family(
     kind=EncoderDecoderConfig,
     defaults={
         "activation_function": "gelu",
@@ -144,34 +144,33 @@ BART = Family(
         "encoder.embed_positions.weights",  # sines and cosines, in old files
         "decoder.embed_positions.weights",
     ),
-    whole=True,
 )
+BART = replace(NAMES, whole=True)
 MBART = replace(
-    BART,
+    NAMES,
     classes=("MBartForConditionalGeneration",),
-    defaults={**BART.defaults, "decoder_start_token_id": None},
-    only={**BART.only, "normalize_before": True, "add_final_layer_norm": True},
-    settings={**BART.settings, "norm_position": "pre"},
+    defaults={**NAMES.defaults, "decoder_start_token_id": None},
+    only={**NAMES.only, "normalize_before": True, "add_final_layer_norm": True},
+    settings={**NAMES.settings, "norm_position": "pre"},
     tokenizers={
         "mbart": TokenizerRules(build=_mbart, mask=MASK, lang="en_XX", lang_last=True),
         "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
     },
-    whole=False,
 )
 MARIAN = replace(
-    BART,
+    NAMES,
     classes=("MarianMTModel",),
     defaults={
-        **BART.defaults,
+        **NAMES.defaults,
         "decoder_vocab_size": None,
         "share_encoder_decoder_embeddings": True,
         "decoder_start_token_id": 58100,
         "pad_token_id": 58100,
         "eos_token_id": 0,
     },
-    only={**BART.only, "normalize_embedding": False, "static_position_embeddings": True},
+    only={**NAMES.only, "normalize_embedding": False, "static_position_embeddings": True},
     fields={
-        **BART.fields,
+        **NAMES.fields,
         "tgt_vocab_size": lambda hf: hf["decoder_vocab_size"] or hf["vocab_size"],
         "tie_embeddings": _tying,
         "positions": lambda _: Sinusoidal(layout="halves"),
@@ -182,26 +181,24 @@ MARIAN = replace(
         "decoder.embed_positions.weight",
     ),
     vocabularies=marian_files,
-    whole=False,
     lang_in_source=True,
 )
 M2M100 = replace(
-    BART,
+    NAMES,
     classes=("M2M100ForConditionalGeneration",),
     defaults={
-        **BART.defaults,
+        **NAMES.defaults,
         "activation_function": "relu",
         "scale_embedding": True,
         "attention_dropout": 0.1,
     },
     only={},
     fields={
-        **BART.fields,
+        **NAMES.fields,
         "positions": lambda hf: Sinusoidal(
             layout="halves", exponent="d/2-1", first=required(hf, "pad_token_id") + 1
         ),
     },
     settings={"norm_position": "pre"},
     tokenizers={"nllb": NLLB, "m2m100": NLLB},
-    whole=False,
 )

@@ -9,9 +9,9 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import LARGEST
 from dragoman.files.reading import read_file
 from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, TokenizerFolder, read_vocab
+from dragoman.folder.tokenizers.vocabularies import LARGEST
 
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 """The first ids of mBART and NLLB, in place of the three of SentencePiece."""

@@ -12,8 +12,8 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.pieces import LARGEST, fields
 from dragoman.files.reading import read_file, read_object
+from dragoman.folder.tokenizers.vocabularies import LARGEST, fields
 from dragoman.text.unreadable import is_library_error
 
 USUAL = {
