@@ -53,6 +53,10 @@ class ModelFolder:
     as_published: bool = False
     """Whether to answer only as the publisher's class does: a line is one text, searched once."""
 
+    def __str__(self) -> str:
+        """The folder that was asked for."""
+        return str(self.adapters or self.path)
+
     @property
     def origin(self) -> Path:
         """Where the files of another library are: in the folder itself, or in a part of ours."""
@@ -147,8 +151,10 @@ class ModelFolder:
             except InputError:
                 path, before = self.path / CONFIG, self.config
                 self.config = own_config(path, read_object(path))
-                if self.config == before:  # else another process has saved a model meanwhile
+                if self.config == before:
                     raise
+                for name in ("hf", "tokenizers"):  # another process has saved a model meanwhile
+                    self.__dict__.pop(name, None)
         if self.config.weights_sha256 is None:
             warnings.warn(
                 f"{self.path} was written by an older dragoman without a hash of the weights, so "

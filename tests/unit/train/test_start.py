@@ -1,5 +1,6 @@
 """What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,6 +158,17 @@ def test_another_kind(encoder: str) -> None:
         start_from(TranslateRecipe(), open_folder(encoder))
     with pytest.raises(InputError, match=kinds):
         check(TranslateRecipe(start=StartConfig(model=encoder)))
+
+
+def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
+    """They open as the model that they adapt, but nothing is kept of them in another run."""
+    (tmp_path / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": pairs_model}), encoding="utf-8"
+    )
+    opened = open_folder(tmp_path)
+    assert (str(opened), opened.path) == (str(tmp_path), Path(pairs_model))
+    with pytest.raises(InputError, match=r"holds adapters; merge them first \(dragoman convert "):
+        start_from(TranslateRecipe(), opened)
 
 
 def test_no_model(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder, Tokenizers
 from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
 from dragoman.train.runfolder import RunFolder
@@ -63,7 +62,7 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     corpora = recipe.data.training
     validation = recipe.data.validation
     tokenizers = begin_tokenizers(recipe, lambda: _train_tokenizers(recipe), folder, say)
-    published = _between(recipe, folder.start, tokenizers[0])
+    published = _between(recipe, folder.start)
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
     training = [prepare(corpus, *tokenizers, cache) for corpus in corpora]
@@ -87,13 +86,9 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     return Texts(tokenizers, training, held, published)
 
 
-def _between(
-    recipe: TranslateRecipe, start: ModelFolder | None, src_tokenizer: Tokenizer
-) -> Published | None:
+def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | None:
     """The model of another library that the run starts from, with the languages of its texts."""
-    if start is None:
-        return None
-    found = Published.of(start.config, src_tokenizer)
+    found = None if start is None else Published.of(start)
     if found is not None and found.languages:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
         found.check_pair()

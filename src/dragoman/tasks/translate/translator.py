@@ -104,7 +104,7 @@ class Translator(Loadable):
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
-            published=Published.of(folder.config, folder.src_tokenizer, alone=folder.as_published),
+            published=Published.of(folder),
         )
 
     @property
