@@ -16,7 +16,7 @@ from dragoman.files.reading import read_object
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.folder.format import FolderConfig, as_saved
+    from dragoman.folder.format import FolderConfig
     from dragoman.folder.opening import ModelFolder as Opened
     from dragoman.lens.inspection import Inspection
 
@@ -139,6 +139,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
 
 def _inspect_folder(model: Path, *, as_json: bool) -> None:
     """Validate a model folder and print what it contains."""
+    from dragoman.folder.format import as_saved
     from dragoman.folder.opening import open_folder
     from dragoman.models import count_parameters
 
