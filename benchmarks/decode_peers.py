@@ -27,8 +27,9 @@ from benchmarks.decoding import SIZE
 from benchmarks.paired import BUILT, Figures, environment, save
 from benchmarks.processes import running
 from dragoman.decoding import Decoding
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import FolderConfig, read_config, save_model
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
@@ -123,7 +124,7 @@ def engines_of(asked: Sequence[str] | None, folder: Path) -> list[str]:
 
     known = ctranslate2.get_supported_compute_types("cpu")
     every = [f"{name} {mode}" for name, modes in MODES.items() for mode in modes]
-    lists = read_config(folder).model.kind == "encoder-decoder"
+    lists = open_folder(folder).config.model.kind == "encoder-decoder"
 
     def runs(engine: str) -> bool:
         name, mode = engine.split()

@@ -20,8 +20,8 @@ from benchmarks.paired import Figures, environment, paired, show
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.engine import freeze
+from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import load_model
 from dragoman.nn import Arithmetic, inference
 
 SIZE = EncoderDecoderConfig(
@@ -163,7 +163,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     if chosen.model is None:
         model, config = EncoderDecoder(SIZE).eval(), SIZE
     else:
-        model, folder = load_model(chosen.model)
+        opened = open_folder(chosen.model)
+        model, folder = opened.model, opened.config
         config = folder.model
     model.to(device)
     peer = make_peer(config, device)

@@ -50,12 +50,13 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
 
     from benchmarks.decoding import our_decoder
     from dragoman.engine import freeze
-    from dragoman.models.folder import load_model
+    from dragoman.folder.opening import open_folder
 
     arithmetic, *ways = mode.split("+")
     torch.set_num_threads(1 if "1" in ways else threads)
     begun = perf_counter()
-    model, about = load_model(folder)
+    opened = open_folder(folder)
+    model, about = opened.model, opened.config
     frozen: Any = freeze(model, arithmetic)
     loaded = perf_counter() - begun
     decoders: dict[int, Any] = {}

@@ -10,8 +10,8 @@ from typing import Any
 from ctranslate2.converters import TransformersConverter
 from transformers import LlamaConfig, LlamaForCausalLM, logging, set_seed
 
-from dragoman.models.folder import FolderConfig, save_model
-from dragoman.models.foreign import family
+from dragoman.folder.foreign import family
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.text.tokenizer import Tokenizer
 
 SIZE = LlamaConfig(

@@ -24,8 +24,8 @@ from torch.nn.functional import cross_entropy
 from benchmarks.paired import Figures, environment, paired
 from dragoman.data.documents import DocumentDataset, prepare_documents
 from dragoman.errors import InputError
+from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.folder import load_model
 from dragoman.nn import (
     ALiBi,
     Causal,
@@ -125,7 +125,7 @@ def measure(name: str, options: argparse.Namespace, out: Path) -> dict[str, Any]
         ),
     )
     train(recipe, console=Console(quiet=True))
-    loaded, _ = load_model(out)
+    loaded = open_folder(out).model
     assert isinstance(loaded, DecoderOnly)
     tokenizer = Tokenizer.load(out / "tokenizer.json")
     data = recipe.data

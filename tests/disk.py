@@ -1,8 +1,9 @@
 """What a test hears of the disk: which files were synced and renamed, in order."""
 
 import os
+from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -57,3 +58,17 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> Disk:
     monkeypatch.setattr(os, "fsync", record_sync)
     monkeypatch.setattr(os, "replace", record_rename)
     return disk
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """Count how often Python opens each file, to read or to write, from now on."""
+    found, plain = Counter[Path](), open
+
+    def counting(file: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 -- as open
+        if not isinstance(file, int):
+            found[Path(os.fsdecode(file))] += 1
+        return plain(file, *args, **options)
+
+    for module in ("builtins", "io"):
+        monkeypatch.setattr(f"{module}.open", counting)
+    return found

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
-from dragoman.text.foreign.pieces import CODES
+from dragoman.folder.tokenizers.pieces import CODES
 
 SENTENCES = (
     "A man in an orange hat starring at something.",

@@ -17,8 +17,8 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from dragoman.convert.eight_bits import quantize
 from dragoman.convert.published import take_over
 from dragoman.decoding import Decoding
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 DECODING = Decoding(beam_size=3, max_length_factor=0.5, max_length_constant=6)

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from dragoman.folder.foreign import family
 from dragoman.models import Model, build, count_parameters
-from dragoman.models.foreign import family
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}

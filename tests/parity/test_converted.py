@@ -14,9 +14,9 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from dragoman.convert.marian import sines_before_cosines
 from dragoman.convert.targets import TargetName, convert
+from dragoman.folder.foreign import family
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import FolderConfig, save_model
-from dragoman.models.foreign import family
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer

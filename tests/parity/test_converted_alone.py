@@ -11,6 +11,7 @@ from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, GenerationDefaults, ReadingDefaults, save_model
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -20,8 +21,6 @@ from dragoman.models import (
     build,
 )
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.models.presets import decoder_preset, encoder_preset
 from dragoman.nn import (

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
+from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import GenerationDefaults, ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.nn import (
     DynamicScaling,

@@ -18,8 +18,8 @@ from dragoman.cli.app import make_app
 from dragoman.cli.generate import as_one_line
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
-from dragoman.text.foreign import read_tokenizers
-from dragoman.text.foreign.template import PublishedTemplate
+from dragoman.folder.foreign.tokenizers import read_tokenizers
+from dragoman.folder.tokenizers.template import PublishedTemplate
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("sentencepiece", reason="needs sentencepiece")

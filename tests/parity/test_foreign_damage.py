@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from tests.parity.test_foreign_folders import KINDS, saved
 
 from dragoman.errors import InputError
-from dragoman.models.foreign.files import load_foreign
+from dragoman.folder.foreign.files import load_foreign
 
 Change = Callable[[Path], object]
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

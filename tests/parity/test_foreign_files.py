@@ -40,13 +40,13 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign import FAMILIES, family
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign import FAMILIES, family
 from dragoman.models.heads import TaggingHead
 from dragoman.nn import Causal, SlidingWindow
 
@@ -390,4 +390,4 @@ def test_the_page_shows_a_map_as_it_is() -> None:
         r"```python\n(LAYER.*?)```", (root / "docs/families.md").read_text("utf-8"), re.DOTALL
     )
     assert len(rows) == 1
-    assert rows[0] in (root / "src/dragoman/models/foreign/llama.py").read_text("utf-8")
+    assert rows[0] in (root / "src/dragoman/folder/foreign/llama.py").read_text("utf-8")

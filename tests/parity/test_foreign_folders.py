@@ -31,10 +31,11 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
-from dragoman.models.folder import load_model
-from dragoman.models.foreign.files import load_foreign, read_checkpoint
-from dragoman.models.foreign.marian import LAYER
-from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
+from dragoman.folder.foreign.files import load_foreign, read_checkpoint
+from dragoman.folder.foreign.marian import LAYER
+from dragoman.folder.format import ORIGIN
+from dragoman.folder.opening import open_folder
+from dragoman.folder.origin import give_back, keep_origin
 
 KINDS: dict[str, tuple[type[PreTrainedModel], dict[str, Any]]] = {
     "marian": (MarianMTModel, {**MARIAN, "scale_embedding": True, "activation_function": "swish"}),
@@ -135,8 +136,9 @@ def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
     wanted = T5ForConditionalGeneration.from_pretrained(folder).eval()
     assert torch.equal(wanted.lm_head.weight, stored["lm_head.weight"])
     assert_same_logits(*both_logits(folder, wanted))
-    model, config = load_model(folder)
-    for name, content in keep_origin(folder, config, model.state_dict()).items():
+    opened = open_folder(folder)
+    model, config = opened.model, opened.config
+    for name, content in keep_origin(opened, model.state_dict()).items():
         (ours / name).parent.mkdir(parents=True, exist_ok=True)
         content.save(ours / name)
     back, _ = give_back(ours / ORIGIN, model.state_dict(), config.model)

@@ -21,9 +21,9 @@ from transformers import MarianMTModel, MarianTokenizer
 import dragoman
 from dragoman.convert.published import hand_back, take_over
 from dragoman.errors import InputError
-from dragoman.models.foreign.marian import LAYER
+from dragoman.folder.foreign.marian import LAYER
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.folders import read_folder
-from dragoman.text.foreign import read_tokenizers
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
 

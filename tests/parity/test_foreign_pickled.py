@@ -24,9 +24,9 @@ from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
 from dragoman.convert.verify import verify
 from dragoman.errors import InputError
-from dragoman.models.foreign.files import load_foreign, read_checkpoint
-from dragoman.models.foreign.folder import read_foreign_config
-from dragoman.models.foreign.pickled import read_pickled
+from dragoman.folder.foreign.files import load_foreign, read_checkpoint
+from dragoman.folder.foreign.pickled import read_pickled
+from dragoman.folder.foreign.settings import read_foreign_config
 from dragoman.tasks.folders import read_folder
 
 BIN, INDEX, WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"

@@ -10,7 +10,7 @@ from tests.parity.foreign import computing_in
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from dragoman.models.foreign.llama import rotary
+from dragoman.folder.foreign.llama import rotary
 from dragoman.nn import DynamicScaling, LinearScaling, Llama3Scaling, Rotary, YaRN
 
 FACTORS = st.floats(1.0, 40.0)

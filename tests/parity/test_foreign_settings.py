@@ -15,14 +15,14 @@ from tests.parity.test_foreign_texts import LINES, LLAMA, make_folder, read_toke
 import dragoman
 from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
-from dragoman.models.folder import load_model
-from dragoman.models.foreign.generation import (
+from dragoman.folder.foreign.settings import (
     APPLIED,
     IRRELEVANT,
     NOT_APPLIED,
     SAMPLING,
     TRANSLATORS,
 )
+from dragoman.folder.opening import open_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("sentencepiece", reason="needs sentencepiece")
@@ -198,7 +198,7 @@ def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
         rewrite(folder, **settings)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            load_model(folder)
+            open_folder(folder).load()
         return " ".join(str(one.message) for one in found)
 
     without_effect = {key: value for key, value in NOT_APPLIED.items() if value is not None}
@@ -222,7 +222,7 @@ def test_a_converted_folder_names_them_too(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="guidance_scale"):
         take_over(folder, ours)
     with pytest.warns(UserWarning, match="huggingface/generation_config.json sets guidance_scale"):
-        load_model(ours)
+        open_folder(ours).load()
 
 
 def test_inspect_says_what_a_published_folder_is(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.generate.prompts import TextStream
-from dragoman.text.foreign import read_tokenizers
 from dragoman.text.tokenizer import Tokenizer
 
 transformers = pytest.importorskip("transformers", reason="the other side of the comparison")

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
+from tests.disk import opened
 from tests.foreign_folders import SENTENCES
 from tests.parity.test_foreign_texts import CASES, CODES, make_folder, read_tokenizer
 
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
-from dragoman.models.folder import load_model
-from dragoman.tasks.recipes import load_recipe
+from dragoman.folder.opening import open_folder
+from dragoman.tasks.recipes import load_recipe, train_model
 from dragoman.tasks.translate.job import TranslateJob, assemble
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.runfolder import RunFolder
@@ -33,17 +35,24 @@ def texts(folder: Path) -> tuple[str, ...]:
     return tuple(f"data.{side}={folder / f'text.{side}'}" for side in ("src", "tgt"))
 
 
-def begin(folder: Path, *settings: str) -> TranslateJob:
-    """The job of a run that starts from `folder/theirs`, whose weights it has."""
+def make_recipe(folder: Path, *settings: str) -> TranslateRecipe:
+    """A run that starts from `folder/theirs`."""
     path = folder / "recipe.toml"
     path.write_text('task = "translate"\n', encoding="utf-8")
     start, out = folder / "theirs", folder / "run"
     where = (f"start.model={start}", f"out={out}", f"data.cache={folder / 'cache'}")
     recipe = load_recipe(str(path), (*texts(folder), *where, *SETTINGS, *settings))
     assert isinstance(recipe, TranslateRecipe)
-    with RunFolder.open(out, recipe) as run:
+    return recipe
+
+
+def begin(folder: Path, *settings: str) -> TranslateJob:
+    """The job of a run that starts from `folder/theirs`, whose weights it has."""
+    recipe = make_recipe(folder, *settings)
+    with RunFolder.of(recipe).open(recipe) as run:
         job = assemble(recipe, run, lambda _: None)
-    copy_weights(*load_model(start), job.model, job.config.model, recipe)
+    start = open_folder(folder / "theirs")
+    copy_weights(start.load(), start.config, job.model, job.config.model, recipe)
     return job
 
 
@@ -122,3 +131,19 @@ def test_a_second_run_keeps_the_languages_of_the_first(tmp_path: Path) -> None:
     assert (job.config.src_lang, job.config.tgt_lang) == ("eng_Latn", "zho_Hans")
     assert job.measure().signature == begin(tmp_path, "data.tgt_lang=zho_Hans").measure().signature
     assert "tok:zh" in job.measure().signature
+
+
+@pytest.mark.parametrize("converted", [False, True])
+def test_its_config_is_opened_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, converted: bool
+) -> None:
+    """All that a run needs is taken from what was opened first; a file of theirs is copied too."""
+    (theirs := tmp_path / ("published" if converted else "theirs")).mkdir()
+    make_folder(theirs, "marian")
+    if converted:
+        take_over(theirs, tmp_path / "theirs")
+    settings = ("train.max_steps=2", "train.validate_every=1", "train.warmup_steps=1")
+    recipe = make_recipe(tmp_path, *settings)
+    counts = opened(monkeypatch)
+    train_model(recipe, console=Console(quiet=True))
+    assert counts[tmp_path / "theirs" / "config.json"] == (1 if converted else 2)

@@ -23,11 +23,10 @@ from tests.parity.test_foreign_files import (
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dragoman.models.folder import FolderConfig
-from dragoman.models.foreign import FAMILIES, family
-from dragoman.models.foreign.files import load_foreign
-from dragoman.models.foreign.folder import read_foreign_config
-from dragoman.models.foreign.origin import Content, give_back, keep_origin
+from dragoman.folder.foreign import FAMILIES, family
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import open_folder
+from dragoman.folder.origin import Content, give_back, keep_origin
 
 TWO = {"encoder_layers": 2, "decoder_layers": 2}
 LABELS = {"id2label": {0: "a", 1: "b", 2: "c"}}
@@ -105,9 +104,9 @@ def test_the_way_back_gives_every_bit(case: str, tmp_path: Path) -> None:
 
 def kept(folder: Path) -> tuple[dict[str, Content], dict[str, Tensor], FolderConfig]:
     """What our folder keeps of one of theirs, our weights and our config."""
-    model, hf = load_foreign(folder)
-    config = read_foreign_config(folder, hf)
-    return keep_origin(folder, config, model.state_dict()), model.state_dict(), config
+    opened = open_folder(folder)
+    weights = opened.model.state_dict()
+    return keep_origin(opened, weights), weights, opened.config
 
 
 @pytest.mark.parametrize("case", ["gemma", "bart", "mt5"])

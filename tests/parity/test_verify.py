@@ -15,8 +15,9 @@ from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
 from dragoman.convert.verify import tolerance, verify
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.folders import read_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
@@ -71,7 +72,7 @@ def make(path: Path, case: str, spread: float = 0.2) -> Path:
     return path
 
 
-def read(path: Path) -> Folder:
+def read(path: Path) -> ModelFolder:
     """Load it."""
     return read_folder(path, device="cpu")
 

@@ -20,13 +20,14 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.prepare import encode_all, special_ids
 from dragoman.data.shape import Shape, random_ids
 from dragoman.files.reading import read_lines
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.nn import Arithmetic
 from dragoman.tasks.encoders import EncoderRecipe, TextBatch
-from dragoman.tasks.folders import Folder, read_folder
-from dragoman.tasks.task import EvaluationData, Report, Task
+from dragoman.tasks.folders import read_folder
+from dragoman.tasks.task import EvaluationData, Report, Task, model_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating
 from dragoman.train.recipe import TrainingFiles
@@ -155,7 +156,7 @@ class OddJob:
 def assemble(recipe: OddRecipe, folder: RunFolder, say: Say, check: Check) -> OddJob:
     """From the recipe to the job; `check` is asked before the weights are drawn."""
     train, valid = recipe.data.training, recipe.data.validation or recipe.data.training
-    tokenizer = begin_tokenizer(recipe, read_lines(train), folder.training, say)
+    tokenizer = begin_tokenizer(recipe, read_lines(train), folder, say)
     architecture = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     source = read_batches(train, tokenizer, recipe.batch)
     batches = Stream(source, seed=recipe.train.seed)
@@ -174,10 +175,10 @@ def assemble(recipe: OddRecipe, folder: RunFolder, say: Say, check: Check) -> Od
 class Oddness:
     """What `dragoman.load` returns for a folder of this task."""
 
-    def __init__(self, folder: Folder, precision: Arithmetic = "fp32") -> None:
+    def __init__(self, folder: ModelFolder, precision: Arithmetic = "fp32") -> None:
         self.precision = precision
         self._folder = folder
-        self._model = folder.model_of(EncoderOnly)
+        self._model = model_of(folder, EncoderOnly)
 
     def is_odd(self, lines: Iterable[str]) -> list[bool]:
         """What the model says of each line."""
@@ -187,11 +188,11 @@ class Oddness:
         return [bool(number) for number in logits_BC.argmax(-1)]
 
 
-def evaluate(model: Path, given: EvaluationData) -> Report:
+def evaluate(folder: ModelFolder, given: EvaluationData) -> Report:
     """`dragoman evaluate FOLDER --data FILE`."""
     assert given.data is not None
     lines = list(read_lines(given.data))
-    found = Oddness(read_folder(model, device=given.device)).is_odd(lines)
+    found = Oddness(read_folder(folder, device=given.device)).is_odd(lines)
     right = sum(odd == len(line.split()) % 2 for odd, line in zip(found, lines, strict=True))
     figures = {"accuracy": 100 * right / len(lines)}
     return Report(figures=figures, lines=[f"accuracy  {figures['accuracy']:.2f}"])

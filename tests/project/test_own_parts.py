@@ -135,11 +135,12 @@ from pathlib import Path
 import torch
 
 from dragoman.decode import Greedy, Limits, search
-from dragoman.models.folder import load_model
+from dragoman.folder.opening import open_folder
 from dragoman.nn import inference
 import strategy
 
-model, config = load_model(Path(sys.argv[1]))
+opened = open_folder(Path(sys.argv[1]))
+model, config = opened.model, opened.config
 prompts = torch.tensor([[5], [9]])
 limits = Limits(bos_id=config.model.bos_id, eos_id=-1, max_B=torch.tensor([6, 4]))
 with inference(model):

@@ -20,9 +20,10 @@ from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 from dragoman.errors import InputError
-from dragoman.models.folder import save_model
+from dragoman.folder.format import save_model
+from dragoman.folder.opening import ModelFolder
 from dragoman.models.heads import TaggingHead
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.folders import read_folder
 from dragoman.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Content(NamedTuple):
         )
 
 
-def content(folder: Folder) -> Content:
+def content(folder: ModelFolder) -> Content:
     """What a folder holds apart from descriptions and defaults."""
     hashes = (folder.src_tokenizer.content_hash, folder.tgt_tokenizer.content_hash)
     return Content(folder.config.model, folder.model.state_dict(), hashes)
@@ -126,7 +127,7 @@ def test_a_damaged_folder_is_what_it_was_or_refused(
             opened.listening = True
             found = attempt(lambda: read_folder(folder, device="cpu"), f"{case}: {name}")
             opened.listening = False
-            if isinstance(found, Folder):
+            if isinstance(found, ModelFolder):
                 assert content(found).same(whole), (case, name)
             else:
                 refused += 1

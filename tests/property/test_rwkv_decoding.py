@@ -20,6 +20,8 @@ from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Greedy, Limits, search
 from dragoman.engine import freeze
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.lens.trace import trace_continuation
 from dragoman.models import (
     DecoderOnly,
@@ -28,7 +30,6 @@ from dragoman.models import (
     EncoderOnlyConfig,
     count_parameters,
 )
-from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.nn import (
     Causal,
     Documents,
@@ -178,7 +179,7 @@ def test_a_folder_gives_the_model_back(tmp_path: Path) -> None:
     ]
     quantize(tmp_path / "a", tmp_path / "b")
     ids = random_ids(0, 2, 9)
-    same, near = (load_model(tmp_path / name)[0].eval() for name in "ab")
+    same, near = (open_folder(tmp_path / name).model.eval() for name in "ab")
     assert torch.equal(same(ids), model(ids))
     assert 0 < distance(near(ids), model(ids)) < 0.5
 

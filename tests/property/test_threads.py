@@ -15,14 +15,14 @@ from torch import nn
 from dragoman.engine import freeze
 from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import ModelFolder
 from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
-from dragoman.models.folder import FolderConfig
 from dragoman.nn import Arithmetic, Precision, TokenEmbedding
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.translate.translator import Translator
@@ -49,13 +49,8 @@ def interrupted(model: ModelT) -> ModelT:
 
 def inspecting(model: Model, config: ModelConfig, tokenizer: Tokenizer) -> Ask:
     """Look at a text through the lens."""
-    folder = Folder(
-        path=Path("model"),
-        model=model,
-        config=FolderConfig(model=config),
-        src_tokenizer=tokenizer,
-        tgt_tokenizer=tokenizer,
-    )
+    folder = ModelFolder(path=Path("model"), config=FolderConfig(model=config))
+    folder.model, folder.tokenizers = model, (tokenizer, tokenizer)
     return lambda: inspect_folder(folder, "the cat sees", Choices()).to_dict()
 
 

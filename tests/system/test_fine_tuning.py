@@ -6,7 +6,7 @@ import pytest
 from tests.system.conftest import CommandLine
 from tests.system.corpora import SMALL, reversed_digits
 
-from dragoman.models.folder import load_model
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.folders import read_folder
 
 STEPS = ("train.max_steps=3", "train.precision=fp32", "train.device=cpu")
@@ -91,7 +91,7 @@ def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None
     for name in names:
         assert (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()
     assert (runs[0] / names[0]).read_bytes() != (model / names[0]).read_bytes()
-    merged, base = (load_model(folder)[0].state_dict() for folder in (runs[0], model))
+    merged, base = (open_folder(folder).model.state_dict() for folder in (runs[0], model))
     read = read_folder(runs[0] / "adapter", device="cpu").model.state_dict()
     moved = [name for name in base if not merged[name].equal(base[name])]
     assert moved

@@ -24,7 +24,7 @@ def download(
     safetensors. No other command opens a connection. After an interruption, repeat the command to
     continue; the folder appears when it is complete.
     """
-    from dragoman.models.foreign.hub import fetch
+    from dragoman.folder.foreign.hub import fetch
 
     out = out or Path(name.rpartition("/")[2] or name)
     fetch(name, out, say)

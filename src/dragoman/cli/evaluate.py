@@ -73,11 +73,12 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman evaluate runs/sst2 --data test.tsv
     """
-    from dragoman.models.folder import read_config
+    from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import EvaluationData, task_of
 
     files = {"src": src, "ref": ref, "text": text, "data": data}
-    task = task_of(read_config(model))
+    folder = open_folder(model)
+    task = task_of(folder.config)
     if task is None or task.evaluate is None:
         raise InputError(f"{model} holds a model that answers nothing, so nothing is measured.")
     if [name for name, file in files.items() if file is not None] != list(task.measured_on):
@@ -98,7 +99,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         progress=progress_of,
     )
     check(model, verify=verify)
-    report = task.evaluate(model, test)
+    report = task.evaluate(folder, test)
     try:
         if hyp is not None and report.answers:
             with replacing(hyp, "output") as part:

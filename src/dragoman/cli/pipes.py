@@ -118,7 +118,7 @@ def check_spares_model(output: Path, model: Path, option: str) -> None:
     """Raise InputError for an output that is a part of the model."""
     folder, name = os.path.split(os.path.realpath(output))
     if folder == os.path.realpath(model):
-        from dragoman.models.folder import PARTS
+        from dragoman.folder.format import PARTS
 
         if name in PARTS:
             raise InputError(f"{output} is a part of the model; give another {option}.")

@@ -26,19 +26,19 @@ def shortlist(
     dragoman shortlist runs/en-zh --src train.en --tgt train.zh
     """
     from dragoman.data.corpus import CorpusConfig, read_pairs
-    from dragoman.models.folder import read_config
+    from dragoman.folder.opening import open_folder
     from dragoman.tasks.translate.shortlist import learn_shortlist, save_shortlist
-    from dragoman.train.tokenizers import tokenizers_of
 
     if size < 1:
         raise InputError(f"--size is {size}; it must be 1 or more.")
-    config = read_config(model)
-    if config.model.kind != "encoder-decoder":
+    folder = open_folder(model)
+    kind = folder.config.model.kind
+    if kind != "encoder-decoder":
         raise InputError(
-            f"{model} holds a model of the kind {config.model.kind}, which does not translate; "
+            f"{model} holds a model of the kind {kind}, which does not translate; "
             "give a translator."
         )
-    tokenizers = tokenizers_of(model, config)
+    tokenizers = folder.tokenizers
     texts = list(read_pairs(CorpusConfig(src=str(src), tgt=str(tgt))))
     sides = zip(tokenizers, zip(*texts, strict=True), strict=True)
     pairs = list(zip(*(each.encode_batch(lines) for each, lines in sides), strict=True))

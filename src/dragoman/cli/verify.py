@@ -21,9 +21,10 @@ def check(model: Path, *, verify: bool) -> None:
     if not verify:
         return
     from dragoman.convert.verify import verify as compare
-    from dragoman.models.adapters import base_of
+    from dragoman.folder.opening import open_folder
     from dragoman.tasks.folders import read_folder
 
-    compared = base_of(model) or model  # adapters have no publisher's logits
-    worst = compare(read_folder(compared, device="cpu"))
-    say(f"{compared} gives the logits of its publisher, within {worst:.1e} of the largest.")
+    folder = open_folder(model)
+    folder.adapters = None  # which have no publisher's logits
+    worst = compare(read_folder(folder, device="cpu"))
+    say(f"{folder.path} gives the logits of its publisher, within {worst:.1e} of the largest.")

@@ -29,9 +29,9 @@ from dragoman.convert.probe import (
 )
 from dragoman.errors import InputError
 from dragoman.files.reading import read_own
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, Model
 from dragoman.models.config import ModelConfig
-from dragoman.models.foreign.origin import origin_of
 from dragoman.models.heads import NoHead
 from dragoman.nn import (
     Decoder,
@@ -46,7 +46,7 @@ from dragoman.nn.layers import Layer, Stack
 from dragoman.nn.position.bias import RelativeBiasTable
 from dragoman.nn.position.rotary import RotaryAngles, inverse_frequencies
 from dragoman.nn.position.sinusoidal import sinusoidal_table
-from dragoman.tasks.folders import Folder
+from dragoman.tasks.task import does
 
 ACTIVATIONS: Mapping[str, str] = {
     "relu": "RELU",
@@ -73,13 +73,13 @@ class CTranslate2:
 
     name = "CTranslate2"
 
-    def check(self, folder: Folder) -> None:
+    def check(self, folder: ModelFolder) -> None:
         """Raise InputError for what it cannot express, or where it is not installed."""
         config = folder.config.model
         if isinstance(config, EncoderOnlyConfig) and not isinstance(config.head, NoHead):
             raise InputError(
-                f"{folder.path} holds a model that {folder.does}, and CTranslate2 runs encoders "
-                "without a head; convert it --to onnx"
+                f"{folder.path} holds a model that {does(folder.config)}, and CTranslate2 runs "
+                "encoders without a head; convert it --to onnx"
             )
         known: Mapping[str, tuple[type, ...]] = {
             "encoder-decoder": (RelativeBias, Sinusoidal, Learned),
@@ -95,7 +95,7 @@ class CTranslate2:
         check_limits(config, limits, self.name)
         check_installed("ctranslate2")
 
-    def write(self, folder: Folder, out: Path) -> None:
+    def write(self, folder: ModelFolder, out: Path) -> None:
         """Write model.bin, config.json, the vocabularies and the tokenizers."""
         spec = _spec(folder)
         spec.validate()
@@ -103,13 +103,13 @@ class CTranslate2:
         spec.save(str(out))
         if folder.config.published is not None:
             for name in folder.src_tokenizer.files:
-                (out / name).write_bytes(read_own(origin_of(folder.path, folder.config) / name))
+                (out / name).write_bytes(read_own(folder.origin / name))
             return
         sides = (folder.src_tokenizer, folder.tgt_tokenizer)
         for name, tokenizer in zip(sorted(folder.config.tokenizers), sides, strict=False):
             tokenizer.save(out / name)
 
-    def open(self, folder: Folder, out: Path) -> Answers:
+    def open(self, folder: ModelFolder, out: Path) -> Answers:
         """Load the folder."""
         import ctranslate2
 
@@ -159,7 +159,7 @@ class CTranslate2:
         return answer
 
 
-def _names(folder: Folder) -> list[list[str]]:
+def _names(folder: ModelFolder) -> list[list[str]]:
     """The vocabularies of source and target, or the one that there is; rows without a token too."""
     found = []
     sides = (folder.src_tokenizer, folder.tgt_tokenizer)
@@ -177,7 +177,7 @@ def _parts(model: Model, kind: type[PartT]) -> list[PartT]:
 # ---------------------------------------------------------------- describing it
 
 
-def _spec(folder: Folder) -> Spec:
+def _spec(folder: ModelFolder) -> Spec:
     """Describe the whole model."""
     from ctranslate2 import specs
 
@@ -244,7 +244,7 @@ def _stack(config: ModelConfig, stack: Stack) -> Spec:
     return spec
 
 
-def _embedding(spec: Spec, embedding: Embedding, folder: Folder) -> None:
+def _embedding(spec: Spec, embedding: Embedding, folder: ModelFolder) -> None:
     """Describe what goes into a stack; segments are all the first, as our encoders read texts."""
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.weight.detach()
@@ -257,7 +257,7 @@ def _embedding(spec: Spec, embedding: Embedding, folder: Folder) -> None:
         _norm(spec.layernorm_embedding, embedding.norm)
 
 
-def _positions(folder: Folder, embedding: Embedding) -> Tensor:
+def _positions(folder: ModelFolder, embedding: Embedding) -> Tensor:
     """The table of positions, which CTranslate2 would else compute as halves."""
     config = folder.config.model
     scheme = config.positions

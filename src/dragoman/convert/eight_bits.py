@@ -14,9 +14,10 @@ from sacrebleu.metrics.chrf import CHRF
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.files.writing import creating
-from dragoman.models.folder import CARD, Saves, save_model
-from dragoman.models.foreign.origin import Content, for_other_weights, keep_origin
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.folder.format import CARD, Saves, save_model
+from dragoman.folder.opening import ModelFolder
+from dragoman.folder.origin import Content, for_other_weights, keep_origin
+from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.shortlist import FILE as SHORTLIST
 from dragoman.tasks.translate.translator import Translator
 from dragoman.version import __version__
@@ -62,7 +63,7 @@ def quantize(
         tokenizers: tuple[Saves, Saves] | dict[str, Content]
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         if config.published is not None:
-            tokenizers = keep_origin(folder.path, folder.config, folder.model.state_dict())
+            tokenizers = keep_origin(folder, folder.model.state_dict())
         save_model(part, folder.model, config, tokenizers=tokenizers, eight_bits=True)
         if (folder.path / SHORTLIST).exists():
             shutil.copyfile(folder.path / SHORTLIST, part / SHORTLIST)
@@ -74,7 +75,10 @@ def quantize(
 
 
 def _drift(
-    before: Folder, after: Folder, sentences: Sequence[str], references: Sequence[str] | None
+    before: ModelFolder,
+    after: ModelFolder,
+    sentences: Sequence[str],
+    references: Sequence[str] | None,
 ) -> Drift:
     """Translate all sentences by both models."""
     if not any(sentence.strip() for sentence in sentences):
@@ -102,7 +106,7 @@ def _drift(
     )
 
 
-def _bleu(folder: Folder, translations: Sequence[str], references: Sequence[str]) -> float:
+def _bleu(folder: ModelFolder, translations: Sequence[str], references: Sequence[str]) -> float:
     return evaluate(translations, references, tgt_lang=folder.config.tgt_lang).bleu
 
 

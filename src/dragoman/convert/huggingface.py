@@ -21,13 +21,12 @@ from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
 from dragoman.convert.shapes import Counterpart, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.foreign import family
+from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.format import CONFIG, GENERATION
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import GENERATION
-from dragoman.models.folder import CONFIG
-from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_checkpoint
-from dragoman.tasks.folders import Folder
 from dragoman.text.tokenizer import MASK
 
 SIZES_ONLY = {"max_position_embeddings", "n_positions"}
@@ -48,12 +47,12 @@ class HuggingFace:
                 f'--shard-size {self.shard_size} is not a file size; give one such as "5GB"'
             )
 
-    def check(self, folder: Folder) -> None:
+    def check(self, folder: ModelFolder) -> None:
         """Raise InputError for what no class can express, or without transformers."""
         _counterpart(folder)
         check_installed("transformers")
 
-    def write(self, folder: Folder, out: Path) -> None:
+    def write(self, folder: ModelFolder, out: Path) -> None:
         """Write config.json, generation_config.json, the weights and the tokenizer."""
         import transformers
 
@@ -70,7 +69,7 @@ class HuggingFace:
             raise DragomanError(f"writing the weights to {out} failed: {error}") from error
         _hf_tokenizer(folder).save_pretrained(out)
 
-    def open(self, folder: Folder, out: Path) -> Answers:
+    def open(self, folder: ModelFolder, out: Path) -> Answers:
         """Load the folder as users do."""
         import transformers
 
@@ -150,7 +149,7 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     ).eval()
 
 
-def _counterpart(folder: Folder) -> Counterpart:
+def _counterpart(folder: ModelFolder) -> Counterpart:
     """Return the class that is equal to a model. Raises InputError where there is none."""
     match folder.config.model:
         case EncoderDecoderConfig() as config:
@@ -182,7 +181,7 @@ def _be_quiet() -> None:
     logging.set_verbosity_error()
 
 
-def _hf_tokenizer(folder: Folder) -> Any:  # noqa: ANN401 (their class)
+def _hf_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 (their class)
     """Our tokenizer, which frames a text as the model reads it.
 
     A source ends by eos, a prompt begins with bos (or with its opening text, which the caller

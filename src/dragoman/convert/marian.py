@@ -1,6 +1,6 @@
 """A translator as Marian (Junczys-Dowmunt et al., 2018), the paper's model, or as Pegasus.
 
-`models/foreign` reads such folders, and its tables serve here in the other direction. Pegasus
+`folder/foreign` reads such folders, and its tables serve here in the other direction. Pegasus
 (Zhang et al., 2020) is in transformers the same with pre-norm, under the same names, so that
 pre-norm models become it.
 """
@@ -15,18 +15,18 @@ from torch import Tensor
 from dragoman.convert.limits import check_limits, common_limits, num_positions
 from dragoman.convert.shapes import Counterpart, named, token_ids
 from dragoman.errors import InputError
+from dragoman.folder.foreign.bart import MARIAN
+from dragoman.folder.foreign.reading import ACTIVATIONS
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.foreign.bart import MARIAN
-from dragoman.models.foreign.reading import ACTIVATIONS
 from dragoman.nn import Sinusoidal
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.translate.translator import Translator
 
 WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
 """Modules whose outputs are channels of the residual stream; all others read them."""
 
 
-def marian(folder: Folder, config: EncoderDecoderConfig) -> Counterpart:
+def marian(folder: ModelFolder, config: EncoderDecoderConfig) -> Counterpart:
     """Return the class for a translator. Raises InputError for what neither can express."""
     name = "Hugging Face's Marian or Pegasus"
     limits = {
@@ -64,8 +64,8 @@ def marian(folder: Folder, config: EncoderDecoderConfig) -> Counterpart:
     )
 
 
-def _hf_config(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
-    """Their config: the table of `models/foreign`, read backwards, and what it computes."""
+def _hf_config(folder: ModelFolder, config: EncoderDecoderConfig) -> dict[str, Any]:
+    """Their config: the table of `folder/foreign`, read backwards, and what it computes."""
     all_tied, tied_output = (config.tie_embeddings == tying for tying in ("all", "target-output"))
     return {
         **named(MARIAN, config),
@@ -103,7 +103,7 @@ def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str,
     return {name: moved(name, tensor) for name, tensor in state.items()}
 
 
-def _generation(folder: Folder, config: EncoderDecoderConfig) -> dict[str, Any]:
+def _generation(folder: ModelFolder, config: EncoderDecoderConfig) -> dict[str, Any]:
     """Their default decoding; what our search never writes is suppressed there too."""
     decoding = folder.config.translating
     return {

@@ -28,11 +28,11 @@ from dragoman.convert.probe import (
     starts_with_language,
     two_languages,
 )
+from dragoman.folder.format import GENERATION
+from dragoman.folder.opening import ModelFolder
+from dragoman.folder.tokenizers.pieces import PieceTokenizer
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
-from dragoman.models.defaults import GENERATION
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.foreign.pieces import PieceTokenizer
 from dragoman.text.tokenizer import Frame, Tokenizer
 
 OPSET = 20
@@ -47,13 +47,13 @@ class Onnx:
 
     name = f"ONNX (opset {OPSET})"
 
-    def check(self, folder: Folder) -> None:
+    def check(self, folder: ModelFolder) -> None:
         """Raise InputError for what has no graph, or where the packages are missing."""
         check_dense(folder.config.model, self.name)
         for package in ("onnx", "onnxscript", "onnxruntime"):
             check_installed(package, extra="onnx")
 
-    def write(self, folder: Folder, out: Path) -> None:
+    def write(self, folder: ModelFolder, out: Path) -> None:
         """Write the graphs with their weights, config.json, the tokenizers, run.py and a page."""
         from dragoman.convert import run_onnx
 
@@ -70,7 +70,7 @@ class Onnx:
         shutil.copyfile(run_onnx.__file__, out / PROGRAM)
         (out / "README.md").write_text(_page(folder, found), encoding="utf-8")
 
-    def open(self, folder: Folder, out: Path) -> Answers:
+    def open(self, folder: ModelFolder, out: Path) -> Answers:
         """Load the folder by its own program."""
         from dragoman.convert.run_onnx import Model
 
@@ -125,7 +125,7 @@ def _export(graph: Graph, path: Path) -> None:
         )
 
 
-def _config(folder: Folder) -> dict[str, Any]:
+def _config(folder: ModelFolder) -> dict[str, Any]:
     """What `run.py` asks for."""
     config, published = folder.config.model, folder.config.published
     decoding, generation = folder.config.translating, folder.config.generation or GENERATION
@@ -160,7 +160,7 @@ def _config(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _tokenizers(folder: Folder) -> Mapping[str, Tokenizer]:
+def _tokenizers(folder: ModelFolder) -> Mapping[str, Tokenizer]:
     """The tokenizers' files: one for both sides, or that of the source and that of the target."""
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
     if src is tgt:
@@ -193,7 +193,7 @@ languages, labels and limits.
 """
 
 
-def _page(folder: Folder, found: Mapping[str, Graph]) -> str:
+def _page(folder: ModelFolder, found: Mapping[str, Graph]) -> str:
     """A short README.md."""
     codes = two_languages(folder)
     rows = [

@@ -16,12 +16,14 @@ from torch import Tensor
 from dragoman.decode import Greedy
 from dragoman.decoding import GENERATING, ONE_BEST, Decoding, merged
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.format import GENERATION, ReadingDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import GENERATION, ReadingDefaults
 from dragoman.models.heads import ClassificationHead, TaggingHead
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
+from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
 
 TOLERANCE = 1e-4
@@ -63,7 +65,7 @@ class Proof:
     """Greatest difference of logits, relative to the largest where that exceeds 1."""
 
 
-def built_in_probe(folder: Folder) -> list[str]:
+def built_in_probe(folder: ModelFolder) -> list[str]:
     """Make some sentences of random pieces of the source vocabulary, always the same ones."""
     tokenizer, draw = folder.src_tokenizer, Random(0)
     pieces = range(tokenizer.first_piece, tokenizer.vocab_size)
@@ -73,7 +75,7 @@ def built_in_probe(folder: Folder) -> list[str]:
     return [text for text in texts if 0 < len(tokenizer.encode(text)) <= most]
 
 
-def compare(folder: Folder, theirs: Answers, sentences: Sequence[str], target: str) -> Proof:
+def compare(folder: ModelFolder, theirs: Answers, sentences: Sequence[str], target: str) -> Proof:
     """Answer all sentences on both sides.
 
     Raises DragomanError that names the worst difference, InputError where there is no sentence or
@@ -133,7 +135,7 @@ class Side:
     """Ids that end what is written."""
 
 
-def our_side(folder: Folder) -> Side:
+def our_side(folder: ModelFolder) -> Side:
     """Return how the model in a folder answers."""
     match folder.model:
         case EncoderDecoder():
@@ -144,24 +146,24 @@ def our_side(folder: Folder) -> Side:
             return _reading(folder)
 
 
-def two_languages(folder: Folder) -> tuple[str, ...]:
+def two_languages(folder: ModelFolder) -> tuple[str, ...]:
     """Return two languages of a model that must be told them; none for others."""
     published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
-    if not codes or published is None or published.family == "marian":  # whose lines say it
+    if not codes or published is None or FAMILIES[published.family].lang_in_source:
         return ()
     return codes[0], codes[-1]
 
 
-def starts_with_language(folder: Folder) -> bool:
+def starts_with_language(folder: ModelFolder) -> bool:
     """Whether a decoder reads the target language first, and no token before it."""
     bos_id = folder.config.model.bos_id
     return bos_id < 0 or bos_id in folder.src_tokenizer.languages.values()
 
 
-def _translating(folder: Folder) -> Side:
+def _translating(folder: ModelFolder) -> Side:
     translator = Translator.of(folder).between(*two_languages(folder))
     src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
-    model, specials = folder.model_of(EncoderDecoder), translator.specials
+    model, specials = model_of(folder, EncoderDecoder), translator.specials
     begin = [id_ for id_ in (specials.bos_id, *specials.begin) if id_ >= 0]
     greedy = Decoding(
         beam_size=1,
@@ -197,14 +199,14 @@ def _translating(folder: Folder) -> Side:
     )
 
 
-def plain_generator(folder: Folder) -> Generator:
+def plain_generator(folder: ModelFolder) -> Generator:
     """Return how the model continues a plain text, also where it has learned dialogues."""
     defaults = replace(folder.config.generation or GENERATION, chat=None)
     return Generator.of(replace(folder, config=replace(folder.config, generation=defaults)))
 
 
-def _continuing(folder: Folder) -> Side:
-    generator, model = plain_generator(folder), folder.model_of(DecoderOnly)
+def _continuing(folder: ModelFolder) -> Side:
+    generator, model = plain_generator(folder), model_of(folder, DecoderOnly)
     tokenizer, published = generator.tokenizer, folder.config.published
     opening = (folder.config.generation or GENERATION).opening
     joined = tokenizer.decode if opening is None else tokenizer.decode_rest
@@ -234,16 +236,16 @@ def _continuing(folder: Folder) -> Side:
     )
 
 
-def labels_of(folder: Folder) -> Sequence[str]:
+def labels_of(folder: ModelFolder) -> Sequence[str]:
     """Return the labels that an encoder gives to texts or tokens; none where it gives none."""
     config = folder.config.model
     head = config.head if isinstance(config, EncoderOnlyConfig) else None
     return head.labels if isinstance(head, ClassificationHead | TaggingHead) else ()
 
 
-def _reading(folder: Folder) -> Side:
+def _reading(folder: ModelFolder) -> Side:
     tokenizer, labels = folder.src_tokenizer, labels_of(folder)
-    model = folder.model_of(EncoderOnly)
+    model = model_of(folder, EncoderOnly)
     reading = folder.config.reading or ReadingDefaults()
     places = model.embedding.num_positions or reading.max_tokens + 2
 

@@ -12,14 +12,13 @@ from dragoman.convert.limits import check_installed
 from dragoman.convert.probe import Proof
 from dragoman.convert.verify import LENGTHS, compare_with_class, digest
 from dragoman.errors import InputError
-from dragoman.files.reading import read_object
 from dragoman.files.writing import creating
-from dragoman.models.adapters import base_of
+from dragoman.folder.foreign import family
+from dragoman.folder.format import CONFIG, save_model
+from dragoman.folder.opening import ModelFolder
+from dragoman.folder.origin import give_back, keep_origin
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.folder import AS_IT_IS, CONFIG, save_model
-from dragoman.models.foreign import family
-from dragoman.models.foreign.origin import ORIGIN, give_back, keep_origin
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.folders import read_folder
 
 
 def take_over(model: Path, out: Path) -> float | None:
@@ -31,18 +30,18 @@ def take_over(model: Path, out: Path) -> float | None:
     """
     folder = read_folder(model, device="cpu")
     published = folder.config.published
-    if folder.config.format != AS_IT_IS or published is None:
+    if not folder.config.as_it_is or published is None:
         raise InputError(f"{model} is a dragoman folder already; choose a target with --to")
-    alone = folder if base_of(model) is None else read_folder(folder.path, device="cpu")
+    alone = folder if folder.adapters is None else replace(folder, adapters=None)
     worst = None if find_spec("transformers") is None else compare_with_class(alone, folder.path)
     config = replace(folder.config, published=replace(published, probe=digest(folder)))
-    files = keep_origin(folder.path, folder.config, folder.model.state_dict())
+    files = keep_origin(folder, folder.model.state_dict())
     with creating(out, "converted model") as part:
         save_model(part, folder.model, config, tokenizers=files)
     return worst
 
 
-def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
+def hand_back(folder: ModelFolder, out: Path, shard_size: str) -> Proof:
     """Write a model from Hugging Face as the folder `out` that it came from, proven by logits.
 
     Weights that nobody has changed are the same bit for bit, and so are all other files. Raises
@@ -54,7 +53,7 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
             f"{folder.path} is a folder of Marian's own; convert it to a dragoman folder first "
             "(dragoman convert FOLDER OURS), then convert that"
         )
-    if folder.config.format == AS_IT_IS:
+    if folder.config.as_it_is:
         raise InputError(
             f"{folder.path} is a folder of Hugging Face already: copy it, or merge its adapters "
             "first (dragoman convert ADAPTERS MERGED)"
@@ -62,14 +61,14 @@ def hand_back(folder: Folder, out: Path, shard_size: str) -> Proof:
     check_installed("transformers")
     from huggingface_hub import save_torch_state_dict
 
-    theirs = family(hf := read_object(folder.path / ORIGIN / CONFIG)).config(hf)
+    theirs = family(folder.hf).config(folder.hf)
     ours = folder.config.model
     if isinstance(ours, EncoderOnlyConfig) and ours.head != getattr(theirs, "head", None):
         raise InputError(
             f"{folder.path} has another head than the Hugging Face folder that it came from, whose "
             "class and labels would be restored; use it with dragoman"
         )
-    tensors, files = give_back(folder.path / ORIGIN, folder.model.state_dict(), folder.config.model)
+    tensors, files = give_back(folder.origin, folder.model.state_dict(), folder.config.model)
     with creating(out, "converted model") as part:
         save_torch_state_dict(tensors, part, max_shard_size=shard_size)
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""Decoders alone and encoders alone as classes of transformers, by the tables of `models/foreign`.
+"""Decoders alone and encoders alone as classes of transformers, by the tables of `folder/foreign`.
 
 Which of our settings a class can express is not listed here: its config is made of ours, read back
 by the same tables, and any field that has become another value is refused.
@@ -12,9 +12,9 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.convert.limits import refusal
+from dragoman.folder.foreign import FAMILIES, Family
+from dragoman.folder.foreign.reading import ACTIVATIONS
 from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig, ModelConfig
-from dragoman.models.foreign import FAMILIES, Family
-from dragoman.models.foreign.reading import ACTIVATIONS
 from dragoman.models.heads import ClassificationHead, Head, TaggingHead
 from dragoman.nn import Causal, Full, Learned, Rotary, SlidingWindow
 
@@ -24,13 +24,6 @@ OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_dro
 """Fields that change no output."""
 ZEROS = {"bias", "qkv_bias", "ffn_bias", "num_token_types"}
 """What only their class may have, and what is zero there."""
-CLASSES: Mapping[str, str] = {
-    "gpt2": "GPT2LMHeadModel",
-    "llama": "LlamaForCausalLM",
-    "mistral": "MistralForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-    "starcoder2": "Starcoder2ForCausalLM",
-}
 HEADS: Mapping[str, str] = {
     "none": "BertModel",
     "masked-language": "BertForMaskedLM",
@@ -63,9 +56,8 @@ def decoder(config: DecoderOnlyConfig, length: int, generation: Mapping[str, Any
     StarCoder2. Raises InputError for what the class cannot express.
     """
     name, hf = _llama(config, length) if isinstance(config.positions, Rotary) else _gpt2(config)
-    counterpart = Counterpart(
-        family=FAMILIES[name], model=CLASSES[name], config=hf, generation=generation
-    )
+    model = FAMILIES[name].classes[0]
+    counterpart = Counterpart(family=FAMILIES[name], model=model, config=hf, generation=generation)
     return _checked(counterpart, config)
 
 

@@ -16,7 +16,8 @@ from dragoman.convert.probe import Answers, Proof, built_in_probe, compare
 from dragoman.convert.published import hand_back
 from dragoman.errors import InputError
 from dragoman.files.writing import creating
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.folder.opening import ModelFolder
+from dragoman.tasks.folders import read_folder
 
 TargetName = Literal["huggingface", "ctranslate2", "onnx"]
 
@@ -27,13 +28,13 @@ class Target(Protocol):
     name: str
     """As users know it."""
 
-    def check(self, folder: Folder) -> None:
+    def check(self, folder: ModelFolder) -> None:
         """Raise InputError for what it cannot express, naming the key of the config."""
 
-    def write(self, folder: Folder, out: Path) -> None:
+    def write(self, folder: ModelFolder, out: Path) -> None:
         """Write into the folder `out`, which is empty."""
 
-    def open(self, folder: Folder, out: Path) -> Answers:
+    def open(self, folder: ModelFolder, out: Path) -> Answers:
         """Load what was written, by the library itself, on a CPU in fp32."""
 
 

@@ -18,12 +18,11 @@ from torch import Tensor
 from dragoman.convert.huggingface import load_theirs
 from dragoman.convert.limits import check_installed
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
-from dragoman.models.folder import AS_IT_IS
 from dragoman.nn.layers import Stack
-from dragoman.tasks.folders import Folder
 
 SUBLAYERS = 3
 """At most, of a layer: self-attention, cross-attention, feed-forward."""
@@ -44,7 +43,7 @@ class Probe:
     """Where they are not padding."""
 
     @classmethod
-    def of(cls, folder: Folder) -> "Probe":
+    def of(cls, folder: ModelFolder) -> "Probe":
         """Draw ids of a model's vocabulary: always the same."""
         pad_id = folder.config.model.pad_id
         size = min(folder.src_tokenizer.vocab_size, folder.tgt_tokenizer.vocab_size)
@@ -77,14 +76,14 @@ def tolerance(config: ModelConfig) -> float:
     return min(MOST, max(LEAST, torch.finfo(torch.float32).eps * walk))
 
 
-def verify(folder: Folder) -> float:
+def verify(folder: ModelFolder) -> float:
     """Return how far a folder's logits are from its publisher's, relative to the largest.
 
     Raises DragomanError that names the first layer that differs, InputError where there is nothing
     to compare with: the model is not from Hugging Face, or transformers is not installed.
     """
     published = folder.config.published
-    if folder.config.format == AS_IT_IS:
+    if folder.config.as_it_is:
         check_installed("transformers")
         return compare_with_class(folder, folder.path)
     if published is None or not published.probe:
@@ -103,14 +102,14 @@ def verify(folder: Folder) -> float:
 
 
 @torch.inference_mode()
-def digest(folder: Folder) -> tuple[float, ...]:
+def digest(folder: ModelFolder) -> tuple[float, ...]:
     """Some logits of the probe, for the config of a converted folder."""
     flat = _ours(folder.model, Probe.of(folder)).flatten()
     return tuple(flat[:: max(1, len(flat) // DIGITS)][:DIGITS].tolist())
 
 
 @torch.inference_mode()
-def compare_with_class(folder: Folder, theirs_at: Path) -> float:
+def compare_with_class(folder: ModelFolder, theirs_at: Path) -> float:
     """Compare with the class of transformers that the folder `theirs_at` is for; see `verify`."""
     theirs, probe = load_theirs(theirs_at), Probe.of(folder)
     with _watched(folder.model) as seen:

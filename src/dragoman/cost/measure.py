@@ -25,8 +25,8 @@ from dragoman.cost.estimate import VALIDATED, Timings, full_batch
 from dragoman.data.batches import Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, Saves
 from dragoman.models import Model, build
-from dragoman.models.folder import FolderConfig, Saves
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
 from dragoman.tasks.timing import write_to_lengths
@@ -65,7 +65,7 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
             data.check()
         except InputError:
             real = False
-        with RunFolder.open(Path(recipe.out), recipe) as folder:
+        with RunFolder.of(recipe).open(recipe) as folder:
             begun = time.perf_counter()
             if real:
                 task = find_task(recipe.task)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_object
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import open_folder
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
-from dragoman.models.folder import FolderConfig, read_config
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import override_settings, parse_settings
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
@@ -49,10 +50,11 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:
     """Return the recipe that trained a model folder, with its architecture as it came to be."""
-    model = read_config(folder).model
+    opened = open_folder(folder)
+    model = opened.config.model
     path = folder / "training" / "recipe.json"
     if not path.is_file():
-        return start_from(_recipe_for(model)(), str(folder))
+        return start_from(_recipe_for(model)(), opened)
     data = read_object(path)
     recipe = parse_settings(find_task(data.get("task", "translate")).recipe, data, str(path))
     return replace(recipe, model=model)

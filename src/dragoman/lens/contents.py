@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.files.reading import read_object
+from dragoman.folder.format import FolderConfig, as_saved
+from dragoman.folder.opening import ModelFolder, open_folder
+from dragoman.folder.tokenizers.files import TokenizerFolder
+from dragoman.folder.tokenizers.template import find_template
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
-from dragoman.models.build import Model
-from dragoman.models.folder import AS_IT_IS, FolderConfig, as_saved, load_model
-from dragoman.models.foreign.origin import origin_of
 from dragoman.models.heads import ClassificationHead, TaggingHead
-from dragoman.text.foreign.folder import TokenizerFolder
-from dragoman.text.foreign.template import find_template
 from dragoman.wording import counted
 
 
@@ -19,9 +18,9 @@ from dragoman.wording import counted
 class Contents:
     """A model folder that loads: all of its weights are used, and all are set."""
 
-    folder: Path
-    model: Model
+    folder: ModelFolder
     config: FolderConfig
+    """That of the folder, with languages that its tokenizer's settings name."""
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -31,13 +30,13 @@ class Contents:
     @property
     def facts(self) -> dict[str, str]:
         """What there is to know, in words."""
-        config, folder = self.config, self.folder
+        config, folder = self.config, self.folder.path
         made = f"format {config.format}, dragoman {config.dragoman}"
-        if config.format == AS_IT_IS and config.published is not None:
+        if config.as_it_is and config.published is not None:
             made = f"a folder of Hugging Face ({config.published.family}), read as it is"
         facts = {"folder": f"{folder} ({made})", **_architecture(config)}
         if config.published is not None:
-            tokenizer = TokenizerFolder.of(origin_of(folder, config), {})
+            tokenizer = TokenizerFolder.of(self.folder.origin, {}, {})
             if template := find_template(tokenizer):
                 facts["chat template"] = template[1].name
         return facts | {"files": ", ".join(sorted(path.name for path in folder.iterdir()))}
@@ -45,21 +44,23 @@ class Contents:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: the config, number of parameters and shapes of weights."""
         sizes = self.parameters | {"total": sum(self.parameters.values())}
-        weights = {name: list(value.shape) for name, value in self.model.named_parameters()}
+        weights = {name: list(value.shape) for name, value in self.folder.model.named_parameters()}
         return as_saved(self.config) | {"parameters": sizes, "weights": weights}
 
 
 def contents_of(folder: Path) -> Contents:
     """Load a model folder, and return what it contains."""
-    model, config = load_model(folder)
-    return Contents(folder, model, _with_languages(config, folder))
+    opened = open_folder(folder)
+    opened.model  # noqa: B018 -- read here, and the config may change with it
+    return Contents(opened, _with_languages(opened))
 
 
-def _with_languages(config: FolderConfig, folder: Path) -> FolderConfig:
-    """The config with the languages of a model of Marian, which its tokenizer's settings name."""
-    if config.published is None or config.published.family != "marian" or config.src_lang:
+def _with_languages(folder: ModelFolder) -> FolderConfig:
+    """The config with the languages that a tokenizer's settings name, as those of Marian do."""
+    config = folder.config
+    if config.published is None or config.src_lang:
         return config
-    file = origin_of(folder, config) / "tokenizer_config.json"
+    file = folder.origin / "tokenizer_config.json"
     said = read_object(file) if file.is_file() else {}
     src, tgt = (said.get(key) for key in ("source_lang", "target_lang"))
     return replace(config, src_lang=src and str(src), tgt_lang=tgt and str(tgt))

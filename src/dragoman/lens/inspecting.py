@@ -13,6 +13,8 @@ from torch import Tensor
 
 from dragoman.decoding import ONE_BEST, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.folder.format import ReadingDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.lens.inspection import (
     AlignmentMap,
     Alternative,
@@ -43,14 +45,13 @@ from dragoman.models import (
     EncoderOnly,
     EncoderOnlyConfig,
 )
-from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.options import strategy_of
 from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
 from dragoman.wording import counted
@@ -90,7 +91,7 @@ OPTIONS = {
 """Which options a kind of model has, beside layers and heads."""
 
 
-def inspect_folder(folder: Folder, text: str, choices: Choices) -> Inspection:
+def inspect_folder(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at what a model does with a text.
 
     Raises InputError for a text that is longer than what the model reads at once, an option that is
@@ -106,7 +107,7 @@ def inspect_folder(folder: Folder, text: str, choices: Choices) -> Inspection:
             return _reading(folder, text.strip(), choices, config.head)
 
 
-def _check(folder: Folder, choices: Choices) -> None:
+def _check(folder: ModelFolder, choices: Choices) -> None:
     """Raise InputError for an option of another kind, and a layer or head that does not exist."""
     kind = folder.config.model.kind
     for name in sorted(set[str]().union(*OPTIONS.values()) - OPTIONS[kind]):
@@ -123,7 +124,7 @@ def _check(folder: Folder, choices: Choices) -> None:
                 raise InputError(f"{folder.path} has no {what} {number}; its {there}.")
 
 
-def _check_length(folder: Folder, length: int, most: int) -> None:
+def _check_length(folder: ModelFolder, length: int, most: int) -> None:
     if length > most:
         raise InputError(
             f"The text has {length} tokens and {folder.path} reads at most {most} at once; "
@@ -131,7 +132,7 @@ def _check_length(folder: Folder, length: int, most: int) -> None:
         )
 
 
-def _translation(folder: Folder, text: str, choices: Choices) -> Inspection:
+def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at the translation of a text by beam search."""
     translator = Translator.of(folder)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
@@ -143,7 +144,7 @@ def _translation(folder: Folder, text: str, choices: Choices) -> Inspection:
     best = translator.watch(src_ids, options, notes)[0]
     src_ids, ids = [*src_ids, src_tokenizer.eos_id], notes.written(best)
     read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
-    traced = trace_translation(folder.model_of(EncoderDecoder), src_ids, read_ids, choices)
+    traced = trace_translation(model_of(folder, EncoderDecoder), src_ids, read_ids, choices)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(ids)
     attention = (
         _attention_map("encoder", traced["encoder"], (src, src)),
@@ -167,7 +168,7 @@ def _translation(folder: Folder, text: str, choices: Choices) -> Inspection:
     )
 
 
-def _continuation(folder: Folder, text: str, choices: Choices) -> Inspection:
+def _continuation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at a prompt and what the model writes after it."""
     generator, tokenizer = Generator.of(folder), folder.tgt_tokenizer
     prompt_ids = generator.encode(text)
@@ -180,7 +181,7 @@ def _continuation(folder: Folder, text: str, choices: Choices) -> Inspection:
     notes = Observed(strategy_of(options, (0,)))
     best = generator.watch(text, options, notes)
     ids = notes.written(best)
-    model = folder.model_of(DecoderOnly)
+    model = model_of(folder, DecoderOnly)
     traced, logits_PV = trace_continuation(model, prompt_ids, ids[:-1], choices)
     tokens = tokenizer.tokens([*prompt_ids, *ids])
     never = torch.tensor(generator.never, dtype=torch.long, device=logits_PV.device)
@@ -201,9 +202,9 @@ def _continuation(folder: Folder, text: str, choices: Choices) -> Inspection:
     )
 
 
-def _reading(folder: Folder, text: str, choices: Choices, head: Head) -> Inspection:
+def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> Inspection:
     """Look at a text that an encoder reads, and what its head says of it."""
-    model, tokenizer = folder.model_of(EncoderOnly), folder.src_tokenizer
+    model, tokenizer = model_of(folder, EncoderOnly), folder.src_tokenizer
     prediction: Prediction | None = None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[TokenChoice, ...] = ()
@@ -242,7 +243,7 @@ def _reading(folder: Folder, text: str, choices: Choices, head: Head) -> Inspect
     )
 
 
-def _tagged(folder: Folder, text: str) -> tuple[list[int], list[str | None]]:
+def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None]]:
     """The ids that a tagger reads, and at the first one of each word its tag."""
     words = Tagger.of(folder).tag(text).words
     places = [(word.start, word.end) for word in words]

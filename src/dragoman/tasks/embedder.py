@@ -25,16 +25,17 @@ from torch.nn.functional import normalize
 from dragoman.decode import Course
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
+from dragoman.folder.format import ReadingDefaults
+from dragoman.folder.opening import ModelFolder
+from dragoman.folder.origin import FLAT_POOLING
 from dragoman.models import EncoderOnly
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.foreign.origin import FLAT_POOLING, origin_of
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
 from dragoman.plain import Plain, without_nan
 from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import EncoderReader, Row, read
-from dragoman.tasks.folders import Folder
 from dragoman.tasks.lines import as_texts, encode_each
+from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.wording import counted
 
@@ -109,9 +110,9 @@ class Embedder(EncoderReader[Embedding, Vector]):
         self.dim: int = model.embedding.weight.shape[1]
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError for another kind of model."""
-        model, pooling = folder.model_of(EncoderOnly), read_pooling(folder)
+        model, pooling = model_of(folder, EncoderOnly), read_pooling(folder)
         reading = folder.config.reading
         return cls(model, folder.src_tokenizer, pooling, reading, precision=precision)
 
@@ -178,14 +179,14 @@ class Embedder(EncoderReader[Embedding, Vector]):
         return vectors_BD
 
 
-def read_pooling(folder: Folder) -> Pooling:
+def read_pooling(folder: ModelFolder) -> Pooling:
     """Return what the files of sentence-transformers in a folder say; the mean without them.
 
     Raises InputError for a module or a setting that is not supported.
     """
     if folder.config.published is None:
         return Pooling()
-    path = origin_of(folder.path, folder.config)
+    path = folder.origin
     if not (path / MODULES).is_file():
         return Pooling()
     modules = _modules(path)

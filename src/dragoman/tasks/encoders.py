@@ -18,14 +18,15 @@ from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import Items, Scheduler
 from dragoman.decode.scheduler import Withdrawn
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, ReadingDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.folder import FolderConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import BelowOne
 from dragoman.tasks.answering import Answering
-from dragoman.tasks.folders import Folder, check_vocabulary
+from dragoman.tasks.folders import check_vocabulary
+from dragoman.tasks.task import does, model_of
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
@@ -276,13 +277,13 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         self._scheduler = Scheduler(self._run)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model does the task."""
-        model = folder.model_of(EncoderOnly)
+        model = model_of(folder, EncoderOnly)
         config = folder.config.model
         head = config.head if isinstance(config, EncoderOnlyConfig) else NoHead()
         if not isinstance(head, cls.head):
-            raise InputError(f"{folder.path} holds a model that {folder.does}.")
+            raise InputError(f"{folder.path} holds a model that {does(folder.config)}.")
         return cls(
             model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
         )

@@ -1,85 +1,41 @@
 """From a model folder to the object of its task: the model on its device, and its tokenizers."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast, get_args
+from typing import Any, Self, cast, get_args
 
 from torch import Tensor
 
 from dragoman.decoding import Precision
 from dragoman.engine import fastest
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models.adapters import base_of, merge_adapter
-from dragoman.models.build import Model
-from dragoman.models.folder import FolderConfig, load_model
+from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.nn import Arithmetic
-from dragoman.tasks.task import task_of
+from dragoman.tasks.task import does, task_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.device import choose_device
-from dragoman.train.tokenizers import tokenizers_of
-
-ModelT = TypeVar("ModelT", bound=Model)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """A model folder that was read: the model in evaluation mode, and its tokenizers.
+def read_folder(
+    path: str | Path | ModelFolder, *, device: str, as_published: bool = False
+) -> ModelFolder:
+    """Open a model folder and bring its model to "cpu", "cuda" or, with "auto", the best there is.
 
-    `src_tokenizer` is of what the model reads, `tgt_tokenizer` of what it writes: the same object
-    where there is one.
+    A folder that is open already is taken as it is. Raises InputError when there is no such folder
+    or device, the folder cannot be used, or it has no publisher for `as_published`; TypeError for
+    what is not a path.
     """
-
-    path: Path
-    model: Model
-    config: FolderConfig
-    src_tokenizer: Tokenizer
-    tgt_tokenizer: Tokenizer
-    as_published: bool = False
-    """Whether to answer only as the publisher's class does: a line is one text, searched once."""
-
-    @property
-    def does(self) -> str:
-        """What its model does, after "a model that"."""
-        task = task_of(self.config)
-        return "embeds texts (dragoman embed)" if task is None else task.does
-
-    def model_of(self, variant: type[ModelT]) -> ModelT:
-        """Return the model if it is of a variant. Raises InputError for another one."""
-        if not isinstance(self.model, variant):
-            kind = self.config.model.kind
-            raise InputError(f"{self.path} holds a model of the kind {kind}, which {self.does}.")
-        return self.model
-
-
-def read_folder(path: str | Path, *, device: str, as_published: bool = False) -> Folder:
-    """Read a model folder and bring the model to "cpu", "cuda" or, with "auto", the best there is.
-
-    Raises InputError when there is no such folder or device, the folder cannot be used, or it has
-    no publisher for `as_published`; TypeError for what is not a path.
-    """
-    if not isinstance(path, str | PathLike):
-        raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
-    base = base_of(Path(path))
-    folder = base or Path(path)
-    model, config = load_model(folder)
-    if as_published and config.published is None:
+    folder = path if isinstance(path, ModelFolder) else open_folder(path)
+    model = folder.model
+    if as_published and folder.config.published is None:
         raise InputError(
             f"{path} is not a model of Hugging Face, so nothing is as published; leave out "
             "--as-published."
         )
-    if base is not None:
-        merge_adapter(Path(path), model, config)
-    src_tokenizer, tgt_tokenizer = tokenizers_of(folder, config)
-    return Folder(
-        path=folder,
-        model=model.to(choose_device(device)),
-        config=config,
-        src_tokenizer=src_tokenizer,
-        tgt_tokenizer=tgt_tokenizer,
-        as_published=as_published,
-    )
+    folder.as_published = as_published
+    folder.tokenizers  # noqa: B018 -- read here
+    model.to(choose_device(device))
+    return folder
 
 
 class Loadable(ABC):
@@ -87,13 +43,13 @@ class Loadable(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError for a model of another task."""
 
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | ModelFolder,
         *,
         device: str = "auto",
         precision: Precision = "float32",
@@ -133,7 +89,7 @@ def arithmetic_of(precision: str, device: str) -> Arithmetic:
 
 
 def load(
-    path: str | Path,
+    path: str | Path | ModelFolder,
     *,
     device: str = "auto",
     precision: Precision = "float32",
@@ -156,5 +112,5 @@ def load(
 
         return Embedder.of(folder, arithmetic)
     if task.load is None:
-        raise InputError(f"{folder.path} holds a model that {folder.does}.")
+        raise InputError(f"{folder.path} holds a model that {does(folder.config)}.")
     return task.load(folder, arithmetic)

@@ -13,7 +13,7 @@ from dragoman.decode import (
 )
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
-from dragoman.models.defaults import PublishedDefaults
+from dragoman.folder.format import PublishedDefaults
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -27,6 +27,7 @@ import msgspec
 from rich.console import Console
 
 from dragoman.errors import InputError, did_you_mean
+from dragoman.folder.opening import open_folder
 from dragoman.settings import Given, flatten, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.train.recipe import RunRecipe
@@ -114,7 +115,7 @@ def build_recipe(given: Given) -> RunRecipe:
     if isinstance(start, str):
         defaults = recipe()  # type: ignore[call-arg]  # all have a default in the tasks' classes
         begun = None if Path(start).exists() else begun_recipe(defaults, out)
-        return given.build(recipe, begun or start_from(defaults, start))
+        return given.build(recipe, begun or start_from(defaults, open_folder(start)))
     built = given.build(recipe)
     if found.choose is None or any(given.get(f"model.{size}") for size in SIZES):
         return built

@@ -18,8 +18,9 @@ from rich.console import Console
 from dragoman.data.documents import Split
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models import EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import ModelFolder
+from dragoman.models import EncoderOnlyConfig, Model
 from dragoman.nn import Arithmetic
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
@@ -29,9 +30,9 @@ from dragoman.train.trainer import TrainResult
 
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
-    from dragoman.tasks.folders import Folder
 
 Item = TypeVar("Item")
+ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +102,9 @@ class Task:
     folder."""
     choose: Callable[[Any], RunRecipe] | None = None
     """Returns a recipe with sizes that suit its texts; None where the defaults hold."""
-    load: "Callable[[Folder, Arithmetic], Any] | None" = None
+    load: Callable[[ModelFolder, Arithmetic], Any] | None = None
     """From a model folder to the object that answers; None where a model answers nothing."""
-    evaluate: Callable[[Path, EvaluationData], Report] | None = None
+    evaluate: Callable[[ModelFolder, EvaluationData], Report] | None = None
     """Measures the model in a folder; None where a model answers nothing."""
     measured_on: tuple[str, ...] = ()
     """The files of the `EvaluationData` that this needs."""
@@ -152,6 +153,22 @@ def task_of(config: FolderConfig) -> Task | None:
     model = config.model
     kind = model.head.kind if isinstance(model, EncoderOnlyConfig) else model.kind
     return next((task for task in map(find_task, TASKS) if task.kind == kind), None)
+
+
+def does(config: FolderConfig) -> str:
+    """What a model does, after "a model that"."""
+    task = task_of(config)
+    return "embeds texts (dragoman embed)" if task is None else task.does
+
+
+def model_of(folder: ModelFolder, variant: type[ModelT]) -> ModelT:
+    """Return the model of a folder if it is of a variant. Raises InputError for another one."""
+    if not isinstance(folder.model, variant):
+        kind = folder.config.model.kind
+        raise InputError(
+            f"{folder.path} holds a model of the kind {kind}, which {does(folder.config)}."
+        )
+    return folder.model
 
 
 def train(

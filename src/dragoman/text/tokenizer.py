@@ -54,7 +54,7 @@ class Tokenizer:
     """Text to piece ids and back: `decode(encode(text)) == text`.
 
     That promise is of the tokenizers that dragoman trains. Those of another library
-    (`dragoman.text.foreign`) have the same methods, and lose what their own rules lose.
+    (`dragoman.folder.tokenizers`) have the same methods, and lose what their own rules lose.
     """
 
     files: tuple[str, ...] = ("tokenizer.json",)

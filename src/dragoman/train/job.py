@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, Stream
+from dragoman.folder.format import FolderConfig, Saves
 from dragoman.models import ModelConfig
-from dragoman.models.folder import FolderConfig, Saves
 
 TELLING = 1.0
 """The least score that says more than the loss; scores go from 0 to 100."""

@@ -12,8 +12,8 @@ from dragoman.data.shape import Shape
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import reject_pipe
 from dragoman.files.writing import user_folder
+from dragoman.folder.format import FolderConfig
 from dragoman.models import ModelConfig, count_parameters
-from dragoman.models.folder import FolderConfig
 from dragoman.models.lora import LoraConfig
 from dragoman.nn import PositionScheme
 from dragoman.ranges import Range, check_range

@@ -18,7 +18,7 @@ from torch import nn
 
 from dragoman.errors import DragomanError
 from dragoman.files.writing import write_durably
-from dragoman.models.folder import CARD
+from dragoman.folder.format import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
 from dragoman.train.progress import Progress

@@ -4,12 +4,10 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from dragoman.models.folder import load_model
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.device import deterministic
 from dragoman.train.job import Check, Job, Say, unchecked
@@ -46,17 +44,18 @@ def run_recipe(
 
     def begin() -> tuple[Job[Any], RunFolder]:
         recipe.data.check()  # before there is a folder
-        check_start(recipe)
-        folder, start = RunFolder(Path(recipe.out)), None
-        if recipe.start.model is not None and not checkpoints(folder.checkpoints):
-            start = load_model(Path(recipe.start.model))  # finds damage before the texts are read
+        folder, source = RunFolder.of(recipe), None
+        check_start(recipe, folder.start)
+        if folder.start is not None and not checkpoints(folder.checkpoints):
+            source = folder.start.load()  # finds damage before the texts are read
         if processes.leads:
-            stack.enter_context(RunFolder.open(folder.path, recipe))
+            stack.enter_context(folder.open(recipe))
         say = partial(console.print, markup=False, emoji=False)  # lines of corpora are data
         job = assemble(recipe, folder, say, estimate() if processes.leads else unchecked)
-        if start is not None:
-            console.print(copy_weights(*start, job.model, job.config.model, recipe))
-            keep_start(folder.training, recipe, *start)
+        if folder.start is not None and source is not None:
+            theirs = folder.start.config
+            console.print(copy_weights(source, theirs, job.model, job.config.model, recipe))
+            keep_start(folder.training, folder.start, source)
         return job, folder
 
     with ExitStack() as stack:

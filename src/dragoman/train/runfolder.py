@@ -13,6 +13,7 @@ import msgspec
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.files.writing import locked, write_durably
+from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
@@ -62,6 +63,21 @@ class RunFolder:
     """A model folder in the making; `training/` holds what resuming needs."""
 
     path: Path
+    start: ModelFolder | None = None
+    """The model that the run starts from."""
+
+    @classmethod
+    def of(cls, recipe: RunRecipe) -> "RunFolder":
+        """The folder of a recipe's run, with the model opened that it starts from.
+
+        Where that is gone, a run with a checkpoint has the weights, and its own model folder
+        everything else. Raises InputError for a folder that cannot be used.
+        """
+        folder, start = cls(Path(recipe.out)), recipe.start.model
+        if start is None:
+            return folder
+        gone = not Path(start).exists() and checkpoints(folder.checkpoints)
+        return cls(folder.path, open_folder(folder.path if gone else start))
 
     @property
     def training(self) -> Path:
@@ -84,40 +100,38 @@ class RunFolder:
         before = self.training / FINISHED_BEFORE
         return _read(before, End).valid if before.exists() else None
 
-    @classmethod
     @contextmanager
-    def open(cls, path: Path, recipe: RunRecipe) -> Iterator["RunFolder"]:
+    def open(self, recipe: RunRecipe) -> Iterator["RunFolder"]:
         """Begin a run in a new or empty folder, or resume the same run in an old one.
 
         While it is open, no other process can open it. A new run that is rejected (InputError)
         before its first checkpoint leaves no folder.
         """
         check_out(recipe)
-        folder = cls(path)
         with ExitStack() as stack:
             try:
-                new = folder.training if path.exists() else path
-                folder.training.mkdir(parents=True, exist_ok=True)
-                (folder.training / LOCK).touch()
-                stack.enter_context(locked(folder.training / LOCK, wait=False))
-                begun = (folder.training / RECIPE).exists()  # known once nobody else can write it
+                new = self.training if self.path.exists() else self.path
+                self.training.mkdir(parents=True, exist_ok=True)
+                (self.training / LOCK).touch()
+                stack.enter_context(locked(self.training / LOCK, wait=False))
+                begun = (self.training / RECIPE).exists()  # known once nobody else can write it
                 if begun:
-                    folder._go_on(recipe)
+                    self._go_on(recipe)
                 text = json.dumps(to_plain(recipe), indent=2, sort_keys=True, ensure_ascii=False)
-                write_durably(folder.training / RECIPE, text)
+                write_durably(self.training / RECIPE, text)
             except BlockingIOError as error:
                 raise InputError(
-                    f"another process is training in {path}; wait for its end, or give another "
-                    "--out"
+                    f"another process is training in {self.path}; wait for its end, or give "
+                    "another --out"
                 ) from error
             except OSError as error:
                 raise InputError(
-                    f"cannot write to {path}: {error.strerror}; give another --out"
+                    f"cannot write to {self.path}: {error.strerror}; give another --out"
                 ) from error
             try:
-                yield folder
+                yield self
             except InputError:
-                if not begun and not folder._has_learned:
+                if not begun and not self._has_learned:
                     shutil.rmtree(new, ignore_errors=True)
                 raise
 

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from dragoman.errors import InputError, did_you_mean
+from dragoman.folder.format import ORIGIN, FolderConfig, PublishedDefaults, names_of
+from dragoman.folder.opening import ModelFolder, Tokenizers, kept_tokenizers
+from dragoman.folder.origin import Content, for_other_weights, keep_origin
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.defaults import PublishedDefaults
-from dragoman.models.folder import FolderConfig, read_config
-from dragoman.models.foreign.origin import ORIGIN, Content, for_other_weights, keep_origin
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
@@ -24,7 +24,6 @@ from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.tokenizers import tokenizers_of
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -36,16 +35,15 @@ LABELS = ("one", "another")
 """Placeholders for the labels of a head that only the data know."""
 
 
-def start_from(recipe: RecipeT, folder: str) -> RecipeT:
+def start_from(recipe: RecipeT, folder: ModelFolder) -> RecipeT:
     """Return the recipe with the architecture of a model folder, and starting from its weights.
 
-    Raises InputError for a folder that holds no model, or one of another kind.
+    Raises InputError for a folder with a model of another kind, or with adapters alone.
     """
-    config = read_config(Path(folder))
-    _check_kind(recipe, folder, config.model)
-    start = replace(recipe.start, model=folder)
-    model = _with_head(config.model, recipe.model)
-    return replace(recipe.taking_over(config), model=model, start=start)
+    start = replace(recipe.start, model=str(folder.path))
+    _check_kind(recipe, start.model, folder)
+    model = _with_head(folder.config.model, recipe.model)
+    return replace(recipe.taking_over(folder.config), model=model, start=start)
 
 
 def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:
@@ -54,24 +52,15 @@ def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:
     return run.begun(kind) if out and checkpoints(run.checkpoints) else None
 
 
-def start_folder(recipe: RunRecipe) -> Path:
-    """Return the model folder that a recipe starts from; the run's own where that one is gone.
-
-    A run with a checkpoint has the weights, and its folder has everything else.
-    """
-    folder, run = Path(recipe.start.model or ""), RunFolder(Path(recipe.out))
-    return folder if folder.exists() or not checkpoints(run.checkpoints) else run.path
-
-
-def check_start(recipe: RunRecipe) -> None:
-    """Raise InputError where the recipe contradicts the folder that it starts from.
+def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
+    """Raise InputError where the recipe contradicts the folder that it starts from, if any.
 
     It may do so by its model or by what it freezes; no weight is read.
     """
-    if recipe.start.model is None:
+    if start is None:
         return
-    theirs = read_config(start_folder(recipe)).model
-    _check_kind(recipe, recipe.start.model, theirs)
+    theirs = start.config.model
+    _check_kind(recipe, recipe.start.model, start)
     for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
         wanted, found = getattr(recipe.model, name), getattr(theirs, name)
         if wanted != found:
@@ -157,7 +146,13 @@ def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
     return theirs
 
 
-def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:
+def _check_kind(recipe: RunRecipe, folder: str | None, start: ModelFolder) -> None:
+    theirs = start.config.model
+    if start.adapters is not None:
+        raise InputError(
+            f"start.model = {start.adapters} holds adapters; merge them first (dragoman convert "
+            f"{start.adapters} MERGED), and start from that"
+        )
     if theirs.kind != recipe.model.kind:
         raise InputError(
             f"start.model = {folder} holds a model of the kind {theirs.kind}, and task = "
@@ -165,24 +160,20 @@ def _check_kind(recipe: RunRecipe, folder: str, theirs: ModelConfig) -> None:
         )
 
 
-def keep_start(training: Path, recipe: RunRecipe, source: nn.Module, config: FolderConfig) -> None:
+def keep_start(training: Path, start: ModelFolder, source: nn.Module) -> None:
     """Keep in `training/` what a model of Hugging Face, from which a run starts, has beside it."""
-    if config.published is None or recipe.start.model is None:
+    if start.config.published is None:
         return
-    files = keep_origin(Path(recipe.start.model), config, source.state_dict())
-    (training / ORIGIN).mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
+    for name, content in keep_origin(start, source.state_dict()).items():
         content.save(training / name)
 
 
-def published_files(
-    training: Path, recipe: RunRecipe
-) -> tuple[PublishedDefaults | None, dict[str, Content]]:
+def published_files(folder: RunFolder) -> tuple[PublishedDefaults | None, dict[str, Content]]:
     """Return what the model folder of a run has of the publisher of the model it started from."""
-    if recipe.start.model is None:
+    if folder.start is None:
         return None, {}
-    published = for_other_weights(read_config(start_folder(recipe)))
-    files = sorted((training / ORIGIN).glob("*"))
+    published = for_other_weights(folder.start.config)
+    files = sorted((folder.training / ORIGIN).glob("*"))
     return published, {f"{ORIGIN}/{path.name}": Content(path.read_bytes()) for path in files}
 
 
@@ -209,33 +200,48 @@ def copy_weights(
     return f"The weights are those of {recipe.start.model}{but}."
 
 
-NAME = "tokenizer.json"
+def begin_tokenizer(
+    recipe: RunRecipe, texts: Iterable[str], folder: RunFolder, say: Say
+) -> Tokenizer:
+    """Return the one tokenizer of a run, which is trained on the texts; see `begin_tokenizers`.
 
-
-def begin_tokenizer(recipe: RunRecipe, texts: Iterable[str], folder: Path, say: Say) -> Tokenizer:
-    """Load the one that the run has kept in `folder`; a new run creates and keeps it.
-
-    It is that of the model that the recipe starts from, where there is one, else trained on the
-    texts, which are read only then.
+    Raises InputError where the model that the run starts from has two.
     """
-    kept = folder / NAME
-    if kept.exists():
-        return Tokenizer.load(kept)
-    if recipe.start.model is not None:
-        model = start_folder(recipe)
-        tokenizer, tgt = tokenizers_of(model, read_config(model))
-        if tokenizer is not tgt:
-            raise InputError(
-                f"start.model = {model} has a tokenizer for each of two languages, and this task "
-                "takes one; start from another model"
-            )
-        say(f"The tokenizer is that of {recipe.start.model}; none is trained.")
-        if read_config(model).published is not None:
-            return tokenizer  # whose files are kept beside
-    else:
-        config = recipe.tokenizer
-        say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
-        tokenizer = train_tokenizer(texts, config)
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(kept)
+
+    def train() -> Tokenizers:
+        tokenizer = train_tokenizer(texts, recipe.tokenizer)
+        return tokenizer, tokenizer
+
+    tokenizer, other = begin_tokenizers(recipe, train, folder, say)
+    if tokenizer is not other:
+        raise InputError(
+            f"start.model = {recipe.start.model} has a tokenizer for each of two languages, and "
+            "this task takes one; start from another model"
+        )
     return tokenizer
+
+
+def begin_tokenizers(
+    recipe: RunRecipe, train: Callable[[], Tokenizers], folder: RunFolder, say: Say
+) -> Tokenizers:
+    """Load the tokenizers that a run has kept; a new run makes and keeps them.
+
+    They are those of the model that the run starts from, where there is one, else trained, and the
+    texts are read only then.
+    """
+    if kept := kept_tokenizers(folder.training):
+        return kept
+    if folder.start is not None:
+        tokenizers, config = folder.start.tokenizers, folder.start.config
+        which = "tokenizer is that" if tokenizers[0] is tokenizers[1] else "tokenizers are those"
+        say(f"The {which} of {recipe.start.model}; none is trained.")
+        if config.published is not None:
+            return tokenizers  # whose files are kept beside
+    else:
+        wanted = recipe.tokenizer
+        say(f"Training a tokenizer of {wanted.vocab_size:,} pieces ({wanted.model}) ...")
+        tokenizers = train()
+    folder.training.mkdir(parents=True, exist_ok=True)
+    for name, tokenizer in names_of(tokenizers).items():
+        tokenizer.save(folder.training / name)
+    return tokenizers

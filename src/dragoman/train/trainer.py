@@ -18,8 +18,8 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
-from dragoman.models.adapters import save_adapter
-from dragoman.models.folder import save_model
+from dragoman.folder.adapters import save_adapter
+from dragoman.folder.format import save_model
 from dragoman.models.lora import merged
 from dragoman.nn.cpu.products import autocast, training_products
 from dragoman.nn.layers import Stack
@@ -316,7 +316,7 @@ class Trainer:
     def export(self, validation: Validation) -> None:
         """Write the model folder from the weights of the job's model."""
         job, start = self.job, self.recipe.start
-        published, files = published_files(self.folder.training, self.recipe)
+        published, files = published_files(self.folder)
         with merged(job.model):
             card = model_card(
                 self.recipe, job.card(validation), job.model, self.progress, validation.to_dict()

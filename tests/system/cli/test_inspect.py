@@ -23,11 +23,10 @@ from tests.unit.tasks.tiny import make_tokenizer, random_lines, save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
+from dragoman.folder.format import FolderConfig, ReadingDefaults, save_model
 from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import NoHead
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.translator import Translator

@@ -200,7 +200,7 @@ def with_weights(fake: Hub, file: str, *names: str) -> None:
 @pytest.mark.parametrize("shards", [False, True])
 def test_pickled_weights_become_safetensors(connected: Callable[..., Hub], *, shards: bool) -> None:
     """The same tensors, of one file or several, and no pickle is left."""
-    from dragoman.models.foreign.files import read_checkpoint
+    from dragoman.folder.foreign.files import read_checkpoint
 
     fake = connected(dict(PICKLED))
     if shards:

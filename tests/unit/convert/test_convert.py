@@ -12,10 +12,11 @@ from dragoman.convert import limits
 from dragoman.convert.probe import Answer, Answers, built_in_probe, our_side
 from dragoman.convert.targets import TARGETS, TargetName, convert
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.nn import ALiBi, Rotary, SlidingWindow
-from dragoman.tasks.folders import Folder, read_folder
+from dragoman.tasks.folders import read_folder
 
 CONFIG = make_config(make_tokenizer())
 NEITHER = {
@@ -121,14 +122,14 @@ class Mirror:
     change: Callable[[Answer], Answer]
     name = "a mirror"
 
-    def check(self, folder: Folder) -> None:
+    def check(self, folder: ModelFolder) -> None:
         """Take any."""
 
-    def write(self, folder: Folder, out: Path) -> None:  # noqa: ARG002
+    def write(self, folder: ModelFolder, out: Path) -> None:  # noqa: ARG002
         """Write something."""
         (out / "file").write_text("written")
 
-    def open(self, folder: Folder, out: Path) -> Answers:
+    def open(self, folder: ModelFolder, out: Path) -> Answers:
         """Answer from the model itself."""
         assert (out / "file").is_file()
         side = our_side(folder)

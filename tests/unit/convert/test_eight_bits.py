@@ -17,7 +17,7 @@ import dragoman
 from dragoman.convert.eight_bits import quantize
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
-from dragoman.models.folder import load_model, read_config
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.translate.translator import Translator
 
@@ -41,7 +41,7 @@ def test_every_kind_of_model_can_be_rounded(tmp_path: Path, kind: str) -> None:
     """Without a probe. The folder has the config and the tokenizers of the original."""
     model = SAVE[kind](tmp_path / "model")
     assert quantize(model, tmp_path / "out") is None
-    before, after = read_config(model), read_config(tmp_path / "out")
+    before, after = open_folder(model).config, open_folder(tmp_path / "out").config
     assert after == replace(before, format=3, weights_sha256=after.weights_sha256)
     assert after.weights_sha256 != before.weights_sha256
     exact = dict(read_folder(model, device="cpu").model.named_parameters())
@@ -113,7 +113,7 @@ def test_two_tokenizers_and_a_task_of_ones_own_stay(tmp_path: Path) -> None:
     data["task"] = "somebody.elses.task"
     (model / "config.json").write_text(json.dumps(data))
     quantize(model, tmp_path / "out")
-    found = load_model(tmp_path / "out")[1]
+    found = open_folder(tmp_path / "out").config
     assert (found.task, found.tokenizers) == ("somebody.elses.task", data["tokenizers"])
 
 

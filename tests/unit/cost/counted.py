@@ -16,6 +16,7 @@ from torch.utils.flop_counter import (
 
 from dragoman.cost.counting import TrainingStep, training_step
 from dragoman.data.shape import Shape
+from dragoman.folder.format import FolderConfig
 from dragoman.models import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
@@ -24,7 +25,6 @@ from dragoman.models import (
     ModelConfig,
     build,
 )
-from dragoman.models.folder import FolderConfig
 from dragoman.nn import Precision
 from dragoman.nn.cpu.products import onednn_setting
 from dragoman.nn.layers import Stack

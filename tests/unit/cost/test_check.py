@@ -70,7 +70,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     console, _ = make_console(terminal=False)
     asked: list[tuple[Any, ...]] = []
     assert isinstance(recipe, TranslateRecipe)
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(
             recipe, folder, lambda _: None, lambda *given: asked.append(given), translate
         )

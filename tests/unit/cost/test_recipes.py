@@ -13,8 +13,8 @@ from dragoman.cost.recipes import find_recipe
 from dragoman.cost.report import cost_of
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
+from dragoman.folder.format import GenerationDefaults
 from dragoman.models import DecoderOnlyConfig
-from dragoman.models.defaults import GenerationDefaults
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.task import find_task
 from dragoman.train.recipe import LENGTH

@@ -14,8 +14,8 @@ from dragoman.cost.counting import step_of
 from dragoman.cost.scaling_report import Budget, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig
 from dragoman.models import DecoderOnlyConfig, count_parameters
-from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles

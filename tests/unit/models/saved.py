@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig, Model
-from dragoman.models.folder import FolderConfig, save_model
 
 TINY = EncoderDecoderConfig(
     src_vocab_size=12,

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from tests.unit.models.saved import JOINT, TINY, logits, save
 
 from dragoman.errors import InputError
-from dragoman.models.folder import FolderConfig, load_model, save_model
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 
 
 def edit_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -238,7 +239,7 @@ def test_a_damaged_folder_is_refused_in_one_sentence(
     spoil, sentence = DAMAGES[damage]
     spoil(folder)
     with pytest.raises(InputError, match=sentence) as caught:
-        load_model(folder)
+        open_folder(folder).load()
     assert "\n" not in str(caught.value)
     assert str(folder) in str(caught.value)
 
@@ -253,7 +254,7 @@ def test_damaged_weights_in_8_bits_are_refused_in_one_sentence(tmp_path: Path, d
     found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     edit_config(folder, lambda data: data.update(weights_sha256=found))
     with pytest.raises(InputError, match=sentence) as caught:
-        load_model(folder)
+        open_folder(folder).load()
     assert "\n" not in str(caught.value)
     assert str(folder) in str(caught.value)
 
@@ -264,7 +265,7 @@ def test_integers_are_of_format_3(tmp_path: Path, number: int) -> None:
     save(tmp_path / "m", eight_bits=True)
     edit_config(tmp_path / "m", lambda data: data.update(format=number))
     with pytest.raises(InputError, match=r"weight.* must hold 32-bit floating-point numbers"):
-        load_model(tmp_path / "m")
+        open_folder(tmp_path / "m").load()
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "config.json"])
@@ -274,7 +275,7 @@ def test_a_file_of_another_model_is_refused(whole: Path, tmp_path: Path, name: s
     save(tmp_path / "other", replace(TINY, num_heads=4), words="[1]")
     shutil.copy(tmp_path / "other" / name, folder)
     with pytest.raises(InputError, match="is not the"):
-        load_model(folder)
+        open_folder(folder).load()
 
 
 def test_every_flipped_bit_of_the_weights_is_noticed(whole: Path, tmp_path: Path) -> None:
@@ -287,7 +288,7 @@ def test_every_flipped_bit_of_the_weights_is_noticed(whole: Path, tmp_path: Path
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
         with pytest.raises(InputError, match=r"model\.safetensors"):
-            load_model(folder)
+            open_folder(folder).load()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
@@ -305,8 +306,8 @@ def test_an_older_folder_loads_with_a_warning(
 
     edit_config(folder, make_older)
     with pytest.warns(UserWarning, match="m was written by an older dragoman without a hash"):
-        older, _ = load_model(folder)
-    expected, _ = load_model(whole)
+        older = open_folder(folder).model
+    expected = open_folder(whole).model
     rounded = {name: value.to(dtype).float() for name, value in expected.state_dict().items()}
     expected.load_state_dict(rounded)
     assert torch.equal(logits(older), logits(expected))
@@ -316,7 +317,7 @@ def test_defaults_of_decoding_may_be_edited(whole: Path, tmp_path: Path) -> None
     """Only the architecture belongs to the weights; how it is laid out does not matter."""
     folder = shutil.copytree(whole, tmp_path / "m")
     edit_config(folder, lambda data: data["decoding"].update(beam_size=7))
-    assert load_model(folder)[1].decoding.beam_size == 7
+    assert open_folder(folder).config.decoding.beam_size == 7
 
 
 def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> None:
@@ -336,7 +337,7 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
         "other": "is not a model folder",
     }.items():
         with pytest.raises(InputError, match=sentence):
-            load_model(tmp_path / name)
+            open_folder(tmp_path / name).load()
 
 
 def test_weights_that_may_not_be_read_are_not_missing(whole: Path) -> None:
@@ -352,7 +353,7 @@ def test_weights_that_may_not_be_read_are_not_missing(whole: Path) -> None:
             os.seteuid(65534)  # whom modes bind
         try:
             with pytest.raises(InputError, match=r"Cannot read .*safetensors: Permission denied"):
-                load_model(folder)
+                open_folder(folder).load()
         finally:
             if superuser:
                 os.seteuid(0)

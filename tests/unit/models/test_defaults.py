@@ -6,10 +6,7 @@ import pytest
 
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.errors import InputError
-from dragoman.models.defaults import (
-    GenerationDefaults,
-    ReadingDefaults,
-)
+from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from tests.unit.models.small import (
 from dragoman.engine import FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack
 from dragoman.engine.quantized import QuantizedLinear
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, Model, ModelConfig, build
 from dragoman.models.eight_bits import rounded
-from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.nn import Linear
 from dragoman.nn.embedding import TokenEmbedding
 
@@ -75,7 +76,8 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
     model = build(config)
     stir(model)
     folder = save_in_eight_bits(tmp_path / "m", model, config)
-    loaded, found = load_model(folder)
+    opened = open_folder(folder)
+    loaded, found = opened.model, opened.config
     names, exact = rounded_names(model), dict(model.named_parameters())
     stored = load_file(folder / "model.safetensors")
     assert found.format == 3
@@ -101,7 +103,7 @@ def test_rounding_twice_is_rounding_once(tmp_path: Path, name: str) -> None:
     """What was loaded and is saved again has the same bytes."""
     torch.manual_seed(0)
     first = save_in_eight_bits(tmp_path / "first", build(CONFIGS[name]), CONFIGS[name])
-    second = save_in_eight_bits(tmp_path / "second", load_model(first)[0], CONFIGS[name])
+    second = save_in_eight_bits(tmp_path / "second", open_folder(first).model, CONFIGS[name])
     files = [(folder / "model.safetensors").read_bytes() for folder in (first, second)]
     assert files[0] == files[1]
 
@@ -171,7 +173,7 @@ def test_int8_decoding_differs_by_the_embeddings_alone(name: str, tmp_path: Path
     """With those of the original, a rounded model gives the same logits bit for bit."""
     config = replace(VARIANTS[name], tie_embeddings="none")
     model = make_model(config, torch.float32)
-    loaded, _ = load_model(save_in_eight_bits(tmp_path / "m", model, config))
+    loaded = open_folder(save_in_eight_bits(tmp_path / "m", model, config)).model
     src_BS, tgt_N = random_sentences(1, [5, 3]), random_ids(2, 2)
     wanted = step(model, src_BS, tgt_N)
     assert not torch.equal(step(loaded, src_BS, tgt_N), wanted)
@@ -210,7 +212,8 @@ def test_saving_goes_between_the_formats(tmp_path: Path) -> None:
     for eight_bits, number in ((False, 2), (True, 3), (True, 3), (False, 2)):
         about = FolderConfig(model=TINY)
         save_model(tmp_path, model, about, tokenizers=JOINT, eight_bits=eight_bits)
-        loaded, found = load_model(tmp_path)
+        opened = open_folder(tmp_path)
+        loaded, found = opened.model, opened.config
         assert found.format == number
         assert found.replaced_sha256 == (older[1] if older[0] == number else None)
         older = found.format, str(found.weights_sha256)

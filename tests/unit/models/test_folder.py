@@ -19,15 +19,10 @@ from tests.unit.models.saved import JOINT, TINY, Words, logits, save
 
 from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, ModelConfig, build
 from dragoman.models.config import Tying
-from dragoman.models.folder import (
-    FolderConfig,
-    load_model,
-    read_config,
-    save_model,
-    tokenizer_paths,
-)
 
 
 class FullDisk:
@@ -44,9 +39,10 @@ def test_what_is_saved_loads_again(tmp_path: Path, tying: Tying) -> None:
     """The same logits bit for bit, evaluation mode, shared matrices shared and stored once."""
     config = replace(TINY, tie_embeddings=tying, output_bias=True)
     model = save(tmp_path / "m", config)
-    loaded, found = load_model(tmp_path / "m")
+    opened = open_folder(tmp_path / "m")
+    loaded, found = opened.model, opened.config
     assert torch.equal(logits(loaded), logits(model))
-    assert not load_model(tmp_path / "m")[0].training
+    assert not open_folder(tmp_path / "m").model.training
     assert found.model == config
     assert len(list(loaded.parameters())) == len(list(model.parameters()))
     assert set(load_file(tmp_path / "m" / "model.safetensors")) == {
@@ -60,7 +56,8 @@ def test_every_variant_is_saved_and_loads_again(tmp_path: Path, name: str) -> No
     config: ModelConfig = DECODERS[name] if name in DECODERS else ENCODERS[name]
     model = build(config).eval()
     save_model(tmp_path / "m", model, FolderConfig(model=config), tokenizers=JOINT)
-    loaded, found = load_model(tmp_path / "m")
+    opened = open_folder(tmp_path / "m")
+    loaded, found = opened.model, opened.config
     ids_BL = torch.tensor([[5, 6, 3]])
     assert found.model == config
     assert torch.equal(loaded(ids_BL), model(ids_BL))
@@ -71,7 +68,7 @@ def test_a_state_dict_saves_the_same_model(tmp_path: Path) -> None:
     model = EncoderDecoder(TINY)
     copies = {name: value.double() for name, value in model.state_dict().items()}
     save_model(tmp_path / "m", copies, FolderConfig(model=TINY), tokenizers=JOINT)
-    assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
+    assert torch.equal(logits(open_folder(tmp_path / "m").model), logits(model))
 
 
 def test_the_config_says_everything_and_is_sorted(tmp_path: Path) -> None:
@@ -82,7 +79,7 @@ def test_the_config_says_everything_and_is_sorted(tmp_path: Path) -> None:
     written = save_model(
         tmp_path / "m", EncoderDecoder(TINY), config, tokenizers=(words, words), card="# Card\n"
     )
-    assert read_config(tmp_path / "m") == written
+    assert open_folder(tmp_path / "m").config == written
     assert (written.decoding, written.src_lang, written.tgt_lang) == (decoding, "en", "zh")
     assert list(written.tokenizers) == ["tokenizer.json"]
     assert (tmp_path / "m" / "README.md").read_text() == "# Card\n"
@@ -98,15 +95,15 @@ def test_two_tokenizers_replace_one_and_back(tmp_path: Path) -> None:
         (Words(), Words("[]"), {"tokenizer.src.json", "tokenizer.tgt.json"}),
         (joint := Words(), joint, {"tokenizer.json"}),
     ):
-        written = save_model(tmp_path, model, config, tokenizers=(src, tgt))
+        save_model(tmp_path, model, config, tokenizers=(src, tgt))
         assert {path.name for path in tmp_path.glob("tokenizer*")} == names
-        assert {path.name for path in tokenizer_paths(tmp_path, written)} == names
+        assert {path.name for path in open_folder(tmp_path).tokenizer_paths()} == names
 
 
 def test_a_loaded_model_needs_its_files_no_more(tmp_path: Path) -> None:
     """Its weights are its own: what becomes of the file in place changes nothing."""
     model = save(tmp_path / "m")
-    loaded, _ = load_model(tmp_path / "m")
+    loaded = open_folder(tmp_path / "m").model
     with (tmp_path / "m" / "model.safetensors").open("r+b") as weights:
         weights.write(bytes((tmp_path / "m" / "model.safetensors").stat().st_size))
     assert torch.equal(logits(loaded), logits(model))
@@ -116,7 +113,7 @@ def test_loading_draws_no_random_number(tmp_path: Path) -> None:
     """A model may be loaded in the middle of a reproducible run."""
     save(tmp_path / "m")
     state = torch.get_rng_state()
-    load_model(tmp_path / "m")
+    open_folder(tmp_path / "m").load()
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -132,7 +129,7 @@ def test_a_folder_keeps_what_else_it_holds(tmp_path: Path) -> None:
     (tmp_path / "training" / "state").write_text("x")
     save(tmp_path)
     model = save(tmp_path)
-    assert torch.equal(logits(load_model(tmp_path)[0]), logits(model))
+    assert torch.equal(logits(open_folder(tmp_path).model), logits(model))
     assert (tmp_path / "training" / "state").read_text() == "x"
     assert not (tmp_path / ".saving").exists()
 
@@ -184,7 +181,7 @@ def test_a_process_killed_while_saving_does_not_stand_in_the_way(tmp_path: Path)
     (tmp_path / "m" / ".saving" / "model.safetensors").write_text("half")
     model = save(tmp_path / "m")
     assert not (tmp_path / "m" / ".saving").exists()
-    assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
+    assert torch.equal(logits(open_folder(tmp_path / "m").model), logits(model))
 
 
 def test_files_are_on_the_disk_before_they_have_their_names(
@@ -222,7 +219,7 @@ def test_a_disk_that_fails_when_it_is_synced_leaves_the_older_model(
         fail_at(name)
         with pytest.raises(DragomanError, match="No space left"):
             save(tmp_path / "m", words="[]")
-        assert torch.equal(logits(load_model(tmp_path / "m")[0]), logits(model))
+        assert torch.equal(logits(open_folder(tmp_path / "m").model), logits(model))
 
 
 WRITES = """
@@ -232,7 +229,7 @@ from dataclasses import replace
 from pathlib import Path
 import torch
 from dragoman.errors import InputError
-from dragoman.models.folder import load_model
+from dragoman.folder.opening import open_folder
 from tests.unit.models.saved import TINY, logits, save
 folder = Path(sys.argv[1])
 same, rounded = (sys.argv[3] == kind for kind in ("same", "rounded"))
@@ -244,15 +241,15 @@ def before():
 def write():
     torch.manual_seed(1)
     save(folder, other, words, eight_bits=rounded)
-    return logits(load_model(folder)[0])
+    return logits(open_folder(folder).model)
 def check():
     try:
-        found = logits(load_model(folder)[0])
+        found = logits(open_folder(folder).model)
         assert any(torch.equal(found, model) for model in (old, saved))
     except InputError as error:
         assert not same and ("not the" in str(error) or rounded and "32-bit" in str(error)), error
     assert torch.equal(write(), saved)
-    assert torch.equal(logits(load_model(folder)[0]), saved)
+    assert torch.equal(logits(open_folder(folder).model), saved)
     assert not (folder / ".saving").exists()
 saved = write()
 """
@@ -272,7 +269,7 @@ def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as thread:
         saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(200)])
         while not saving.done():
-            found.append(logits(load_model(tmp_path / "m")[0]))
+            found.append(logits(open_folder(tmp_path / "m").model))
         models += saving.result()
     saved = {tuple(logits(model).flatten().tolist()) for model in models}
     assert {tuple(each.flatten().tolist()) for each in found} <= saved

@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
+from dragoman.folder.format import FolderConfig, ReadingDefaults, save_model
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
 from dragoman.tasks.classify.classifier import Classifier

@@ -94,7 +94,7 @@ def test_hidden_words_are_part_of_the_loss(
     """With every word hidden the loss is that of hidden words, and validation sees them all."""
     recipe = make(tmp_path)
     noisy = replace(recipe, batch=replace(recipe.batch, token_dropout=0.999))
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         plain, hiding = (
             find_task(recipe.task).assemble(one, folder, lambda _: None, unchecked)
             for one in (recipe, noisy)

@@ -16,13 +16,14 @@ from tests.unit.train.made import TINY
 import dragoman
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import FolderConfig
 from dragoman.plain import to_plain
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start
 
 SHIPPED = sorted(shipped_recipes())
@@ -294,9 +295,10 @@ def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     recipe = load_pairs("my.toml", ("start.model=model",))
     assert recipe.model == replace(TINY, dropout=0.2)
     assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
-    check_start(recipe)
+    check_start(recipe, RunFolder.of(recipe).start)
+    wrong = load_recipe("my.toml", ("start.model=model", "model.d_model=32"))
     with pytest.raises(InputError, match=r"model\.d_model = 32 contradicts start\.model = model"):
-        check_start(load_recipe("my.toml", ("start.model=model", "model.d_model=32")))
+        check_start(wrong, RunFolder.of(wrong).start)
 
 
 LAYOUTS = {

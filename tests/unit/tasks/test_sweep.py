@@ -81,7 +81,7 @@ def test_a_run_is_finished_only_as_it_was(path: Path, tmp_path: Path) -> None:
     run, other = load_sweep(str(path), [f"out={tmp_path / 'runs'}"])[:2]
     folder = RunFolder(Path(run.out))
     assert not folder.is_finished(run)
-    with RunFolder.open(Path(run.out), run):
+    with RunFolder.of(run).open(run):
         assert not folder.is_finished(run)
     (folder.training / "finished.json").write_text("{}", encoding="utf-8")
     assert folder.is_finished(run)

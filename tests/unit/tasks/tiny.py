@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from dragoman.decoding import Decoding
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer

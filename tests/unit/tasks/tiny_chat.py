@@ -6,8 +6,7 @@ from pathlib import Path
 from tests.unit.tasks.tiny import random_lines
 from tests.unit.tasks.tiny_generator import DEFAULTS, make_config, make_model
 
-from dragoman.models.defaults import ChatTemplate
-from dragoman.models.folder import FolderConfig, save_model
+from dragoman.folder.format import ChatTemplate, FolderConfig, save_model
 from dragoman.tasks.generate.generator import Generator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer

@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 from tests.unit.tasks.tiny import make_tokenizer
 
+from dragoman.folder.format import FolderConfig, GenerationDefaults, save_model
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.defaults import GenerationDefaults
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.nn import Rotary
 from dragoman.tasks.generate.generator import Generator
 from dragoman.text.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.errors import InputError
-from dragoman.text.foreign import read_tokenizers
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.text.tokenizer import Tokenizer
 
 DOUBLE = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}

@@ -20,8 +20,8 @@ from dragoman.data.labelled import load_labelled
 from dragoman.data.prepare import prepare
 from dragoman.data.tagged import load_tagged
 from dragoman.decoding import Decoding
+from dragoman.folder.format import GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
-from dragoman.models.defaults import GenerationDefaults
 from dragoman.nn import Documents, Rotary
 from dragoman.tasks.classify import task as classify_
 from dragoman.tasks.encoders import NoisyBatchConfig

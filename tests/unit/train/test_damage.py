@@ -46,7 +46,7 @@ def resume(recipe: TranslateRecipe) -> Callable[[], None]:
     """What resuming an interrupted run does with its files, a finished one's too."""
     interrupt(recipe, 3, [1, 2])
     shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         folder.mark_finished("3 steps", Progress(step=3, best={"loss": 1.0, "bleu": 2.0}))
         job = find_task("translate").assemble(recipe, folder, lambda _: None, unchecked)
     more = change(recipe, max_steps=8)
@@ -54,7 +54,7 @@ def resume(recipe: TranslateRecipe) -> Callable[[], None]:
     def resumed() -> None:
         console, _ = make_console(terminal=False)
         rest_of(more)
-        with RunFolder.open(Path(more.out), more) as folder:
+        with RunFolder.of(more).open(more) as folder:
             progress = Trainer(job, more, folder, console).progress
             MetricsFile(folder.metrics, more.train, progress)
             next(job.batches)
@@ -161,10 +161,10 @@ def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) ->
 
 def test_an_emptied_recipe_without_a_checkpoint(recipe: TranslateRecipe) -> None:
     """Where no checkpoint has the recipe, its damage is one sentence."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         (folder.training / "recipe.json").write_bytes(b"")
     with (
         pytest.raises(InputError, match=r"recipe\.json is damaged .*give another --out"),
-        RunFolder.open(Path(recipe.out), recipe),
+        RunFolder.of(recipe).open(recipe),
     ):
         pass

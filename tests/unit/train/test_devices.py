@@ -46,7 +46,7 @@ def given() -> Iterator[set[str]]:
 def test_batches_follow_the_model(task: str, tmp_path: Path) -> None:
     """Those of a step and those of a validation."""
     recipe, say = hand.TASKS[task](tmp_path).recipe, make_console(terminal=False)[0].print
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = find_task(task).assemble(recipe, folder, say, unchecked)
         trainer = Trainer(job, recipe, folder, make_console(terminal=False)[0])
     job.model.to(META)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.disk import opened
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
     Scorer,
@@ -21,8 +22,9 @@ from tests.unit.train.runs import (
 )
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.format import save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import build
-from dragoman.models.folder import load_model, read_config, save_model
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.recipe import StartConfig
@@ -33,7 +35,7 @@ from dragoman.train.start import start_from
 def tuning(recipe: TranslateRecipe) -> TranslateRecipe:
     """Six more steps with a model that six steps have made."""
     run(recipe, 1, 2, 3, 0)
-    return start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
+    return start_from(replace(recipe, out=recipe.out + "-tuned"), open_folder(recipe.out))
 
 
 def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
@@ -42,7 +44,7 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None
     assert "none is trained" in said
     assert "Training a tokenizer" not in said
     start = Path(tuning.start.model or "")
-    assert read_config(Path(tuning.out)).tokenizers == read_config(start).tokenizers
+    assert open_folder(Path(tuning.out)).config.tokenizers == open_folder(start).config.tokenizers
     card = (Path(tuning.out) / "README.md").read_text(encoding="utf-8")
     assert f"- started from: `{start}`" in card
 
@@ -65,7 +67,8 @@ def test_texts_that_go_the_other_way_are_told(
 ) -> None:
     """A model of one direction that is given texts of the other is a warning, and no error."""
     start = Path(tuning.start.model or "")
-    model, config = load_model(start)
+    opened = open_folder(start)
+    model, config = opened.model, opened.config
     tokenizer = Tokenizer.load(start / "tokenizer.json")
     there = replace(config, src_lang=theirs[0], tgt_lang=theirs[1])
     save_model(start, model, there, tokenizers=(tokenizer, tokenizer))
@@ -83,6 +86,19 @@ def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:
     with pytest.warns(UserWarning, match="without a hash") as caught:
         run(tuning, 1, 2, 3, 4, 0)
     assert len(caught) == 1
+
+
+def test_its_config_is_opened_once(
+    tuning: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a run needs of the folder is taken from what was opened first."""
+    counts = opened(monkeypatch)
+    run(tuning, 1, 2, 3, 4, 0)
+    start = Path(tuning.start.model or "")
+    assert {path.name: counts[path] for path in start.glob("*.json")} == {
+        "config.json": 1,
+        "tokenizer.json": 3,  # its hash twice, before the weights and before it is read
+    }
 
 
 def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
@@ -108,9 +124,9 @@ def test_two_tokenizers(recipe: TranslateRecipe) -> None:
     assert "Training a tokenizer" not in run(recipe, 2, 3, 0)[1]
     names = {path.name for path in Path(recipe.out).iterdir()}
     assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
-    tuned = start_from(replace(recipe, out=recipe.out + "-tuned"), recipe.out)
+    tuned = start_from(replace(recipe, out=recipe.out + "-tuned"), open_folder(recipe.out))
     run(tuned, 1, 2, 3, 4, 0)
-    assert len(load_model(Path(tuned.out))[1].tokenizers) == 2
+    assert len(open_folder(Path(tuned.out)).config.tokenizers) == 2
 
 
 def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None:
@@ -125,13 +141,14 @@ def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None
 def test_a_run_may_start_from_weights_in_8_bits(tuning: TranslateRecipe) -> None:
     """What it writes is in fp32 again; here, where no step beats the start, the same weights."""
     start = Path(tuning.start.model or "")
-    model, config = load_model(start)
+    opened = open_folder(start)
+    model, config = opened.model, opened.config
     tokenizer = Tokenizer.load(start / "tokenizer.json")
     save_model(start, model, config, tokenizers=(tokenizer, tokenizer), eight_bits=True)
     run(tuning, 50, 10, 20, 30, 40)
-    (begun, theirs), (ended, ours) = load_model(start), load_model(Path(tuning.out))
-    assert (theirs.format, ours.format) == (3, 2)
-    assert same(dict(begun.named_parameters()), dict(ended.named_parameters()))
+    begun, ended = open_folder(start), open_folder(tuning.out)
+    assert (begun.config.format, ended.config.format) == (3, 2)
+    assert same(dict(begun.model.named_parameters()), dict(ended.model.named_parameters()))
 
 
 @pytest.mark.parametrize("freeze", [(), ("encoder", "src_embedding")])
@@ -195,12 +212,14 @@ def test_a_wrong_start_leaves_no_folder(
 
 def test_rows_without_a_piece_stay(tuning: TranslateRecipe, tmp_path: Path) -> None:
     """A model with more rows than its tokenizer has pieces, as others' models have, keeps them."""
-    _, config = load_model(Path(tuning.start.model or ""))
+    config = open_folder(Path(tuning.start.model or "")).config
     tokenizer = Tokenizer.load(Path(tuning.start.model or "") / "tokenizer.json")
     size = tokenizer.vocab_size + 5
     model = replace(tuning.model, src_vocab_size=size, tgt_vocab_size=size)
     wide = replace(config, model=model)
     save_model(tmp_path / "wide", build(model), wide, tokenizers=(tokenizer, tokenizer))
-    tuned = start_from(replace(tuning, out=str(tmp_path / "tuned")), str(tmp_path / "wide"))
+    tuned = start_from(
+        replace(tuning, out=str(tmp_path / "tuned")), open_folder(str(tmp_path / "wide"))
+    )
     run(tuned, 1, 2, 3, 4, 0)
     assert len(exported(tuned)["src_embedding.weight"]) == size

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from dragoman.data.batches import Batch, Stream
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.format import FolderConfig
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig, load_model
 from dragoman.models.heads import ClassificationHead
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation, evaluating
@@ -125,7 +126,7 @@ class ParityJob:
 def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainResult, str]:
     """Run the job of a recipe."""
     console, file = make_console(terminal=False)
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         words = Words()
         job = kind(
             config=FolderConfig(model=recipe.model),
@@ -158,7 +159,8 @@ def test_another_task_is_learned(parity: ParityRecipe) -> None:
     assert result.progress.best is not None
     assert result.progress.best["accuracy"] > 80
     assert "accuracy" in said
-    model, config = load_model(Path(parity.out))
+    opened = open_folder(Path(parity.out))
+    model, config = opened.model, opened.config
     assert isinstance(model, EncoderOnly)
     assert config.model == MODEL
     card = (Path(parity.out) / "README.md").read_text(encoding="utf-8")

@@ -28,8 +28,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import DragomanError, InputError
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.folder import load_model
 from dragoman.nn import FeedForward
 from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -88,7 +88,7 @@ def test_only_the_last_k_are_averaged(recipe: TranslateRecipe) -> None:
 def test_the_folder_is_a_model(recipe: TranslateRecipe) -> None:
     """At its end the run's folder loads as a model, with its card and what it was trained by."""
     run(recipe, 1, 2, 3, 4)
-    _, config = load_model(Path(recipe.out))
+    config = open_folder(Path(recipe.out)).config
     assert isinstance(config.model, EncoderDecoderConfig)
     assert config.model.src_vocab_size == config.model.tgt_vocab_size > 256
     card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ def recipe(tmp_path: Path) -> TranslateRecipe:
 
 def begin(recipe: TranslateRecipe, *, learned: bool = True) -> RunFolder:
     """Open the folder, as a run does, and put a checkpoint there."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         if learned:
             (folder.checkpoints / "step-00000005").mkdir(parents=True, exist_ok=True)
     return folder
@@ -205,7 +205,7 @@ def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:
 
 def test_one_run_at_a_time(recipe: TranslateRecipe) -> None:
     """While a run has a folder open, another is refused and changes nothing; then it may."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         (folder.training / "tokenizer.json").write_text("mine", encoding="utf-8")
         other = replace(recipe, train=replace(TRAIN, seed=2))
         with pytest.raises(InputError, match=r"another process is training in .*run; wait"):
@@ -237,21 +237,21 @@ def test_a_refused_run_leaves_no_folder(recipe: TranslateRecipe, *, there: bool)
     out = Path(recipe.out)
     if there:
         out.mkdir()
-    with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
+    with pytest.raises(InputError, match="no text"), RunFolder.of(recipe).open(recipe):
         raise InputError("no text")
     assert out.exists() == there
     assert not there or not list(out.iterdir())
     for learned in (False, True):
         training = begin(recipe, learned=learned).training
         before = list(training.iterdir())
-        with pytest.raises(InputError, match="no text"), RunFolder.open(out, recipe):
+        with pytest.raises(InputError, match="no text"), RunFolder.of(recipe).open(recipe):
             raise InputError("no text")
         assert list(training.iterdir()) == before
 
 
 def test_the_lock_is_let_go_of_after_a_failure(recipe: TranslateRecipe) -> None:
     """A run that ends by an error leaves a folder that can be opened."""
-    with pytest.raises(ZeroDivisionError), RunFolder.open(Path(recipe.out), recipe):
+    with pytest.raises(ZeroDivisionError), RunFolder.of(recipe).open(recipe):
         _ = 1 / 0
     assert begin(recipe).path == Path(recipe.out)
 

@@ -1,5 +1,6 @@
 """What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,12 +25,14 @@ from tests.unit.train.made import (
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
-from dragoman.models.folder import FolderConfig, load_model, save_model
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.tasks.task import train
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.recipe import DataFiles, RunRecipe, StartConfig
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import (
     begin_model,
     check_start,
@@ -82,7 +85,13 @@ def begin(recipe: RunRecipe, config: ModelConfig) -> tuple[torch.nn.Module, list
     model = begin_model(build, config, recipe)
     if recipe.start.model is None:
         return model, []
-    return model, [copy_weights(*load_model(Path(recipe.start.model)), model, config, recipe)]
+    start = open_folder(recipe.start.model)
+    return model, [copy_weights(start.load(), start.config, model, config, recipe)]
+
+
+def check(recipe: RunRecipe) -> None:
+    """Compare a recipe with the folder that it starts from."""
+    check_start(recipe, RunFolder.of(recipe).start)
 
 
 def test_drawn_from_the_seed() -> None:
@@ -99,14 +108,14 @@ def test_drawn_from_the_seed() -> None:
 
 def test_all_weights_are_taken(pairs_model: str) -> None:
     """A run that starts from a folder has all its weights, and the recipe its sizes."""
-    recipe = start_from(TranslateRecipe(train=CONFIG), pairs_model)
+    recipe = start_from(TranslateRecipe(train=CONFIG), open_folder(pairs_model))
     assert recipe.model == replace(TINY, dropout=0.3)
     assert recipe.start.model == pairs_model
     assert recipe.decoding.beam_size == 3
     assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "zh")
     model, said = begin(recipe, recipe.model)
     assert said == [f"The weights are those of {pairs_model}."]
-    theirs = load_model(Path(pairs_model))[0].state_dict()
+    theirs = open_folder(Path(pairs_model)).model.state_dict()
     assert all(torch.equal(value, theirs[name]) for name, value in model.state_dict().items())
 
 
@@ -114,56 +123,67 @@ def test_what_follows_the_seed_does_not_depend_on_the_folder(pairs_model: str) -
     """Loading draws no random number: dropout is that of a run with drawn weights."""
     begin(TranslateRecipe(train=CONFIG), replace(TINY, dropout=0.3))
     expected = torch.rand(3)
-    recipe = start_from(TranslateRecipe(train=CONFIG), pairs_model)
+    recipe = start_from(TranslateRecipe(train=CONFIG), open_folder(pairs_model))
     begin(recipe, recipe.model)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_own_languages_stay(pairs_model: str) -> None:
     """Languages that the recipe names go before those of the folder."""
-    recipe = start_from(TranslateRecipe(data=DataConfig(tgt_lang="de")), pairs_model)
+    recipe = start_from(TranslateRecipe(data=DataConfig(tgt_lang="de")), open_folder(pairs_model))
     assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
 
 
 def test_dropout_may_differ(pairs_model: str) -> None:
     """What no weight depends on may be set anew."""
-    recipe = start_from(TranslateRecipe(), pairs_model)
+    recipe = start_from(TranslateRecipe(), open_folder(pairs_model))
     recipe = replace(recipe, model=replace(recipe.model, dropout=0.5, attention_dropout=0.1))
-    check_start(recipe)
+    check(recipe)
     model, _ = begin(recipe, recipe.model)
-    found = load_model(Path(pairs_model))[0].state_dict()["output.weight"]
+    found = open_folder(Path(pairs_model)).model.state_dict()["output.weight"]
     assert torch.equal(model.state_dict()["output.weight"], found)
 
 
 def test_a_contradiction_is_named(pairs_model: str) -> None:
     """A size that is not the folder's is refused, with both values."""
-    recipe = start_from(TranslateRecipe(), pairs_model)
+    recipe = start_from(TranslateRecipe(), open_folder(pairs_model))
     with pytest.raises(InputError, match=r"model\.d_ff = 48 contradicts start\.model = .*it is 24"):
-        check_start(replace(recipe, model=replace(recipe.model, d_ff=48)))
+        check(replace(recipe, model=replace(recipe.model, d_ff=48)))
 
 
 def test_another_kind(encoder: str) -> None:
     """A folder with a model of another kind is refused, with both kinds and the task."""
     kinds = r"of the kind encoder-only, and task = \"translate\" trains encoder-decoder"
     with pytest.raises(InputError, match=kinds):
-        start_from(TranslateRecipe(), encoder)
+        start_from(TranslateRecipe(), open_folder(encoder))
     with pytest.raises(InputError, match=kinds):
-        check_start(TranslateRecipe(start=StartConfig(model=encoder)))
+        check(TranslateRecipe(start=StartConfig(model=encoder)))
+
+
+def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
+    """They open as the model that they adapt, but nothing is kept of them in another run."""
+    (tmp_path / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": pairs_model}), encoding="utf-8"
+    )
+    opened = open_folder(tmp_path)
+    assert (str(opened), opened.path) == (str(tmp_path), Path(pairs_model))
+    with pytest.raises(InputError, match=r"holds adapters; merge them first \(dragoman convert "):
+        start_from(TranslateRecipe(), opened)
 
 
 def test_no_model(tmp_path: Path) -> None:
     """A folder that is not there is the sentence that every command has for it."""
     with pytest.raises(InputError, match="There is no model folder"):
-        start_from(TranslateRecipe(), str(tmp_path / "nothing"))
+        open_folder(tmp_path / "nothing")
 
 
 def test_another_head_is_drawn_anew(encoder: str) -> None:
     """Of an encoder with another head the body is taken, the head is drawn and named."""
-    recipe = start_from(EncoderRecipe(train=CONFIG), encoder)
+    recipe = start_from(EncoderRecipe(train=CONFIG), open_folder(encoder))
     assert recipe.model == replace(MASKED, head=CLASSES)
-    check_start(recipe)
+    check(recipe)
     model, (said,) = begin(recipe, recipe.model)
-    theirs = load_model(Path(encoder))[0].state_dict()
+    theirs = open_folder(Path(encoder)).model.state_dict()
     for name, value in model.state_dict().items():
         assert name.startswith("head.") == (f" {name}" in said)
         if not name.startswith("head."):
@@ -173,7 +193,9 @@ def test_another_head_is_drawn_anew(encoder: str) -> None:
 def test_the_same_head_is_taken(tmp_path: Path) -> None:
     """A classifier of the same labels goes on with its head; of other labels, it is drawn anew."""
     config = replace(MASKED, head=CLASSES)
-    recipe = start_from(EncoderRecipe(train=CONFIG), save(tmp_path / "classes", config))
+    recipe = start_from(
+        EncoderRecipe(train=CONFIG), open_folder(save(tmp_path / "classes", config))
+    )
     assert "anew" not in begin(recipe, recipe.model)[1][0]
     others = replace(config, head=replace(CLASSES, labels=("yes", "no")))
     assert "anew: head." in begin(recipe, others)[1][0]
@@ -283,6 +305,6 @@ def test_every_run_is_held_to_its_tokens(
 def test_frozen_parts_are_known_before_the_labels(encoder: str, head: Head) -> None:
     """Names of weights are checked without data, and without weights."""
     recipe = EncoderRecipe(model=replace(MASKED, head=head), start=StartConfig(model=encoder))
-    check_start(replace(recipe, start=replace(recipe.start, freeze=("encoder", "head.output"))))
+    check(replace(recipe, start=replace(recipe.start, freeze=("encoder", "head.output"))))
     with pytest.raises(InputError, match="did you mean head"):
-        check_start(replace(recipe, start=replace(recipe.start, freeze=("haed",))))
+        check(replace(recipe, start=replace(recipe.start, freeze=("haed",))))

@@ -20,8 +20,9 @@ from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelle
 from dragoman.data.shape import Shape, random_ids
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores
+from dragoman.folder.format import ReadingDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.defaults import ReadingDefaults
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.classifier import Classifier
@@ -166,7 +167,7 @@ def assemble(
     """Read the texts, train or load the tokenizer, and build model and batches."""
     data = recipe.data
     texts = (text for _, _, text in read_labelled(data.training, data.layout))
-    tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+    tokenizer = begin_tokenizer(recipe, texts, folder, say)
 
     def load(path: Path, labels: Sequence[str]) -> LabelledDataset:
         return load_labelled(path, data.layout, tokenizer, labels)
@@ -183,7 +184,7 @@ def assemble(
     )
 
 
-def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
+def evaluate_classifier(folder: ModelFolder, test: EvaluationData) -> Report:
     """Classify the labelled texts: accuracy, and precision, recall and F1 of each label.
 
     Raises InputError for a label that the model does not know.
@@ -192,7 +193,7 @@ def evaluate_classifier(model: Path, test: EvaluationData) -> Report:
     layout = override_settings(LabelledLayout(), test.layout)
     examples = list(read_labelled(test.data, layout))
     labels = [label for _, label, _ in examples]
-    classifier = Classifier.load(model, device=test.device, precision=test.precision)
+    classifier = Classifier.load(folder, device=test.device, precision=test.precision)
     if strange := sorted(set(labels) - set(classifier.labels)):
         known = ", ".join(classifier.labels)
         raise InputError(

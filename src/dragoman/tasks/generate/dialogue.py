@@ -27,12 +27,12 @@ import numpy.typing as npt
 
 from dragoman.data.documents import read_documents
 from dragoman.errors import InputError
-from dragoman.models.defaults import ChatTemplate
+from dragoman.folder.format import ChatTemplate
 from dragoman.tasks.generate.prompts import PromptCodec
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from dragoman.text.foreign.template import Message, PublishedTemplate
+    from dragoman.folder.tokenizers.template import Message, PublishedTemplate
 
 
 def in_answers(ids: npt.NDArray[np.integer], roles: tuple[int, int]) -> npt.NDArray[np.bool_]:
@@ -163,7 +163,7 @@ def dialogue_of(
         if system is not None:
             raise InputError("The model learned dialogues without system prompts; leave it out.")
         return learned
-    from dragoman.text.foreign.template import PublishedTemplate  # and Jinja, for it alone
+    from dragoman.folder.tokenizers.template import PublishedTemplate  # and Jinja, for it alone
 
     template = PublishedTemplate.of(tokenizer)
     if template is None:

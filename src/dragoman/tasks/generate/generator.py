@@ -27,11 +27,12 @@ from dragoman.decode import (
 )
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
-from dragoman.tasks.folders import Folder, check_vocabulary
+from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
 from dragoman.tasks.generate.ids import IdGenerator, Prompt
 from dragoman.tasks.generate.middle import Middle
@@ -44,6 +45,7 @@ from dragoman.tasks.generate.prompts import (
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.options import published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
+from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -91,10 +93,10 @@ class Generator(Answering[Decoding, Generation]):
         self._ids = IdGenerator(model, tokenizer, ends, self.never, precision, self.options.context)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model generates."""
         return cls(
-            folder.model_of(DecoderOnly),
+            model_of(folder, DecoderOnly),
             folder.tgt_tokenizer,
             defaults=folder.config.generation,
             published=folder.config.published,

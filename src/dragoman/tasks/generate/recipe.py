@@ -12,9 +12,8 @@ from dragoman.data.made import write_town
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
+from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.defaults import GENERATION, GenerationDefaults
-from dragoman.models.folder import FolderConfig
 from dragoman.nn import Rotary, Rwkv
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
 from dragoman.train.objective import next_token_loss

@@ -19,9 +19,9 @@ from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset, DocumentTexts, prepare_documents
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
+from dragoman.folder.format import TRANSLATION, FolderConfig
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly
-from dragoman.models.defaults import TRANSLATION
-from dragoman.models.folder import FolderConfig
 from dragoman.nn import row_invariant_products
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 from dragoman.tasks.generate.dialogue import DialogueCodec, last_answers
@@ -136,7 +136,7 @@ def assemble(
     data = recipe.data.write(folder.training / "texts")
     hold_out = None if data.valid else data.hold_out
     texts = DocumentTexts(data.training, data.split, hold_out)
-    tokenizer = begin_tokenizer(recipe, texts, folder.training, say)
+    tokenizer = begin_tokenizer(recipe, texts, folder, say)
     if tokenizer.pad_id == tokenizer.eos_id:
         say(
             "Warning: the tokenizer has no padding of its own, so the end of a text is not learned."
@@ -176,7 +176,7 @@ def assemble(
     )
 
 
-def evaluate_generator(model: Path, test: EvaluationData) -> Report:
+def evaluate_generator(folder: ModelFolder, test: EvaluationData) -> Report:
     """Return the perplexity of a text, and what its tokens and characters cost in nats.
 
     Of dialogues only answers are predicted, and the last of each is also generated and compared.
@@ -185,7 +185,7 @@ def evaluate_generator(model: Path, test: EvaluationData) -> Report:
     token has at least the other half before it (where there is so much).
     """
     assert test.text is not None  # noqa: S101 (the task asks for it)
-    generator = Generator.load(model, device=test.device, precision=test.precision)
+    generator = Generator.load(folder, device=test.device, precision=test.precision)
     chat = generator.dialogues
     split = "blank-line" if chat else test.split
     context = generator.context or CONTEXT

@@ -200,7 +200,7 @@ def assemble(
 ) -> MaskedJob:
     """Read the texts, train or load the tokenizer, and build model and batches."""
     data = recipe.data
-    tokenizer = begin_tokenizer(recipe, data.read(), folder.training, say)
+    tokenizer = begin_tokenizer(recipe, data.read(), folder, say)
     texts = data.load(tokenizer)
     rest, held = hold_out_rows(texts.texts, data.hold_out, recipe.train.seed)
     say(f"{counted(len(texts), 'text')}, {counted(len(texts.texts.ids), 'token')}.")

@@ -24,8 +24,8 @@ from torch import Tensor
 from dragoman.data.tagged import OUTSIDE, find_spans, join_words
 from dragoman.decode import Course, Request
 from dragoman.errors import InputError
+from dragoman.folder.format import Words
 from dragoman.models.bio import best_tags
-from dragoman.models.defaults import Words
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows

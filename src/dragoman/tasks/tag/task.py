@@ -13,9 +13,10 @@ from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
+from dragoman.folder.format import ReadingDefaults, Words
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags
-from dragoman.models.defaults import ReadingDefaults, Words
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
@@ -117,7 +118,7 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
 def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unchecked) -> TagJob:
     """Read the sentences, train or load the tokenizer, and build model and batches."""
     data = recipe.data
-    tokenizer = begin_tokenizer(recipe, data.words(), folder.training, say)
+    tokenizer = begin_tokenizer(recipe, data.words(), folder, say)
 
     words: Words = "characters" if all(len(word) == 1 for word in data.words()) else "spaced"
 
@@ -141,11 +142,11 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
     )
 
 
-def evaluate_tagger(model: Path, test: EvaluationData) -> Report:
+def evaluate_tagger(folder: ModelFolder, test: EvaluationData) -> Report:
     """Tag words whose tags are known: precision, recall and F1 of spans, and accuracy of tags."""
     assert test.data is not None  # noqa: S101 (the task asks for it)
     layout = override_settings(TaggedLayout(), test.layout)
-    tagger = Tagger.load(model, device=test.device, precision=test.precision)
+    tagger = Tagger.load(folder, device=test.device, precision=test.precision)
     dataset = load_tagged(test.data, layout, tagger.tokenizer, tagger.labels)
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
     results, seconds = test.read(tagger.stream_words(sentences), "sentences", len(sentences))

@@ -12,15 +12,13 @@ from dragoman.data.batches import BatchConfig, plan_batches
 from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
+from dragoman.folder.opening import Tokenizers, open_folder
 from dragoman.models import preset
-from dragoman.models.folder import read_config
 from dragoman.settings import override_settings
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.tasks.translate.texts import Tokenizers
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.start import begun_recipe, start_from
-from dragoman.train.tokenizers import tokenizers_of
 from dragoman.wording import counted
 
 SAMPLE = 10_000
@@ -61,7 +59,8 @@ def auto_recipe(
     2020). A run that starts from the model folder `start` has its sizes, a lower rate, unless it
     trains `adapters`, and at most ten passes.
     """
-    tokenizers = None if start is None else tokenizers_of(Path(start), read_config(Path(start)))
+    opened = None if start is None else open_folder(start)
+    tokenizers = None if opened is None else opened.tokenizers
     known = tokenizers[0].languages if tokenizers else {}
     data = replace(
         data,
@@ -75,9 +74,9 @@ def auto_recipe(
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
     recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
-    if start is not None:
+    if opened is not None:
         rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
-        recipe, epochs = start_from(recipe, start), min(size.epochs, FINE_TUNING_EPOCHS)
+        recipe, epochs = start_from(recipe, opened), min(size.epochs, FINE_TUNING_EPOCHS)
         train, passes = _limits(epochs, _num_batches(recipe, num_pairs, tokenizers))
         return replace(
             recipe,

@@ -10,9 +10,8 @@ from torch import Tensor
 from dragoman.data.batches import Stream
 from dragoman.decoding import Decoding
 from dragoman.evaluate import bleu_tokenizer, evaluate
+from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder
-from dragoman.models.defaults import TRANSLATION
-from dragoman.models.folder import FolderConfig, read_config
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
@@ -23,7 +22,7 @@ from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.recipe import check_places
 from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model, check_tokens, start_folder
+from dragoman.train.start import begin_model, check_tokens
 from dragoman.wording import counted
 
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
@@ -135,7 +134,7 @@ def assemble(
     if made:
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
         say(f"The texts are made, and lie in {folder.training / 'texts'}.")
-    texts = read_texts(recipe, folder.training, say)
+    texts = read_texts(recipe, folder, say)
     if not made and not checkpoints(folder.checkpoints):  # said once for a run
         for warning in texts.warnings(recipe.data):
             say(f"Warning: {warning}")
@@ -165,8 +164,8 @@ def assemble(
     held_out = PairBatches([texts.validation], recipe.batch, framing=framing)
     validation = tuple(held_out.fixed())
     check(architecture, batches, validation)
-    if recipe.start.model is not None:
-        _compare_directions(read_config(start_folder(recipe)), config, say)
+    if folder.start is not None:
+        _compare_directions(folder.start.config, config, say)
     return TranslateJob(
         recipe=recipe,
         config=config,

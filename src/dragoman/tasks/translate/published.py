@@ -11,9 +11,10 @@ from typing import Self
 
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.format import PublishedDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
-from dragoman.models.defaults import PublishedDefaults
-from dragoman.models.folder import FolderConfig
 from dragoman.ranges import UNSET
 from dragoman.tasks.options import published_options
 from dragoman.tasks.translate.batches import Framing
@@ -37,25 +38,23 @@ class Published:
     """Whether lines are not split and not searched again, which the publisher's class does not."""
 
     @classmethod
-    def of(
-        cls, folder: FolderConfig, src_tokenizer: Tokenizer, *, alone: bool = False
-    ) -> Self | None:
+    def of(cls, folder: ModelFolder) -> Self | None:
         """Return what a folder says; None for a model of our own.
 
         Its languages are those that it was fine-tuned for; else the one that it always writes.
         """
-        model, defaults = folder.model, folder.published
-        if defaults is None or not isinstance(model, EncoderDecoderConfig):
+        config, defaults = folder.config, folder.config.published
+        if defaults is None or not isinstance(config.model, EncoderDecoderConfig):
             return None
-        begins = (model.bos_id, *defaults.begin)
-        writes = (code for code, id_ in src_tokenizer.languages.items() if id_ in begins)
+        begins = (config.model.bos_id, *defaults.begin)
+        writes = (code for code, id_ in folder.src_tokenizer.languages.items() if id_ in begins)
         return cls(
-            config=model,
+            config=config.model,
             defaults=defaults,
-            src_tokenizer=src_tokenizer,
-            src_lang=folder.src_lang,
-            tgt_lang=folder.tgt_lang or next(writes, None),
-            alone=alone,
+            src_tokenizer=folder.src_tokenizer,
+            src_lang=config.src_lang,
+            tgt_lang=config.tgt_lang or next(writes, None),
+            alone=folder.as_published,
         )
 
     def layers(self, folder: Decoding) -> list[Decoding]:
@@ -98,7 +97,7 @@ class Published:
     @property
     def _in_source(self) -> bool:
         """Whether the source says which language is to be written."""
-        return self.defaults.family == "marian"
+        return FAMILIES[self.defaults.family].lang_in_source
 
     @property
     def _src_frame(self) -> Frame:

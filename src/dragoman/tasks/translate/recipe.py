@@ -14,9 +14,8 @@ from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
+from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.models.defaults import TRANSLATION
-from dragoman.models.folder import FolderConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import (

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
-from dragoman.models.folder import CONFIG
+from dragoman.folder.format import CONFIG
 from dragoman.text.tokenizer import Tokenizer
 
 FILE = "shortlist.safetensors"

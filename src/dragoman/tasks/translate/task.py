@@ -17,8 +17,8 @@ from dragoman.decoding import TRANSLATING
 from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
-from dragoman.models.folder import read_config
 from dragoman.nn import inference
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.tasks.timing import write_to_lengths
@@ -62,17 +62,17 @@ def _write_as_long(
     return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))
 
 
-def evaluate_translator(model: Path, test: EvaluationData) -> Report:
+def evaluate_translator(folder: ModelFolder, test: EvaluationData) -> Report:
     """Translate the sources and compare with the references, by BLEU and chrF.
 
     Raises InputError where the files do not fit each other, or for an unknown tokenizer of BLEU's.
     """
     pairs = list(read_pairs(CorpusConfig(src=str(test.src), tgt=str(test.ref))))
-    config = read_config(model)
+    config = folder.config
     references = [reference for _, reference in pairs]
     compared = {"tokenize": test.tokenize, "tgt_lang": test.languages[1] or config.tgt_lang}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
-    translator = Translator.load(model, device=test.device, precision=test.precision).between(
+    translator = Translator.load(folder, device=test.device, precision=test.precision).between(
         *test.languages
     )
     results = translator.stream((source for source, _ in pairs), test.decoding)
@@ -92,7 +92,7 @@ def evaluate_translator(model: Path, test: EvaluationData) -> Report:
     asked = test.languages[0] or config.src_lang, test.languages[1] or config.tgt_lang
     warnings = [
         *corpus_warnings(tested, lengths, pairs.__getitem__, asked),
-        *overlap_warnings(tested, pairs, _seen_in_training(model, pairs)),
+        *overlap_warnings(tested, pairs, _seen_in_training(folder.path, pairs)),
     ]
     if scores.chrf < UNLIKE:
         languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"

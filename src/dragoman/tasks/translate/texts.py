@@ -3,29 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from dragoman.data.checks import corpus_warnings, overlap_warnings
-from dragoman.data.corpus import CorpusConfig, CorpusTexts
+from dragoman.data.corpus import CorpusTexts
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out, seen_in
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
-from dragoman.models.folder import read_config
+from dragoman.folder.opening import ModelFolder, Tokenizers
 from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
-from dragoman.train.start import start_folder
-from dragoman.train.tokenizers import load_tokenizers, tokenizers_of
-
-JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
-
-
-Tokenizers = tuple[Tokenizer, Tokenizer]
-"""Of source and target: one object twice where they are one."""
+from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import begin_tokenizers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +57,12 @@ class Texts:
             yield from overlap_warnings(held.name, pairs, seen.tolist())
 
 
-def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Texts:
+def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
     corpora = recipe.data.training
     validation = recipe.data.validation
-    tokenizers = _begin_tokenizers(recipe, corpora, tokenizer_folder, say)
-    published = _between(recipe, tokenizers[0])
+    tokenizers = begin_tokenizers(recipe, lambda: _train_tokenizers(recipe), folder, say)
+    published = _between(recipe, folder.start)
     max_length = recipe.batch.max_length
     cache = recipe.data.cache_folder
     training = [prepare(corpus, *tokenizers, cache) for corpus in corpora]
@@ -94,48 +86,22 @@ def read_texts(recipe: TranslateRecipe, tokenizer_folder: Path, say: Say) -> Tex
     return Texts(tokenizers, training, held, published)
 
 
-def _between(recipe: TranslateRecipe, src_tokenizer: Tokenizer) -> Published | None:
+def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | None:
     """The model of another library that the run starts from, with the languages of its texts."""
-    if recipe.start.model is None:
-        return None
-    found = Published.of(read_config(start_folder(recipe)), src_tokenizer)
+    found = None if start is None else Published.of(start)
     if found is not None and found.languages:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
         found.check_pair()
     return found
 
 
-def _begin_tokenizers(
-    recipe: TranslateRecipe, corpora: list[CorpusConfig], folder: Path, say: Say
-) -> Tokenizers:
-    """Load those that the run has kept in `folder`; a run that begins makes and keeps them.
-
-    They are those of the model that the run starts from, where there is one, else trained on the
-    texts.
-    """
-    for names in ((JOINT, JOINT), (SRC, TGT)):
-        src, tgt = (folder / name for name in names)
-        if src.exists() and tgt.exists():
-            return load_tokenizers(src, tgt)
-    config = recipe.tokenizer
-    if recipe.start.model is not None:
-        say(f"The tokenizers are those of {recipe.start.model}; none is trained.")
-        start = start_folder(recipe)
-        tokenizers = tokenizers_of(start, read_config(start))
-        if read_config(start).published is not None:
-            return tokenizers  # whose files are kept beside
-    else:
-        say(f"Training a tokenizer of {config.vocab_size:,} pieces ({config.model}) ...")
-        if config.joint:
-            joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
-            tokenizers = joint, joint
-        else:
-            tokenizers = (
-                train_tokenizer(CorpusTexts(corpora, ("src",)), config),
-                train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
-            )
-    folder.mkdir(parents=True, exist_ok=True)
-    names = (JOINT, JOINT) if tokenizers[0] is tokenizers[1] else (SRC, TGT)
-    for name, tokenizer in dict(zip(names, tokenizers, strict=True)).items():
-        tokenizer.save(folder / name)
-    return tokenizers
+def _train_tokenizers(recipe: TranslateRecipe) -> Tokenizers:
+    """One of both languages together, or two."""
+    config, corpora = recipe.tokenizer, recipe.data.training
+    if config.joint:
+        joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
+        return joint, joint
+    return (
+        train_tokenizer(CorpusTexts(corpora, ("src",)), config),
+        train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
+    )

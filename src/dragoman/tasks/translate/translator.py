@@ -21,10 +21,11 @@ from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
-from dragoman.tasks.folders import Folder, check_vocabulary
+from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.lines import (
     Part,
     as_texts,
@@ -37,6 +38,7 @@ from dragoman.tasks.lines import (
 )
 from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
+from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.preserved import PRESERVED, differences
 from dragoman.tasks.translate.published import Published
@@ -93,16 +95,16 @@ class Translator(Answering[Decoding, Translation]):
         self._ids = IdTranslator(model, specials, precision, shortlist)
 
     @classmethod
-    def of(cls, folder: Folder, precision: Arithmetic = "fp32") -> Self:
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         return cls(
-            folder.model_of(EncoderDecoder),
+            model_of(folder, EncoderDecoder),
             *tokenizers,
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
-            published=Published.of(folder.config, folder.src_tokenizer, alone=folder.as_published),
+            published=Published.of(folder),
         )
 
     @property

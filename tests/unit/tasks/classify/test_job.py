@@ -56,7 +56,7 @@ def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
 
 def test_the_measure_is_the_mean_over_texts(recipe: ClassifyRecipe) -> None:
     """Loss and accuracy by hand, whatever the batches; the model goes on in training mode."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
         small = replace(recipe, batch=replace(recipe.batch, max_tokens=1))
         alone = assemble(small, folder, lambda _: None)
@@ -77,7 +77,7 @@ def test_the_measure_is_the_mean_over_texts(recipe: ClassifyRecipe) -> None:
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
     """A head that has an opinion and no eyes."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
@@ -89,7 +89,7 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
 
 def test_smoothing_is_part_of_the_loss(recipe: ClassifyRecipe) -> None:
     """That of training, not of validation."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         plain = assemble(recipe, folder, lambda _: None)
     batch = next(plain.batches)
     plain.model.eval()
@@ -123,7 +123,7 @@ def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path
 def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:
     """And one that is not among them is an error with its line."""
     ordered = replace(recipe.model, head=ClassificationHead(labels=("1", "0")))
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(replace(recipe, model=ordered), folder, lambda _: None)
         assert isinstance(job.config.model, EncoderOnlyConfig)
         assert isinstance(job.config.model.head, ClassificationHead)

@@ -18,8 +18,8 @@ from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.made import write_town
 from dragoman.errors import InputError
-from dragoman.models.defaults import ChatTemplate, GenerationDefaults
-from dragoman.models.folder import read_config, save_model
+from dragoman.folder.format import ChatTemplate, GenerationDefaults, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.dialogue import DialogueCodec, in_answers, last_answers
 from dragoman.tasks.generate.generator import Generator
@@ -252,11 +252,11 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
     job = job_of(recipe)
     folder = tmp_path / "model"
     save_model(folder, job.model, job.config, tokenizers=job.tokenizers)
-    saved = read_config(folder).generation
+    saved = open_folder(folder).config.generation
     assert saved is not None
     assert saved.chat == TEMPLATE
     valid = tmp_path / "texts" / "valid.txt"
-    report = evaluate_generator(folder, EvaluationData(text=valid))
+    report = evaluate_generator(open_folder(folder), EvaluationData(text=valid))
     assert report.figures["nats_per_token"] == pytest.approx(job.measure().loss, rel=1e-4)
     assert report.figures["tokens"] == sum(
         len(ids) + 1
@@ -271,7 +271,7 @@ def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> 
     valid.write_text("\n\n".join(f"{p}\n{a}" for p, a in zip(prompts, found, strict=True)))
     # What an untrained model writes may hold spaces and line ends that no file of dialogues keeps.
     kept = [read == written for read, written in zip(last_answers(valid)[1], found, strict=True)]
-    again = evaluate_generator(folder, EvaluationData(text=valid))
+    again = evaluate_generator(open_folder(folder), EvaluationData(text=valid))
     assert again.figures["exact"] == 100 * sum(kept) / len(kept) > 50
     assert right != found
 

@@ -16,9 +16,9 @@ from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset, HoldOut
 from dragoman.errors import InputError
+from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
+from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.models.defaults import GENERATION, GenerationDefaults
-from dragoman.models.folder import FolderConfig, load_model
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
@@ -184,7 +184,7 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
 def make_job(recipe: GenerateRecipe) -> tuple[GenerateJob, list[str]]:
     """The job of a recipe, and what was said."""
     said: list[str] = []
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         return assemble(recipe, folder, said.append), said
 
 
@@ -197,7 +197,8 @@ def test_a_refrain_is_learnt(recipe: GenerateRecipe) -> None:
     assert best["loss"] < 0.5
     assert best["perplexity"] == pytest.approx(math.exp(best["loss"]))
     assert best["nats_per_char"] == pytest.approx(best["loss"], rel=0.05)  # a token a letter, eos
-    model, config = load_model(Path(recipe.out))
+    opened = open_folder(Path(recipe.out))
+    model, config = opened.model, opened.config
     assert isinstance(model, DecoderOnly)
     assert config.generation == replace(GENERATION, context=24, opening="\n")
 

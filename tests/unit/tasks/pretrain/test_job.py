@@ -10,8 +10,8 @@ from tests.unit.train.encoder_recipes import masked_recipe
 from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderOnly
-from dragoman.models.folder import load_model
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.tasks.pretrain.batches import NO_TARGET
 from dragoman.tasks.pretrain.task import MaskedJob, MaskedRecipe, UnlabelledFiles, assemble
@@ -29,7 +29,7 @@ def recipe(tmp_path: Path) -> MaskedRecipe:
 def make_job(recipe: MaskedRecipe) -> tuple[MaskedJob, list[str]]:
     """The job of a recipe, and what was said."""
     said: list[str] = []
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         return assemble(recipe, folder, said.append), said
 
 
@@ -39,7 +39,7 @@ def test_gaps_are_filled_better_than_by_chance(recipe: MaskedRecipe) -> None:
     result = train(recipe, console=console)
     assert result.progress.best is not None
     assert result.progress.best["loss"] < 3.5 < math.log(300)
-    model, _ = load_model(Path(recipe.out))
+    model = open_folder(Path(recipe.out)).model
     assert isinstance(model, EncoderOnly)
     assert isinstance(model.head, MaskedLanguageOutput)
     assert model.head.output.weight is model.embedding.weight

@@ -25,7 +25,7 @@ def recipe(tmp_path: Path) -> TagRecipe:
 
 def make_job(recipe: TagRecipe) -> TagJob:
     """The job of a recipe, whose folder stays empty."""
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         return assemble(recipe, folder, lambda _: None)
 
 

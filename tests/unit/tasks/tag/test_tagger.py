@@ -20,8 +20,8 @@ from tests.unit.tasks.tiny import random_lines
 
 from dragoman.data.tagged import find_spans, join_words
 from dragoman.errors import InputError
+from dragoman.folder.format import Words
 from dragoman.models.bio import best_tags
-from dragoman.models.defaults import Words
 from dragoman.tasks.tag.tagger import GAPS, Tagger, split_words
 
 LINES = [*random_lines(12, seed=4, longest=6), "", "   ", "😀", *random_lines(3, 5, longest=40)]

@@ -14,14 +14,15 @@ from dragoman.cost.counting import training_step
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, preset
-from dragoman.models.folder import FolderConfig, save_model
 from dragoman.tasks.translate.auto import SIZES, auto_recipe
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
+from dragoman.train.runfolder import RunFolder
 
 
 def recipe_for(folder: Path, num_pairs: int) -> TranslateRecipe:
@@ -96,7 +97,7 @@ def test_the_passes_are_those_of_the_run(tmp_path: Path, num_pairs: int, longest
         (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     src, tgt = (str(tmp_path / f"a.{side}") for side in ("src", "tgt"))
     recipe = auto_recipe(DataConfig(src=src, tgt=tgt, cache=str(tmp_path)), "")
-    texts = read_texts(recipe, tmp_path, lambda _: None)
+    texts = read_texts(recipe, RunFolder(tmp_path), lambda _: None)
     num_batches = Stream(PairBatches(texts.training, recipe.batch), seed=1).num_batches
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     assert recipe.train.max_steps == pytest.approx(size.epochs * num_batches, rel=0.1)

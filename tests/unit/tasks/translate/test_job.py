@@ -78,7 +78,7 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
     )
     recipe = load_recipe("stories", settings)
     assert isinstance(recipe, TranslateRecipe)
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
         sources, _ = job.texts.validation_lines(3)
         found = job.measure()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.tasks.tiny import save_translator
 
+from dragoman.folder.opening import open_folder
 from dragoman.plain import to_plain
 from dragoman.tasks.task import EvaluationData
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -32,7 +33,7 @@ def write_recipe(model: Path, src: Path, tgt: Path) -> None:
 
 def warnings_of(model: Path, src: Path, ref: Path) -> list[str]:
     """What is said of the files, the poor score of a random model aside."""
-    report = evaluate_translator(model, EvaluationData(src=src, ref=ref))
+    report = evaluate_translator(open_folder(model), EvaluationData(src=src, ref=ref))
     return [warning for warning in report.warnings if warning.startswith(str(ref))]
 
 

@@ -50,7 +50,7 @@ def test_nothing_can_be_held_out(tmp_path: Path, lines: list[str]) -> None:
     said: list[str] = []
     told = r"train has no pair with text on both sides and at most 8 tokens"
     with pytest.raises(InputError, match=told):
-        read_texts(make_recipe(tmp_path, lines), tmp_path / "training", said.append)
+        read_texts(make_recipe(tmp_path, lines), RunFolder(tmp_path), said.append)
     assert any(" used." in sentence for sentence in said)
 
 
@@ -58,14 +58,14 @@ def test_a_validation_corpus_needs_a_pair(tmp_path: Path) -> None:
     """Its own name is told."""
     recipe = make_recipe(tmp_path, ["one", "two", "three"], [" ", ""])
     with pytest.raises(InputError, match=r"validation corpus .*valid holds no pair"):
-        read_texts(recipe, tmp_path / "training", print)
+        read_texts(recipe, RunFolder(tmp_path), print)
 
 
 def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
     """Training loses more pairs than are held out, those with the same sources: all are counted."""
     recipe = make_recipe(tmp_path, ["one", "two", "three", "four", "five"] * 4)
     said: list[str] = []
-    texts = read_texts(recipe, tmp_path / "training", said.append)
+    texts = read_texts(recipe, RunFolder(tmp_path), said.append)
     held = len(texts.validation)
     lost = 20 - int(texts.training[0].usable(8).sum()) - held
     assert lost >= 2
@@ -82,7 +82,7 @@ def test_kept_tokenizers_survive_a_power_failure(
     tokenizer = TokenizerConfig(vocab_size=300, joint=joint)
     model = replace(recipe.model, tie_embeddings="target-output")
     disk = listen(monkeypatch)
-    read_texts(replace(recipe, tokenizer=tokenizer, model=model), tmp_path / "training", print)
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), RunFolder(tmp_path), print)
     names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
     assert disk.renamed()[: len(names)] == names
     disk.check()
@@ -93,17 +93,19 @@ def learn_two(folder: Path) -> None:
     recipe = make_recipe(folder, ["one two", "two three"])
     tokenizer = replace(recipe.tokenizer, joint=False)
     model = replace(recipe.model, tie_embeddings="none")
-    read_texts(replace(recipe, tokenizer=tokenizer, model=model), folder, lambda _: None)
+    read_texts(replace(recipe, tokenizer=tokenizer, model=model), RunFolder(folder), lambda _: None)
 
 
 def learn_joint(folder: Path) -> None:
     """One for both."""
-    read_texts(make_recipe(folder, ["one two", "two three"]), folder, lambda _: None)
+    read_texts(make_recipe(folder, ["one two", "two three"]), RunFolder(folder), lambda _: None)
 
 
 def learn_one(folder: Path) -> None:
     """Of texts that have one side."""
-    begin_tokenizer(classify_recipe(folder), ["one two", "three"], folder, lambda _: None)
+    begin_tokenizer(
+        classify_recipe(folder), ["one two", "three"], RunFolder(folder), lambda _: None
+    )
 
 
 @pytest.mark.parametrize("learn", [learn_two, learn_joint, learn_one])
@@ -113,11 +115,11 @@ def test_a_tokenizer_has_its_name_when_it_is_whole(
     """A run that ends in the middle of writing one (here on a full disk) leaves none to use."""
     with file_size_limit(2_000), pytest.raises(DragomanError, match="Cannot write"):
         learn(tmp_path)
-    assert not list(tmp_path.glob("tokenizer*"))
+    assert not list((tmp_path / "training").glob("tokenizer*"))
     learn(tmp_path)
-    for path in tmp_path.glob("tokenizer*"):
+    for path in (tmp_path / "training").glob("tokenizer*"):
         Tokenizer.load(path)
-    assert not list(tmp_path.glob(".tokenizer*"))
+    assert not list((tmp_path / "training").glob(".tokenizer*"))
 
 
 def test_a_tokenizer_for_all_survives_a_power_failure(
@@ -126,7 +128,7 @@ def test_a_tokenizer_for_all_survives_a_power_failure(
     """So does that of a task whose texts have one side."""
     recipe = make_recipe(tmp_path, ["one"])
     disk = listen(monkeypatch)
-    begin_tokenizer(recipe, ["one", "two"], tmp_path / "training", print)
+    begin_tokenizer(recipe, ["one", "two"], RunFolder(tmp_path), print)
     assert disk.renamed() == ["tokenizer.json"]
     disk.check()
 
@@ -143,6 +145,6 @@ def test_texts_like_those_held_out_are_counted(
     (tmp_path / "texts.tsv").write_text(labelled, encoding="utf-8")
     (tmp_path / "words.conll").write_text(tagged, encoding="utf-8")
     said: list[str] = []
-    with RunFolder.open(Path(recipe.out), recipe) as folder:
+    with RunFolder.of(recipe).open(recipe) as folder:
         find_task(recipe.task).assemble(recipe, folder, said.append, unchecked)
     assert any("more with the text of one of these" in sentence for sentence in said), said

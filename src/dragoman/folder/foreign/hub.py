@@ -11,8 +11,8 @@ from safetensors import SafetensorError
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
-from dragoman.models.foreign.files import read_checkpoint
-from dragoman.models.foreign.origin import KEPT, POOLING
+from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.origin import KEPT, POOLING
 from dragoman.wording import short
 
 SAFE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import find_vocabularies, read_decoding, read_options, read_vocabulary
+from dragoman.folder.tokenizers.vocabularies import (
+    find_vocabularies,
+    read_decoding,
+    read_options,
+    read_vocabulary,
+)
 
 
 def test_vocabularies_and_options_of_marian_are_read(tmp_path: Path) -> None:

@@ -20,15 +20,14 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from dragoman.files.pieces import marian_files
 from dragoman.files.reading import read_object, read_own
+from dragoman.folder.foreign import family
+from dragoman.folder.foreign.files import read_checkpoint
+from dragoman.folder.format import CONFIG, ORIGIN, FolderConfig, PublishedDefaults
+from dragoman.folder.opening import ModelFolder
 from dragoman.models.config import ModelConfig
-from dragoman.models.defaults import PublishedDefaults
-from dragoman.models.folder import AS_IT_IS, CONFIG, FolderConfig
-from dragoman.models.foreign import family
-from dragoman.models.foreign.files import read_checkpoint
 
-ORIGIN, LAYOUT, REST = "huggingface", "tensors.json", "rest.safetensors"
+LAYOUT, REST = "tensors.json", "rest.safetensors"
 KEPT = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -57,23 +56,17 @@ class Content:
         path.write_bytes(self.data)
 
 
-def origin_of(folder: Path, config: FolderConfig) -> Path:
-    """Return where the files of Hugging Face are: in the folder itself, or in a part of ours."""
-    return folder if config.format == AS_IT_IS else folder / ORIGIN
-
-
-def keep_origin(
-    folder: Path, config: FolderConfig, weights: Mapping[str, Tensor]
-) -> dict[str, Content]:
+def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """Return the files of `huggingface/` for a model folder of these weights, by their names."""
-    if config.format != AS_IT_IS:
+    folder, config = opened.path, opened.config
+    if not config.as_it_is:
         return {name: Content(read_own(folder / name, LARGEST)) for name in config.tokenizers}
-    hf, stored = read_checkpoint(folder)
+    hf, stored = read_checkpoint(folder, opened.hf)
     made = {name: torch.zeros_like(tensor) for name, tensor in stored.items()}
     family(hf).restore(weights, config.model, made)
     rest = {name: t.clone() for name, t in stored.items() if not _same_bits(t, made[name])}
     layout = {name: [str(t.dtype).removeprefix("torch."), [*t.shape]] for name, t in made.items()}
-    names = [*KEPT, *marian_files(folder)] if hf["model_type"] == "marian" else KEPT
+    names = [*KEPT, *family(hf).vocabularies(folder)]
     files = {name: read_own(folder / name) for name in names if (folder / name).is_file()}
     if (folder / POOLING).is_file() and not (folder / POOLING).parent.is_symlink():
         files[FLAT_POOLING] = read_own(folder / POOLING)

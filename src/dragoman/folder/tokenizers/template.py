@@ -19,9 +19,9 @@ from typing import Self
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
-from dragoman.text.foreign import rendering
-from dragoman.text.foreign.fast import ForeignTokenizer
-from dragoman.text.foreign.folder import SETTINGS, USUAL, TokenizerFolder
+from dragoman.folder.tokenizers import rendering
+from dragoman.folder.tokenizers.fast import ForeignTokenizer
+from dragoman.folder.tokenizers.files import SETTINGS, USUAL, TokenizerFolder
 from dragoman.text.tokenizer import Tokenizer
 
 FILE = "chat_template.jinja"

@@ -8,10 +8,10 @@ tests in `tests/parity` compare with it.
 from collections.abc import Mapping
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models.foreign import bart, bert, gpt2, llama, starcoder2, t5
-from dragoman.models.foreign.reading import HF, Family, unsupported
+from dragoman.folder.foreign import bart, bert, gpt2, llama, starcoder2, t5
+from dragoman.folder.foreign.reading import HF, Family, unsupported
 
-__all__ = ["FAMILIES", "Family", "family"]
+__all__ = ["FAMILIES", "RULES", "Family", "family"]
 
 FAMILIES: Mapping[str, Family] = {
     "bart": bart.BART,
@@ -31,6 +31,8 @@ FAMILIES: Mapping[str, Family] = {
     "starcoder2": starcoder2.STARCODER2,
     "t5": t5.T5,
 }
+RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
+"""The rules of all kinds of tokenizers."""
 
 
 def family(hf: HF) -> Family:

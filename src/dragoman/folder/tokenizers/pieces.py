@@ -16,11 +16,10 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import LARGEST, find_vocabularies, read_vocabulary
 from dragoman.files.reading import read_file, read_own
-from dragoman.text.foreign.built import Pieces
-from dragoman.text.foreign.fast import CLEANED, ForeignTokenizer
-from dragoman.text.foreign.folder import TokenizerFolder, read_vocab, refusing
+from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
+from dragoman.folder.tokenizers.vocabularies import LARGEST, find_vocabularies, read_vocabulary
 from dragoman.text.limits import MOST_GROWTH, longest_replacement
 from dragoman.text.tokenizer import Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject

@@ -9,13 +9,9 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError, nearest
-from dragoman.text.foreign.folder import LANGUAGE, USUAL, TokenizerFolder, refusing
+from dragoman.folder.tokenizers.files import LANGUAGE, USUAL, TokenizerFolder, refusing
 from dragoman.text.limits import prepare
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
-
-FRAMED = {"mbart": "en_XX", "mbart50": "en_XX", "nllb": "eng_Latn", "m2m100": "eng_Latn"}
-"""The language of a source text where none is named, of tokenizers whose file may be older than
-their settings: mBART has it after the text, the others before it unless they are legacy."""
 
 CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
 """What `clean_up_tokenization_spaces` takes the spaces from, in this order."""
@@ -174,10 +170,11 @@ class ForeignTokenizer(Tokenizer):
         last = next((at for at in range(len(ids), first, -1) if not mask[at - 1]), first)
         before, after = tuple(ids[:first]), tuple(ids[last:])
         named = [id_ for id_ in before + after if id_ in self.languages.values()]
-        if self.languages and (family := self._folder.family) in FRAMED:
-            lang = self.languages.get(str(settings.get("src_lang") or FRAMED[family]))
+        rules = self._folder.rules
+        if self.languages and rules.lang is not None:
+            lang = self.languages.get(str(settings.get("src_lang") or rules.lang))
             code = tuple(named[:1]) if lang is None else (lang,)
-            ends_with = self._folder.flag("legacy_behaviour", default=family == "mbart")
+            ends_with = self._folder.flag("legacy_behaviour", default=rules.lang_last)
             return Frame((), eos + code) if ends_with else Frame(code, eos)
         return Frame(before, after)
 

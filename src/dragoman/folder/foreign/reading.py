@@ -1,20 +1,32 @@
 """A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.weights import (
+    Rule,
+    Table,
+    look_up,
+    make_of,
+    places_of,
+    rule_for,
+    starred,
+)
+from dragoman.folder.tokenizers.files import TokenizerRules
+from dragoman.models.build import some
 from dragoman.models.config import (
     DecoderOnlyConfig,
     EncoderDecoderConfig,
     EncoderOnlyConfig,
     ModelConfig,
 )
-from dragoman.models.foreign.weights import Rule, Table, convert, invert, look_up
 from dragoman.nn.feedforward import Activation
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
@@ -68,6 +80,16 @@ class Family:
     """Parts of names in old files, and what they are called since."""
     ignored: tuple[str, ...] = ()
     """Tensors of theirs that the model does not use."""
+    stored: Callable[[HF, Mapping[str, Tensor]], HF] = lambda hf, _: hf
+    """The config, as the class that reads these weights has it."""
+    tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)
+    """The rules of its kinds of tokenizers."""
+    vocabularies: Callable[[Path], Sequence[str]] = lambda _: ()
+    """The files of its own kind that number the pieces."""
+    whole: bool = False
+    """Whether a text of several sentences is read as one: to summarise and answer."""
+    lang_in_source: bool = False
+    """Whether the source says into which language to translate."""
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config; InputError names a key whose value we cannot build."""
@@ -107,20 +129,71 @@ class Family:
     def each_weight(
         self, state: Mapping[str, Tensor], config: ModelConfig
     ) -> Iterator[tuple[str, Tensor]]:
-        """Make our weights one by one, so that those put together are never all in memory."""
-        return convert(
-            self.modules, self._named(state), config, shared=self.shared, ignored=self.ignored
-        )
+        """Make our weights one by one, each with its first name.
+
+        What is yielded may share memory with `state`, and takes memory of its own only where it is
+        put together. Raises InputError that names tensors which are missing, left over, of another
+        shape, no floating-point numbers, or different though the config ties them; the first two
+        before any weight is made.
+        """
+        state = self._named(state)
+        places = places_of(config)
+        rules = {
+            parameter: rule_for(self.modules, ours, self.shared)
+            for parameter, ours in places.items()
+        }
+        missing, left = list[str](), set(state)
+        for rule in rules.values():
+            absent = [name for name in rule.names if name not in state]
+            if len(absent) == len(rule.names) or (absent and not rule.one_suffices):
+                missing += absent
+            left.difference_update(rule.names)
+        left = {name for name in left if starred(name) not in set(self.ignored)}
+        if missing:
+            raise InputError(f"the weights lack {some(missing)}, which the config asks for")
+        if left:
+            raise InputError(f"the weights hold {some(left)}, for which the config has no place")
+        for parameter, rule in rules.items():
+            tensor = make_of(rule, {name: state[name] for name in rule.names if name in state})
+            if tensor.shape != parameter.shape:
+                raise InputError(
+                    f"{' with '.join(rule.names)} gives {places[parameter][0]} the shape "
+                    f"{tuple(tensor.shape)}, but the config makes it {tuple(parameter.shape)}"
+                )
+            yield places[parameter][0], tensor
 
     def rule_of(self, ours: str) -> Rule:
         """Return how a tensor of ours is made, of theirs without the prefix."""
         return look_up(self.modules, ours)
 
+    @torch.no_grad()
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
     ) -> None:
-        """Put our weights into a state dict of theirs, in place: the way back of `weights`."""
-        invert(self.modules, weights, config, self._named(theirs), shared=self.shared)
+        """Put our weights into a state dict of theirs, in place: the way back of `weights`.
+
+        A matrix goes under all names that it has there. What the model has no place for stays as it
+        is (rows that are never looked up, buffers), and so does what already gives our weights,
+        which may have more digits than they do. Every rule that makes a tensor of one makes a view
+        of it, which is written to, or has a way back; several are rows one below another.
+        """
+        theirs = self._named(theirs)
+        for ours in places_of(config).values():
+            rule, tensor = rule_for(self.modules, ours, self.shared), weights[ours[0]]
+            found = [theirs[name] for name in rule.names if name in theirs]
+            alone = len(rule.names) == 1
+            if alone or rule.one_suffices:
+                parts = [tensor] * (1 if rule.first_counts else len(found))
+            else:
+                parts = list(tensor.split([len(theirs[name]) for name in rule.names]))
+            for each, part in zip(found, parts, strict=not rule.first_counts):
+                made = rule.make([each]) if alone else each
+                if torch.equal(made.to(part.dtype), part):
+                    continue
+                if rule.back is None:
+                    made.copy_(part)
+                else:
+                    each.copy_(rule.back(part))
 
     def _named(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A state dict by the names of today, without the prefix."""

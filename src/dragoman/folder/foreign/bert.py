@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.reading import HF, Family, activation, only, token_ids, unsupported
+from dragoman.folder.foreign.weights import Table, below, either, joined, under
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.foreign.reading import HF, Family, activation, only, token_ids, unsupported
-from dragoman.models.foreign.weights import Table, below, either, joined, under
 from dragoman.models.heads import (
     ClassificationHead,
     Head,

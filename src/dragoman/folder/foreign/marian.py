@@ -21,14 +21,14 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.files.pieces import (
+from dragoman.files.reading import open_regular
+from dragoman.folder.tokenizers.vocabularies import (
     END,
     find_vocabularies,
     read_decoding,
     read_options,
     read_vocabulary,
 )
-from dragoman.files.reading import open_regular
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"

@@ -12,12 +12,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import normalizers, processors
+from tokenizers.models import Unigram
 from torch import Tensor
 
 from dragoman.errors import InputError
+from dragoman.folder.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
+from dragoman.folder.foreign.weights import Table, either, instead, joined, under
+from dragoman.folder.tokenizers.built import cut_at_words
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderDecoderConfig
-from dragoman.models.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
-from dragoman.models.foreign.weights import Table, either, instead, joined, under
 from dragoman.nn import RelativeBias
 from dragoman.nn.feedforward import Activation
 
@@ -55,10 +60,10 @@ def _scales(hf: HF) -> bool:
     return bool(hf.get("scale_decoder_outputs", hf.get("tie_word_embeddings", True)))
 
 
-def untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
-    """Return the config of a file: without ties where a T5 has an output matrix of its own."""
+def _untied(hf: HF, state: Mapping[str, Tensor]) -> HF:
+    """Return the config of a file: without ties where it has an output matrix of its own."""
     own, embedding = (state.get(f"{name}.weight") for name in ("lm_head", "shared"))
-    if hf.get("model_type") != "t5" or own is None or embedding is None:
+    if own is None or embedding is None:
         return hf
     if own.dtype == embedding.dtype and torch.equal(own, embedding):
         return hf
@@ -73,6 +78,30 @@ def _activation(hf: HF) -> Activation:
         known = f"known are {', '.join(ACTIVATIONS)}, alone or after gated-"
         raise InputError(unsupported("feed_forward_proj", name, known))
     return "gelu_tanh" if name == "gated-gelu" else ACTIVATIONS[plain]
+
+
+MOST_EXTRA = 10_000
+"""Most sentinels of T5, which published models have 100 to 300 of."""
+
+
+def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    number = folder.settings.get("extra_ids", 100)
+    if type(number) is not int or not 0 <= number <= MOST_EXTRA:
+        raise InputError(
+            f"{folder.path / 'tokenizer_config.json'}: extra_ids is {number!r:.40}; it must be an "
+            f"integer from 0 to {MOST_EXTRA:,}."
+        )
+    extra = [f"<extra_id_{at}>" for at in range(number - 1, -1, -1)]
+    scores = [*pieces.scores, *((name, 0.0) for name in extra)]
+    backend = Backend(Unigram(scores, 2, byte_fallback=False))
+    if pieces.charsmap:
+        backend.normalizer = normalizers.Precompiled(pieces.charsmap)
+    cut_at_words(backend)
+    backend.add_special_tokens(extra)
+    backend.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", [piece for piece, _ in scores].index("</s>"))]
+    )
+    return backend
 
 
 T5 = Family(
@@ -137,6 +166,9 @@ T5 = Family(
     ignored=(  # a stray of old files: cross-attention has no positions
         "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
     ),
+    stored=_untied,
+    tokenizers=dict.fromkeys(("t5", "mt5", "umt5"), TokenizerRules(build=_tokenizer)),
+    whole=True,
 )
 MT5 = replace(
     T5,
@@ -147,4 +179,5 @@ MT5 = replace(
         "tie_embeddings": lambda _: "source-target",
         "logit_scale": lambda _: 1.0,
     },
+    stored=lambda hf, _: hf,
 )

@@ -1,8 +1,9 @@
 """GPT-2 (Radford et al., 2019): decoder-only, learned positions, pre-norm."""
 
+from dragoman.folder.foreign.reading import Family, activation, required, token_ids
+from dragoman.folder.foreign.weights import Table, transposed, under
+from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
-from dragoman.models.foreign.reading import Family, activation, required, token_ids
-from dragoman.models.foreign.weights import Table, transposed, under
 from dragoman.nn import Learned
 
 LAYER: Table = {  # c_attn holds W_Q, W_K and W_V side by side
@@ -54,4 +55,5 @@ GPT2 = Family(
     },
     prefix="transformer.",
     ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks of old files
+    tokenizers={"gpt2": TokenizerRules(framed=False)},
 )

@@ -24,14 +24,14 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.files.reading import POINTER, open_regular, pointer, read_object
+from dragoman.folder.foreign import FAMILIES, family
+from dragoman.folder.foreign.marian import read_marian, read_marian_config
+from dragoman.folder.foreign.pickled import read_pickled
+from dragoman.folder.foreign.reading import HF, WRONG_TYPE
+from dragoman.folder.format import CONFIG, WEIGHTS
 from dragoman.models.build import Model, build_on_meta, some
-from dragoman.models.foreign import family
-from dragoman.models.foreign.marian import read_marian, read_marian_config
-from dragoman.models.foreign.pickled import read_pickled
-from dragoman.models.foreign.reading import HF, WRONG_TYPE
-from dragoman.models.foreign.t5 import untied
 
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+INDEX = "model.safetensors.index.json"
 BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 OTHERS: Mapping[str, str] = {
     "*.pt": "a checkpoint of fairseq, OpenNMT or PyTorch, a pickle, which is not read; make a "
@@ -47,14 +47,14 @@ LARGEST_HEADER = 100_000_000
 """Bytes of a header, as the format allows."""
 
 
-def load_foreign(folder: Path) -> tuple[Model, HF]:
+def load_foreign(folder: Path, hf: HF | None = None) -> tuple[Model, HF]:
     """Load a folder of Hugging Face: our model in fp32, in evaluation mode, and their config.
 
     Weights in 16 and 64 bits become fp32. Beside the mapped file the model alone takes memory.
     Raises InputError for what `read_checkpoint` refuses, a family or a setting that we do not have,
     and weights that are missing, left over, of another shape or not finite.
     """
-    hf, stored = read_checkpoint(folder)
+    hf, stored = read_checkpoint(folder, hf)
     try:
         kind = family(hf)
         config = kind.config(hf)
@@ -79,18 +79,19 @@ def _clause(error: Exception) -> str:
     return str(error).partition("\n")[0].removesuffix(".")
 
 
-def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
+def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str, Tensor]]:
     """Return what `config.json` holds, and the tensors as they are stored, by their names.
 
-    The first says of ties what the second have, as in the class that reads them.
-    The tensors are views of the mapped files. Raises InputError for a folder or a file that is
-    missing, cut short, damaged, a pointer of git-lfs, or in a form that we do not read.
+    `hf` is the first, where it has been read; what is returned says of ties what the tensors
+    have, as in the class that reads them. The tensors are views of the mapped files. Raises
+    InputError for a folder or a file that is missing, cut short, damaged, a pointer of git-lfs, or
+    in a form that we do not read.
     """
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}; give one that holds {CONFIG}.")
     if archive := _archive(folder):
         return read_marian(archive)
-    hf = read_hf(folder)
+    hf = read_hf(folder) if hf is None else hf
     for index, weights, read in (
         (INDEX, WEIGHTS, _read_tensors),
         (BIN_INDEX, BIN, read_pickled),
@@ -101,7 +102,8 @@ def read_checkpoint(folder: Path) -> tuple[HF, Mapping[str, Tensor]]:
             tensors = read(folder / weights)
         else:
             continue
-        return untied(hf, tensors), tensors
+        kind = FAMILIES.get(str(hf.get("model_type")))
+        return kind.stored(hf, tensors) if kind else hf, tensors
     lacking = BIN_INDEX if any(folder.glob("pytorch_model-*.bin")) else WEIGHTS
     raise InputError(
         of_others(folder) or f"{folder} has no weights: {lacking} is missing; download it."

@@ -9,9 +9,11 @@ position is all that differs from counting from 0.
 
 from dataclasses import replace
 
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
+
 from dragoman.errors import InputError
-from dragoman.models.config import EncoderDecoderConfig, Tying
-from dragoman.models.foreign.reading import (
+from dragoman.folder.foreign.reading import (
     HF,
     Family,
     activation,
@@ -20,7 +22,11 @@ from dragoman.models.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.models.foreign.weights import Table, below, flat, joined, under
+from dragoman.folder.foreign.weights import Table, below, flat, joined, under
+from dragoman.folder.tokenizers import built
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.vocabularies import marian_files
+from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
 
 ENCODER_LAYER: Table = {
@@ -54,7 +60,30 @@ def _tying(hf: HF) -> Tying:
     return "target-output" if tied else "none"
 
 
-BART = Family(
+def _mbart(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
+    return built.cut_at_words(built.by_scores(names, pieces, 3))
+
+
+def _mbart50(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
+    return built.cut_at_spaces(built.by_scores(names, pieces, 3), pieces, always=True)
+
+
+def _nllb(_: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = list(dict.fromkeys(built.fairseq(pieces)))
+    return built.cut_at_spaces(
+        built.by_merges(names, unk="<unk>", bytes_=False), pieces, always=False
+    )
+
+
+# "<mask>" takes the space before it: the text's own, or that of the normalizer
+MASK = AddedToken("<mask>", lstrip=True, normalized=False)
+NLLB = TokenizerRules(
+    build=_nllb, mask=AddedToken("<mask>", lstrip=True, normalized=True), lang="eng_Latn"
+)
+
+NAMES = Family(
     kind=EncoderDecoderConfig,
     defaults={
         "activation_function": "gelu",
@@ -116,27 +145,32 @@ BART = Family(
         "decoder.embed_positions.weights",
     ),
 )
+BART = replace(NAMES, whole=True)
 MBART = replace(
-    BART,
+    NAMES,
     classes=("MBartForConditionalGeneration",),
-    defaults={**BART.defaults, "decoder_start_token_id": None},
-    only={**BART.only, "normalize_before": True, "add_final_layer_norm": True},
-    settings={**BART.settings, "norm_position": "pre"},
+    defaults={**NAMES.defaults, "decoder_start_token_id": None},
+    only={**NAMES.only, "normalize_before": True, "add_final_layer_norm": True},
+    settings={**NAMES.settings, "norm_position": "pre"},
+    tokenizers={
+        "mbart": TokenizerRules(build=_mbart, mask=MASK, lang="en_XX", lang_last=True),
+        "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
+    },
 )
 MARIAN = replace(
-    BART,
+    NAMES,
     classes=("MarianMTModel",),
     defaults={
-        **BART.defaults,
+        **NAMES.defaults,
         "decoder_vocab_size": None,
         "share_encoder_decoder_embeddings": True,
         "decoder_start_token_id": 58100,
         "pad_token_id": 58100,
         "eos_token_id": 0,
     },
-    only={**BART.only, "normalize_embedding": False, "static_position_embeddings": True},
+    only={**NAMES.only, "normalize_embedding": False, "static_position_embeddings": True},
     fields={
-        **BART.fields,
+        **NAMES.fields,
         "tgt_vocab_size": lambda hf: hf["decoder_vocab_size"] or hf["vocab_size"],
         "tie_embeddings": _tying,
         "positions": lambda _: Sinusoidal(layout="halves"),
@@ -146,22 +180,25 @@ MARIAN = replace(
         "encoder.embed_positions.weight",
         "decoder.embed_positions.weight",
     ),
+    vocabularies=marian_files,
+    lang_in_source=True,
 )
 M2M100 = replace(
-    BART,
+    NAMES,
     classes=("M2M100ForConditionalGeneration",),
     defaults={
-        **BART.defaults,
+        **NAMES.defaults,
         "activation_function": "relu",
         "scale_embedding": True,
         "attention_dropout": 0.1,
     },
     only={},
     fields={
-        **BART.fields,
+        **NAMES.fields,
         "positions": lambda hf: Sinusoidal(
             layout="halves", exponent="d/2-1", first=required(hf, "pad_token_id") + 1
         ),
     },
     settings={"norm_position": "pre"},
+    tokenizers={"nllb": NLLB, "m2m100": NLLB},
 )

@@ -5,7 +5,7 @@ The plain Transformer with rotary positions: what our own recipes of decoders bu
 
 from dataclasses import replace
 
-from dragoman.models.foreign.llama import MISTRAL
+from dragoman.folder.foreign.llama import MISTRAL
 
 STARCODER2 = replace(
     MISTRAL,

@@ -7,14 +7,14 @@ several of our modules share is looked for by the names of all of them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
-from dragoman.models.build import build_on_meta, some
+from dragoman.models.build import build_on_meta
 from dragoman.models.config import ModelConfig
 
 
@@ -101,47 +101,7 @@ def under(ours: str, theirs: str, table: Table) -> Table:
     }
 
 
-def convert(
-    table: Table,
-    state: Mapping[str, Tensor],
-    config: ModelConfig,
-    *,
-    shared: str | None = None,
-    ignored: Iterable[str] = (),
-) -> Iterator[tuple[str, Tensor]]:
-    """Make the weights of `config`'s model one by one, each with its first name, of another's.
-
-    `shared` is one more name of a matrix that several of our modules share; `ignored` are tensors
-    of theirs (`*` for numbers) that hold nothing learned, or nothing that the model uses. What is
-    yielded may share memory with `state`, and takes memory of its own only where it is put
-    together. Raises InputError that names tensors which are missing, left over, of another shape,
-    no floating-point numbers, or different though the config ties them; the first two before any
-    weight is made.
-    """
-    places = _places(config)
-    rules = {parameter: _find_rule(table, ours, shared) for parameter, ours in places.items()}
-    missing, left = list[str](), set(state)
-    for rule in rules.values():
-        absent = [name for name in rule.names if name not in state]
-        if len(absent) == len(rule.names) or (absent and not rule.one_suffices):
-            missing += absent
-        left.difference_update(rule.names)
-    left = {name for name in left if _starred(name) not in set(ignored)}
-    if missing:
-        raise InputError(f"the weights lack {some(missing)}, which the config asks for")
-    if left:
-        raise InputError(f"the weights hold {some(left)}, for which the config has no place")
-    for parameter, rule in rules.items():
-        tensor = _make(rule, {name: state[name] for name in rule.names if name in state})
-        if tensor.shape != parameter.shape:
-            raise InputError(
-                f"{' with '.join(rule.names)} gives {places[parameter][0]} the shape "
-                f"{tuple(tensor.shape)}, but the config makes it {tuple(parameter.shape)}"
-            )
-        yield places[parameter][0], tensor
-
-
-def _make(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
+def make_of(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
     """Make a tensor of ours of those that a file holds."""
     for name, tensor in found.items():
         if tensor.dtype not in NUMBERS:
@@ -161,42 +121,7 @@ def _make(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
         raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
 
 
-def invert(
-    table: Table,
-    state: Mapping[str, Tensor],
-    config: ModelConfig,
-    theirs: Mapping[str, Tensor],
-    *,
-    shared: str | None = None,
-) -> None:
-    """Put the weights of `config`'s model into the tensors of another library's: `convert` back.
-
-    `theirs` are filled in place, under all names that a shared matrix has there. What the model has
-    no place for stays as it is (rows that are never looked up, buffers), and so does what already
-    gives our weights, which may have more digits than they do. Every rule that makes a tensor of
-    one makes a view of it, which is written to, or has a way back; several are rows one below
-    another.
-    """
-    with torch.no_grad():
-        for ours in _places(config).values():
-            rule, tensor = _find_rule(table, ours, shared), state[ours[0]]
-            found = [theirs[name] for name in rule.names if name in theirs]
-            alone = len(rule.names) == 1
-            if alone or rule.one_suffices:
-                parts = [tensor] * (1 if rule.first_counts else len(found))
-            else:
-                parts = list(tensor.split([len(theirs[name]) for name in rule.names]))
-            for each, part in zip(found, parts, strict=not rule.first_counts):
-                made = rule.make([each]) if alone else each
-                if torch.equal(made.to(part.dtype), part):
-                    continue
-                if rule.back is None:
-                    made.copy_(part)
-                else:
-                    each.copy_(rule.back(part))
-
-
-def _places(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
+def places_of(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
     """The names of each parameter of a model; a matrix that several modules share has several."""
     places: dict[nn.Parameter, list[str]] = {}
     for name, parameter in build_on_meta(config).named_parameters(remove_duplicate=False):
@@ -204,7 +129,7 @@ def _places(config: ModelConfig) -> dict[nn.Parameter, list[str]]:
     return places
 
 
-def _find_rule(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
+def rule_for(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
     """Return what makes a tensor of ours, which has one name or, if it is shared, several."""
     rules = [look_up(table, name) for name in ours]
     if len(rules) == 1:
@@ -216,7 +141,7 @@ def _find_rule(table: Table, ours: Sequence[str], shared: str | None) -> Rule:
 def look_up(table: Table, name: str) -> Rule:
     """Return the rule of a tensor by one of its names, with the number of its layer for `*`."""
     number = re.search(r"\.(\d+)\.", name)
-    pattern, end = _starred(name), ""
+    pattern, end = starred(name), ""
     if pattern not in table:
         pattern, _, leaf = pattern.rpartition(".")
         end = f".{leaf}"
@@ -229,6 +154,6 @@ def _rule(row: str | Rule) -> Rule:
     return Rule((row,)) if isinstance(row, str) else row
 
 
-def _starred(name: str) -> str:
+def starred(name: str) -> str:
     """Put a star for every number between points."""
     return re.sub(r"(?<=\.)\d+(?=\.)", "*", name)

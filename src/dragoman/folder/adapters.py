@@ -21,10 +21,10 @@ from torch import nn
 from dragoman.errors import DragomanError, InputError, did_you_mean
 from dragoman.files.reading import read_object
 from dragoman.files.writing import replacing
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.format import FolderConfig
 from dragoman.models.build import reading
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.folder import FolderConfig
-from dragoman.models.foreign import FAMILIES
 from dragoman.models.heads import NoHead
 from dragoman.models.lora import Adapted, LoraConfig, targets
 

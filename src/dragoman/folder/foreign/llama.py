@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, pre_tokenizers
+
 from dragoman.errors import InputError
-from dragoman.models.config import DecoderOnlyConfig
-from dragoman.models.foreign.reading import (
+from dragoman.folder.foreign.reading import (
     HF,
     Family,
     activation,
@@ -21,7 +23,10 @@ from dragoman.models.foreign.reading import (
     token_ids,
     unsupported,
 )
-from dragoman.models.foreign.weights import Table, joined, plus_one, under
+from dragoman.folder.foreign.weights import Table, joined, plus_one, under
+from dragoman.folder.tokenizers.built import by_merges
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.models.config import DecoderOnlyConfig
 from dragoman.nn import (
     AttentionPattern,
     Causal,
@@ -133,6 +138,27 @@ def _trained_length(hf: HF, rope: HF) -> int:
     return length
 
 
+QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""What Qwen takes for a word."""
+
+
+def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    backend = by_merges([piece for piece, _ in pieces.scores], unk=None, bytes_=True)
+    space = folder.flag("add_prefix_space", default=True)
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    # Hugging Face puts the mark before the first word alone, as the model file does
+    scheme = (
+        ("first" if not folder.flag("legacy", default=False) else "always") if space else "never"
+    )
+    backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", scheme, split=False)
+    strip = [decoders.Strip(" ", 1, 0)] if space else []
+    backend.decoder = decoders.Sequence([*steps, *strip])
+    return backend
+
+
 LLAMA = Family(
     kind=DecoderOnlyConfig,
     defaults={
@@ -179,6 +205,7 @@ LLAMA = Family(
         "rotary_emb.inv_freq",
         "layers.*.self_attn.rotary_emb.inv_freq",
     ),
+    tokenizers=dict.fromkeys(("llama", "mistral"), TokenizerRules(build=_tokenizer)),
 )
 MISTRAL = replace(
     LLAMA,
@@ -203,6 +230,7 @@ QWEN2 = replace(
         "eos_token_id": None,
     },
     settings={**LLAMA.settings, "qkv_bias": True},
+    tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN)),
 )
 QWEN3 = replace(
     QWEN2,

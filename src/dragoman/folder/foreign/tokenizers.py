@@ -1,0 +1,86 @@
+"""The tokenizers of Hugging Face folders: the ids that their own library gives.
+
+`read_tokenizers` looks for what a folder has. Unlike our own these tokenizers lose what their
+normalizers change. The name of a special token in a text is text, as with `split_special_tokens` of
+Hugging Face; only a text for Marian may begin with the language to translate into, `>>lang<<`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from tokenizers import Tokenizer as Backend
+
+from dragoman.errors import InputError
+from dragoman.files.reading import LARGEST_JSON, read_file
+from dragoman.folder.foreign import RULES
+from dragoman.folder.foreign.reading import HF
+from dragoman.folder.format import JOINT
+from dragoman.folder.tokenizers.built import from_merges, from_pieces, from_words
+from dragoman.folder.tokenizers.fast import ForeignTokenizer
+from dragoman.folder.tokenizers.files import TokenizerFolder, refusing
+from dragoman.folder.tokenizers.pieces import read_m2m100, read_marian, read_marian_own
+from dragoman.text.limits import parse
+from dragoman.text.tokenizer import Tokenizer
+
+MARIAN = ("source.spm", "target.spm", "vocab.json")
+SPM = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+MADE: Mapping[tuple[str, ...], Callable[[TokenizerFolder], ForeignTokenizer | Backend]] = {
+    ("tokenizer.json",): lambda found: parse(read_file(found.path / JOINT, LARGEST_JSON)),
+    ("sentencepiece.bpe.model", "vocab.json"): read_m2m100,
+    ("vocab.txt",): from_words,
+    ("vocab.json", "merges.txt"): from_merges,
+    **{(name,): partial(from_pieces, name=name) for name in SPM},
+}
+"""The files that a tokenizer is made of, the first that a folder has."""
+LONGEST_FRAME = 16
+"""Most ids around a text; published tokenizers put up to 4."""
+
+
+def read_tokenizers(folder: Path, config: HF) -> tuple[Tokenizer, Tokenizer]:
+    """Read the tokenizers of source and target of a Hugging Face folder: one twice where both are.
+
+    `config` is the folder's `config.json`. Raises InputError where a file is missing or damaged,
+    and where it takes a package that is not installed.
+    """
+    found = TokenizerFolder.of(Path(folder), config, RULES)
+    if found.has(*MARIAN):
+        with refusing(found.path / MARIAN[-1]):
+            return read_marian(found)
+    if config.get("model_type") == "marian" and (own := read_marian_own(found)):
+        return own
+    names = next((names for names in MADE if found.has(*names)), None)
+    if names is None:
+        raise InputError(_why_none(found))
+    with refusing(found.path / names[-1]):
+        made = MADE[names](found)
+        if not isinstance(made, ForeignTokenizer):
+            made = ForeignTokenizer(made, found, found.files(*names))
+            _check_frame(made, found.path / names[-1])
+        return made, made
+
+
+def _check_frame(tokenizer: Tokenizer, file: Path) -> None:
+    frame = tokenizer.frame()
+    ids = frame.before + frame.after
+    if len(ids) > LONGEST_FRAME:
+        raise InputError(
+            f"{file} puts {len(ids):,} ids around each text; at most {LONGEST_FRAME} are supported."
+        )
+    if beyond := [id_ for id_ in ids if id_ >= tokenizer.vocab_size]:
+        raise InputError(
+            f"{file} is damaged: it puts the id {beyond[0]} around texts, but has "
+            f"{tokenizer.vocab_size} pieces; download it again."
+        )
+
+
+def _why_none(folder: TokenizerFolder) -> str:
+    """What a folder lacks: files of Marian's if it has some of them, or all."""
+    missing = [name for name in MARIAN if not folder.has(name)]
+    if folder.config.get("model_type") == "marian" or folder.has(MARIAN[0]):
+        return f"{folder.path} has no {' and no '.join(missing)}; get the whole folder."
+    first, _, *others = map(" with ".join, MADE)
+    return (
+        f"{folder.path} has no tokenizer: neither {first} nor {', '.join(others)}; get the whole "
+        "folder."
+    )

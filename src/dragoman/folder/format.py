@@ -1,0 +1,340 @@
+"""The format of a model folder: what `config.json` holds, the files beside it, and saving them.
+
+Saving writes beside the old files, syncs, and then renames. A process killed or a power failure in
+between leaves the old weights or the new ones: the config comes first, and knows both. Where the
+architecture or the tokenizers change, or the weights are in 8 bits now or were before, it comes
+last, and rejects files that are not its own.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dragoman.decoding import GENERATING, TRANSLATING, Decoding, Tokens, merged
+from dragoman.errors import DragomanError, InputError
+from dragoman.files.reading import open_regular, read_object
+from dragoman.files.writing import rename_durably, sync
+from dragoman.models.build import Model, build_on_meta
+from dragoman.models.config import ModelConfig
+from dragoman.models.eight_bits import rounded
+from dragoman.plain import to_plain
+from dragoman.ranges import check_ranges
+from dragoman.settings import parse_settings
+from dragoman.version import __version__
+
+T = TypeVar("T")
+
+FORMAT, IN_EIGHT_BITS, PUBLISHED = 2, 3, 4
+"""The numbers of the format written here: with weights in fp32, with matrices rounded to 8 bits,
+and with tokenizers of another library; they grow when an older dragoman could not read it."""
+AS_IT_IS = 0
+"""Stands for the format of a folder of Hugging Face that is read as it is."""
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+JOINT, SRC, TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+ORIGIN = "huggingface"
+"""The part of a folder with the files of the library that a model came from."""
+PARTS = (CONFIG, WEIGHTS, CARD, JOINT, SRC, TGT)
+"""The files that a folder consists of."""
+UNFINISHED = ".saving"
+
+# ---------------------------------------------------------------- defaults
+
+Words = Literal["spaced", "characters"]
+
+TRANSLATION = Decoding(
+    **{
+        name: getattr(TRANSLATING, name)
+        for name in (
+            *("beam_size", "length_penalty", "max_length_factor", "max_length_constant"),
+            *("max_src_tokens", "split_sentences"),
+        )
+    }
+)
+"""What the folder of a translator says, unless its recipe says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatTemplate:
+    """How the turns of a dialogue become one sequence: the token of a role, the text, eos."""
+
+    user: str = "<user>"
+    """Special token before what the user says."""
+    assistant: str = "<assistant>"
+    """Special token before what the model answers."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for roles with the same token."""
+        if self.user == self.assistant:
+            raise InputError(f"user and assistant are both {self.user}; give each its own token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GenerationDefaults(Decoding):
+    """How a decoder-only model continues a prompt by default."""
+
+    opening: str | None = None
+    """Text to put before every prompt, for a model trained on windows of texts, such as an empty
+    line; by default a prompt begins a document."""
+    chat: ChatTemplate | None = None
+    """For a dialogue model: the tokens of the roles. A prompt is then a dialogue, a line a
+    turn, the last one the user's, and what is generated is the answer."""
+
+
+GENERATION = GenerationDefaults(
+    context=None, max_tokens=256, count_prompt=False, temperature=GENERATING.temperature
+)
+"""What the folder of a generator says, unless its recipe says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingDefaults:
+    """How an encoder-only model reads texts."""
+
+    max_tokens: Tokens = 256
+    """Maximum number of tokens; a longer text is read in parts."""
+    words: Words = "spaced"
+    """What is tagged: words split at white space and punctuation, or every character."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value that no call could use."""
+        check_ranges(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PublishedDefaults(Decoding):
+    """What a model of another library needs beside all that ours have.
+
+    Its tokenizers are read from the files of that library, and it is decoded as its publisher says.
+    """
+
+    family: str
+    """The `model_type` of its config: how tokenizers are read, and where languages go."""
+    forbidden: tuple[int, ...] = ()
+    """Ids that are never written."""
+    forbidden_sequences: tuple[tuple[int, ...], ...] = ()
+    """Sequences of several ids that are never written."""
+    begin: tuple[int, ...] = ()
+    """Ids that every target begins with, unless a language says otherwise."""
+    forced_end: bool = False
+    """Whether the last token that the length limit allows is always the end."""
+    ends: tuple[int, ...] = ()
+    """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
+    probe: tuple[float, ...] = ()
+    """Some logits of the publisher's weights, by which they are verified; none of other weights."""
+
+
+# ---------------------------------------------------------------- config.json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderConfig:
+    """What `config.json` holds."""
+
+    format: int = FORMAT
+    """The format of the folder."""
+    dragoman: str = __version__
+    """The version that wrote it."""
+    model: ModelConfig
+    """The architecture; its `kind` is the folder's kind."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """How to decode."""
+    generation: GenerationDefaults | None = None
+    """How to generate, where the model is decoder-only."""
+    reading: ReadingDefaults | None = None
+    """How to read, where the model is encoder-only."""
+    published: PublishedDefaults | None = None
+    """What a model of another library needs beside; None for one that dragoman trained."""
+    src_lang: str | None = None
+    """The source language, where known."""
+    tgt_lang: str | None = None
+    """The target language, where known."""
+    task: str | None = None
+    """The module of a task from outside the package; of the others the model tells."""
+    tokenizers: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each tokenizer file that the weights were trained with, and of all other files of
+    `huggingface/`; saving fills it in."""
+    weights_sha256: str | None = None
+    """Hash of the weights; saving fills it in. Format 1 has none."""
+    replaced_sha256: str | None = None
+    """Hash of the weights that these replace; the folder may hold them if saving is killed."""
+    model_sha256: str | None = None
+    """Hash of the section `model`; saving fills it in. Format 1 has none."""
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the folder is another library's, read as it is."""
+        return self.format == AS_IT_IS
+
+    @property
+    def translating(self) -> Decoding:
+        """The options of translating, over the defaults."""
+        return merged(self.decoding, TRANSLATING)
+
+    @property
+    def generating(self) -> Decoding:
+        """The folder's options of generating, over the defaults."""
+        return merged(self.generation or Decoding(), GENERATING)
+
+
+def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
+    """The config that a `config.json` of ours holds, after checking it. Raises InputError."""
+    if isinstance(number := data.get("format"), int) and number > PUBLISHED:
+        raise InputError(
+            f"{path} has format {number}, made by a newer dragoman "
+            f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
+            f"format {PUBLISHED}: upgrade with pip install --upgrade dragoman."
+        )
+    config = parse_settings(FolderConfig, data, str(path))
+    if config.format > 1 and None in (config.weights_sha256, config.model_sha256):
+        raise InputError(f"{path} is damaged: it lacks the hash of the weights or of the model.")
+    if config.model_sha256 not in (None, digest_of(data["model"])):
+        raise InputError(
+            f"{path}: the section model is not the one that the weights were saved with; restore "
+            f"the {CONFIG} that training wrote."
+        )
+    return config
+
+
+class Saves(Protocol):
+    """What can write itself to a file: a tokenizer."""
+
+    def save(self, path: Path) -> None:
+        """Write to `path`."""
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of(section: Mapping[str, Any]) -> str:
+    """SHA-256 of a section of the config, however it is indented and its keys are ordered."""
+    return hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
+
+
+def as_saved(config: FolderConfig) -> dict[str, Any]:
+    """What `config.json` holds of a config: a task only where it is not one of the package's."""
+    plain: dict[str, Any] = to_plain(config)
+    for name in ("task", "published"):
+        if plain[name] is None:
+            del plain[name]
+    return plain
+
+
+def names_of(tokenizers: tuple[T, T]) -> dict[str, T]:
+    """The tokenizers of source and target by the names of their files: one where they are one."""
+    src, tgt = tokenizers
+    return {JOINT: src} if src is tgt else {SRC: src, TGT: tgt}
+
+
+# ---------------------------------------------------------------- saving
+
+
+def save_model(
+    folder: Path,
+    weights: Model | Mapping[str, Tensor],
+    config: FolderConfig,
+    *,
+    tokenizers: tuple[Saves, Saves] | Mapping[str, Saves],
+    card: str | None = None,
+    eight_bits: bool = False,
+) -> FolderConfig:
+    """Write a model folder and return its config.
+
+    Meanwhile, or after saving was killed, a reader finds the old model or the new one if both have
+    the same architecture, tokenizers and format; else possibly a folder that is rejected.
+    `weights` is the model or a state dict of it; `tokenizers` are those of source and target, the
+    same object twice when they are one, or files by their names; `card` is the text of `README.md`;
+    `eight_bits` rounds the matrices, to a quarter of the size. Raises InputError where no folder
+    can be, DragomanError when writing fails (a full disk): the older model, if there is one, is
+    then as it was, and nothing half-written stays.
+    """
+    names = dict(tokenizers if isinstance(tokenizers, Mapping) else names_of(tokenizers))
+    number = IN_EIGHT_BITS if eight_bits else FORMAT if config.published is None else PUBLISHED
+    with _staging(folder) as staged:
+        for name, tokenizer in names.items():
+            for path in (staged / name, folder / name):
+                path.parent.mkdir(exist_ok=True)
+            tokenizer.save(staged / name)
+        stored = _stored_once(weights, config.model)
+        stored = rounded(stored, config.model) if eight_bits else stored
+        save_file(stored, staged / WEIGHTS, {"format": "pt"})
+        config = replace(
+            config,
+            format=number,
+            dragoman=__version__,
+            tokenizers={name: sha256_of(staged / name) for name in names},
+            weights_sha256=sha256_of(staged / WEIGHTS),
+            model_sha256=digest_of(to_plain(config.model)),
+        )
+        config = replace(config, replaced_sha256=_replaced(folder, config))
+        text = json.dumps(as_saved(config), indent=2, sort_keys=True, ensure_ascii=False)
+        (staged / CONFIG).write_text(text + "\n", encoding="utf-8")
+        (staged / WEIGHTS).chmod((staged / CONFIG).stat().st_mode)  # the library makes it private
+        if card is not None:
+            (staged / CARD).write_text(card, encoding="utf-8")
+        sync(staged)  # a disk may say only now that it is full
+        order = [WEIGHTS, CONFIG] if config.replaced_sha256 is None else [CONFIG, WEIGHTS]
+        for name in [*names, *([CARD] if card is not None else []), *order]:
+            rename_durably(staged / name, folder / name)
+        for name in {JOINT, SRC, TGT} - set(names):
+            (folder / name).unlink(missing_ok=True)
+    return config
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """A folder inside `folder` to write to; it is gone afterwards, and all its errors are ours."""
+    new = not folder.exists()
+    staged = folder / UNFINISHED
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+    except OSError as error:
+        raise InputError(
+            f"Cannot write the model to {folder}: {error.strerror}; give another folder."
+        ) from error
+    try:
+        yield staged
+    except (OSError, SafetensorError, DragomanError) as error:
+        if new:
+            shutil.rmtree(folder, ignore_errors=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DragomanError(
+            f"Saving the model to {folder} failed ({reason}); nothing there was changed."
+        ) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _stored_once(weights: Model | Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """The weights in fp32 on the CPU, each under its first name: a tied matrix has several."""
+    state = weights if isinstance(weights, Mapping) else weights.state_dict()
+    first = {name for name, _ in build_on_meta(config).named_parameters()}
+    return {
+        name: value.detach().float().cpu().contiguous()
+        for name, value in state.items()
+        if name in first
+    }
+
+
+def _replaced(folder: Path, config: FolderConfig) -> str | None:
+    """The hash of the weights in a folder, if they fit the config: those of an earlier save."""
+    try:
+        old = own_config(folder / CONFIG, read_object(folder / CONFIG))
+    except InputError:
+        return None
+    same = old.format == config.format and old.tokenizers == config.tokenizers
+    return old.weights_sha256 if same and old.model_sha256 == config.model_sha256 else None

@@ -1,0 +1,253 @@
+"""A folder of a model, opened once: its config, its tokenizers, and its weights on demand."""
+
+import math
+import re
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from dragoman.errors import InputError, nearest
+from dragoman.files.reading import read_object
+from dragoman.folder.adapters import base_of, merge_adapter
+from dragoman.folder.foreign.files import load_foreign, of_others, read_hf
+from dragoman.folder.foreign.reading import HF
+from dragoman.folder.foreign.settings import read_foreign_config, warn_of_settings
+from dragoman.folder.foreign.tokenizers import read_tokenizers
+from dragoman.folder.format import (
+    CONFIG,
+    IN_EIGHT_BITS,
+    JOINT,
+    ORIGIN,
+    SRC,
+    TGT,
+    WEIGHTS,
+    FolderConfig,
+    own_config,
+    sha256_of,
+)
+from dragoman.models.build import Model, build_empty, reading
+from dragoman.models.eight_bits import in_float32
+from dragoman.text.tokenizer import Tokenizer
+
+Tokenizers = tuple[Tokenizer, Tokenizer]
+"""Of source and target: one object twice where they are one."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ModelFolder:
+    """A model folder, whichever library wrote it; what is read of it is kept."""
+
+    path: Path
+    """Where the model is; of adapters, what they adapt."""
+    config: FolderConfig
+    """What it says, of another library's what ours would say. The weights may know better, and
+    another process may save a model meanwhile: it is then changed by `load`."""
+    adapters: Path | None = None
+    """The folder of peft's adapters, which are added to the weights."""
+    as_published: bool = False
+    """Whether to answer only as the publisher's class does: a line is one text, searched once."""
+
+    def __str__(self) -> str:
+        """The folder that was asked for."""
+        return str(self.adapters or self.path)
+
+    @property
+    def origin(self) -> Path:
+        """Where the files of another library are: in the folder itself, or in a part of ours."""
+        return self.path if self.config.as_it_is else self.path / ORIGIN
+
+    @cached_property
+    def hf(self) -> HF:
+        """What the publisher's `config.json` holds."""
+        return read_hf(self.origin)
+
+    @cached_property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers of source and target. Raises InputError as `tokenizer_paths` does."""
+        if self.config.published is None:
+            return load_tokenizers(*self.tokenizer_paths())
+        if not self.config.as_it_is:
+            self.tokenizer_paths()  # checks the files
+        return read_tokenizers(self.origin, self.hf)
+
+    @property
+    def src_tokenizer(self) -> Tokenizer:
+        """The tokenizer of what the model reads."""
+        return self.tokenizers[0]
+
+    @property
+    def tgt_tokenizer(self) -> Tokenizer:
+        """The tokenizer of what the model writes: the same object where there is one."""
+        return self.tokenizers[1]
+
+    def tokenizer_paths(self) -> tuple[Path, Path]:
+        """The tokenizer files of source and target, after checking that they are the right ones."""
+        folder, config = self.path, self.config
+        names = sorted(config.tokenizers)
+        known = names in ([JOINT], [SRC, TGT])
+        if config.published is not None:
+            known = names != [] and all(
+                re.fullmatch(ORIGIN + r"/\w[^/\\]*", name) for name in names
+            )
+        if not known:
+            raise InputError(
+                f"{folder / CONFIG}: tokenizers must name {JOINT}, or {SRC} and {TGT}, or files of "
+                f"huggingface/, not {', '.join(names) or 'nothing'}."
+            )
+        for name, trained_with in config.tokenizers.items():
+            found = sha256_of(folder / name)
+            if found != trained_with:
+                raise InputError(
+                    f"{folder / name} is not the tokenizer that the weights were trained with "
+                    f"(SHA-256 {found[:12]}... instead of {trained_with[:12]}...); "
+                    "restore the file that training wrote."
+                )
+        if config.published is not None:
+            beside = {f"{path.parent.name}/{path.name}" for path in folder.glob(f"{ORIGIN}/[!.]*")}
+            if unlisted := sorted(beside - config.tokenizers.keys()):
+                raise InputError(
+                    f"{folder / unlisted[0]} is not among the files that {CONFIG} has hashes of, "
+                    "so the model was not saved with it; remove it."
+                )
+        return folder / names[0], folder / names[-1]
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, loaded when it is first asked for."""
+        return self.load()
+
+    def load(self) -> Model:
+        """Read the weights: a model of its own in evaluation mode, on the CPU, adapters merged.
+
+        Raises InputError, with one sentence, for a file that is damaged, weights that are missing,
+        left over, of another shape or not finite, and weights or a tokenizer that are not those the
+        config was saved with. Warns where an older dragoman wrote no hash of the weights, and of
+        settings that are not applied.
+        """
+        if self.config.as_it_is:
+            model, hf = load_foreign(self.path, self.hf)
+            if hf != self.hf:  # the weights know better
+                self.hf, self.config = hf, read_foreign_config(self.path, hf)
+        else:
+            model = self._load_ours()
+        if self.config.published is not None:
+            warn_of_settings(self.origin, self.hf, self.config.model)
+        if self.adapters is not None:
+            merge_adapter(self.adapters, model, self.config)
+        return model.eval()
+
+    def _load_ours(self) -> Model:
+        while True:
+            try:
+                self.tokenizer_paths()
+                model = _load_weights(self.path / WEIGHTS, self.config)
+                break
+            except InputError:
+                path, before = self.path / CONFIG, self.config
+                self.config = own_config(path, read_object(path))
+                if self.config == before:
+                    raise
+                for name in ("hf", "tokenizers"):  # another process has saved a model meanwhile
+                    self.__dict__.pop(name, None)
+        if self.config.weights_sha256 is None:
+            warnings.warn(
+                f"{self.path} was written by an older dragoman without a hash of the weights, so "
+                "damage to them cannot be noticed.",
+                stacklevel=3,
+            )
+        return model
+
+
+def open_folder(path: str | Path) -> ModelFolder:
+    """Open a folder: of ours, of Hugging Face, Marian's own, or adapters of a model that is here.
+
+    No weight is read. Raises InputError, with one sentence, for a folder that is missing or
+    unfinished, a newer format, and a config that is damaged or of a model that we do not have;
+    TypeError for what is not a path.
+    """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"The model folder is {path!r:.40}; give a str or a Path.")
+    given = Path(path)
+    base = base_of(given)
+    folder, adapters = base or given, given if base else None
+    file = folder / CONFIG
+    if not file.is_file() and not any(folder.glob("*.npz")):  # Marian's own
+        raise InputError(_why_no_model(folder))
+    data = read_hf(folder)
+    if "format" not in data and {"model_type", "architectures"} & {*data}:
+        config = read_foreign_config(folder, data)
+        opened = ModelFolder(path=folder, config=config, adapters=adapters)
+        opened.hf = data
+        return opened
+    if type(data.get("format")) is not int or data["format"] < 1:
+        raise InputError(
+            of_others(folder)
+            or f"{file} has no format number and no model_type, so neither dragoman nor Hugging "
+            "Face wrote it; give the folder of a model."
+        )
+    return ModelFolder(path=folder, config=own_config(file, data), adapters=adapters)
+
+
+def load_tokenizers(src: Path, tgt: Path) -> Tokenizers:
+    """Read the tokenizers of source and target: one object twice where both are one file."""
+    tokenizer = Tokenizer.load(src)
+    return tokenizer, tokenizer if tgt == src else Tokenizer.load(tgt)
+
+
+def kept_tokenizers(folder: Path) -> Tokenizers | None:
+    """Read those that `folder` has by the names of a model folder; None where it has none."""
+    for src, tgt in ((JOINT, JOINT), (SRC, TGT)):
+        if (folder / src).exists() and (folder / tgt).exists():
+            return load_tokenizers(folder / src, folder / tgt)
+    return None
+
+
+def _load_weights(path: Path, config: FolderConfig) -> Model:
+    """Build the model with the weights in a file, after checking that they are the right ones."""
+    known = (config.weights_sha256, config.replaced_sha256)
+    with reading(path) as stored, ThreadPoolExecutor(1) as thread:
+        hashed = thread.submit(sha256_of, path)
+        dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
+        model = build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
+        for name, parameter in model.named_parameters():
+            tensor = in_float32(stored, name)
+            torch.utils.swap_tensors(parameter, nn.Parameter(tensor))  # keeps tied matrices tied
+        found = hashed.result()
+        if config.weights_sha256 is not None and found not in known:
+            raise InputError(
+                f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is {found}): it "
+                "is damaged or of another model; copy or train the model again."
+            )
+    for name, parameter in model.named_parameters():
+        if not all(math.isfinite(bound) for bound in parameter.detach().aminmax()):
+            raise InputError(
+                f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
+                "them had failed; use an earlier checkpoint."
+            )
+    return model
+
+
+def _why_no_model(folder: Path) -> str:
+    if not folder.exists():
+        siblings = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        close = nearest(folder.name, (s.name for s in siblings if (s / CONFIG).is_file()))
+        hint = f"; did you mean {folder.parent / close}?" if close else "."
+        return f"There is no model folder {folder}{hint}"
+    if reason := of_others(folder):
+        return reason
+    if not folder.is_dir():
+        return f"{folder} is a file; give the model folder, which holds {CONFIG} and {WEIGHTS}."
+    if (folder / WEIGHTS).exists():
+        return f"{folder} has {WEIGHTS} but no {CONFIG}; copy that file too, from the same model."
+    if (folder / "training").is_dir():
+        return (
+            f"{folder} holds a training run that has not written a model yet; "
+            "resume it by the command that began it."
+        )
+    return f"{folder} is not a model folder: it has no {CONFIG}."

@@ -1,0 +1,1 @@
+"""The tokenizers of other libraries, which give the ids that those give."""

@@ -1,0 +1,129 @@
+"""Tokenizers for folders without a `tokenizer.json`, built from their other files.
+
+Each family has its own rules for what surrounds the pieces of a SentencePiece model (Hugging Face's
+converters have the same).
+"""
+
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+from tokenizers.models import BPE, Unigram, WordPiece
+
+from dragoman.errors import InputError
+from dragoman.files.reading import read_file
+from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, TokenizerFolder, read_vocab
+from dragoman.folder.tokenizers.vocabularies import LARGEST
+
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+"""The first ids of mBART and NLLB, in place of the three of SentencePiece."""
+
+
+def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
+    """Build a tokenizer from a SentencePiece model, by the rules of the model's family."""
+    if folder.rules.build is None:
+        raise InputError(
+            f"{folder.path / name} belongs to a tokenizer of the kind {folder.kind or 'unknown'}, "
+            "which is not read without a tokenizer.json; write one with transformers."
+        )
+    pieces = Pieces.read(folder.path / name)
+    backend = folder.rules.build(folder, pieces)
+    backend.add_tokens(pieces.added)
+    if folder.rules.mask is not None:
+        backend.add_special_tokens([folder.rules.mask])
+    return backend
+
+
+def from_words(folder: TokenizerFolder) -> Backend:
+    """The WordPiece tokenizer of a `vocab.txt`, one piece a line (BERT, DistilBERT)."""
+    lines = read_file(folder.path / "vocab.txt", LARGEST).decode().removesuffix("\n").split("\n")
+    vocab = {line.rstrip("\r"): id_ for id_, line in enumerate(lines)}
+    backend = Backend(WordPiece(vocab, unk_token=folder.name_of("unk", vocab) or "[UNK]"))
+    accents = folder.settings.get("strip_accents")
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=folder.flag("tokenize_chinese_chars", default=True),
+        strip_accents=accents if isinstance(accents, bool) else None,
+        lowercase=folder.flag("do_lower_case", default=True),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix="##")
+    cls, sep = (folder.name_of(role, vocab) or role for role in ("cls", "sep"))
+    backend.post_processor = processors.BertProcessing((sep, vocab[sep]), (cls, vocab[cls]))
+    return backend
+
+
+def from_merges(folder: TokenizerFolder) -> Backend:
+    """The byte-level BPE of `vocab.json` and `merges.txt` (GPT-2, BART, RoBERTa, Qwen)."""
+    vocab = read_vocab(folder.path / "vocab.json")
+    lines = read_file(folder.path / "merges.txt", LARGEST).decode().split("\n")
+    parts = (line.split() for line in lines if line and not line.startswith("#version"))
+    merges = [(first, second) for first, second in parts]
+    backend = Backend(BPE(vocab, merges, continuing_subword_prefix="", end_of_word_suffix=""))
+    words, space = folder.rules.words, folder.flag("add_prefix_space", default=False)
+    by_bytes = pre_tokenizers.ByteLevel(add_prefix_space=space, use_regex=words is None)
+    backend.pre_tokenizer = by_bytes
+    backend.decoder = decoders.ByteLevel()
+    if words is not None:
+        split = pre_tokenizers.Split(Regex(words), "isolated")
+        backend.normalizer = normalizers.NFC()
+        backend.pre_tokenizer = pre_tokenizers.Sequence([split, by_bytes])
+    elif folder.rules.framed:
+        cls, sep = (folder.name_of(role, vocab) or role for role in ("cls", "sep"))
+        backend.post_processor = processors.RobertaProcessing((sep, vocab[sep]), (cls, vocab[cls]))
+    return backend
+
+
+def fairseq(pieces: Pieces) -> list[str]:
+    """The pieces as fairseq numbers them."""
+    return [*FAIRSEQ, *(piece for piece, _ in pieces.scores[3:])]
+
+
+def languages_of(folder: TokenizerFolder, pieces: Pieces) -> list[str]:
+    """The languages of mBART in their order, which its settings list."""
+    found = [token for token in folder.extra_tokens if LANGUAGE.fullmatch(token)]
+    if not found:
+        raise InputError(f"{pieces.path} needs the list of languages of a special_tokens_map.json.")
+    return found
+
+
+def by_scores(names: list[str], pieces: Pieces, unk: int) -> Backend:
+    """Pieces by their scores; a name without a piece of the model has the score 0."""
+    scores = dict(pieces.scores[3:])
+    return Backend(
+        Unigram([(name, scores.get(name, 0.0)) for name in names], unk, byte_fallback=False)
+    )
+
+
+def by_merges(names: list[str], *, unk: str | None, bytes_: bool) -> Backend:
+    """Pieces by the merges that make them: the earlier a piece, the earlier its merge."""
+    vocab = {name: id_ for id_, name in enumerate(names)}
+    cuts = (
+        (id_, cut, len(name) - cut, name[:cut], name[cut:])
+        for name, id_ in vocab.items()
+        for cut in range(1, len(name))
+        if name[:cut] in vocab and name[cut:] in vocab
+    )
+    order = sorted(cuts, key=lambda c: (c[0], c[1], c[2], vocab[c[3]], vocab[c[4]]))
+    merges = [(first, second) for *_, first, second in order]
+    return Backend(BPE(vocab, merges, unk_token=unk, fuse_unk=True, byte_fallback=bytes_))
+
+
+def cut_at_words(backend: Backend) -> Backend:
+    """Cut at white space of every kind, and mark each word's beginning (T5, mBART)."""
+    marks = pre_tokenizers.Metaspace("▁", "always", split=True)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), marks])
+    backend.decoder = decoders.Metaspace("▁", "always", split=True)
+    return backend
+
+
+def cut_at_spaces(backend: Backend, pieces: Pieces, *, always: bool) -> Backend:
+    """Cut at spaces, of which several are one (mBART-50; NLLB where it has a map)."""
+    steps = [normalizers.Replace(Regex(" {2,}"), " ")]
+    if pieces.charsmap:
+        backend.normalizer = normalizers.Sequence(
+            [normalizers.Precompiled(pieces.charsmap), *steps]
+        )
+    elif always:
+        backend.normalizer = normalizers.Sequence(steps)
+    backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always", split=True)
+    backend.decoder = decoders.Metaspace("▁", "always", split=True)
+    return backend
