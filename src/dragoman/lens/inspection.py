@@ -30,7 +30,7 @@ HeadKind = Literal["previous-token", "diagonal", "separator", "broad", "mixed"]
 NodeState = Literal["open", "chosen", "finished", "pruned", "beaten"]
 
 
-class Found(Plain):
+class InspectionPart(Plain):
     """A part of an inspection as plain data: six digits of a number."""
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class Found(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence(Found):
+class Sentence(InspectionPart):
     """A text and the tokens that the model makes of it."""
 
     text: str
@@ -47,7 +47,7 @@ class Sentence(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSummary(Found):
+class HeadSummary(InspectionPart):
     """What one head does on this text, in four numbers and a word (`lens.weights.summarise`)."""
 
     json_digits = 4
@@ -65,7 +65,7 @@ class HeadSummary(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AttentionMap(Found):
+class AttentionMap(InspectionPart):
     """The weights of one kind of attention, for the layers and heads that were kept."""
 
     json_digits = 4
@@ -106,7 +106,7 @@ class AttentionMap(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AlignmentMap(Found):
+class AlignmentMap(InspectionPart):
     """Which source token each token of the translation comes from, as far as attention tells."""
 
     json_digits = 4
@@ -118,7 +118,7 @@ class AlignmentMap(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative(Found):
+class Alternative(InspectionPart):
     """A token that could have stood there, or a label."""
 
     token: str
@@ -127,7 +127,7 @@ class Alternative(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenChoice(Found):
+class TokenChoice(InspectionPart):
     """One choice of a token, and what else there was to choose."""
 
     index: int
@@ -145,7 +145,7 @@ class TokenChoice(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node(Found):
+class Node(InspectionPart):
     """One prefix that beam search looked at: its parent's, and one token more."""
 
     id: int
@@ -171,7 +171,7 @@ class Node(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeamTree(Found):
+class BeamTree(InspectionPart):
     """Every expansion of one beam search."""
 
     beam_size: int
@@ -182,7 +182,7 @@ class BeamTree(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction(Found):
+class Prediction(InspectionPart):
     """What an encoder with a head says of the text."""
 
     labels: tuple[Alternative, ...] = ()
@@ -200,7 +200,7 @@ class Prediction(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribution(Found):
+class Attribution(InspectionPart):
     """How much each token had to do with the label, by one method; no proof of cause."""
 
     method: Literal["rollout", "gradient-input"]
@@ -212,7 +212,7 @@ class Attribution(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note(Found):
+class Note(InspectionPart):
     """A sentence that the reader must know, such as what was cut, in English and Chinese."""
 
     en: str
@@ -220,7 +220,7 @@ class Note(Found):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection(Found):
+class Inspection(InspectionPart):
     """Everything that was found about one text."""
 
     kind: Literal["encoder-decoder", "decoder-only", "encoder-only"]
