@@ -18,6 +18,7 @@ from dragoman.decoding import Decoding
 from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.nn import Arithmetic
+from dragoman.tasks.held import Held
 from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
 from dragoman.text.tokenizer import Frame
 
@@ -66,7 +67,7 @@ def sources_of(drawn: Sequence[tuple[int, int]]) -> list[Source]:
 def translator(words: Shortlist | None, precision: Arithmetic = "fp32") -> IdTranslator:
     """The small model with a shortlist."""
     given = None if words is None else lambda: words
-    return IdTranslator(MODEL, SPECIALS, precision, given)
+    return IdTranslator(Held.of(MODEL, precision), SPECIALS, precision, given)
 
 
 def searched(ids: IdTranslator, sources: list[Source], options: Decoding) -> list[list[Hypothesis]]:
@@ -167,7 +168,7 @@ def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:
     nothing = Shortlist(
         np.zeros(V + 1, dtype=int), np.array([], dtype=int), np.array([], dtype=int)
     )
-    ids = IdTranslator(MODEL, same, "fp32", lambda: nothing)
+    ids = IdTranslator(Held.of(MODEL, "fp32"), same, "fp32", lambda: nothing)
     ((best, *_),) = searched(ids, [Source([7, 8])], OPTIONS["beam"])
     assert (best.ids, best.stopped) == ((), "eos")
 

@@ -14,11 +14,13 @@ compare them for all kinds of configs), with copies of the weights: who trains f
 Reading order: `products` and `quantized`, `store` (the cache), `program`, `layers`, `assemblies`.
 """
 
+from contextlib import nullcontext
+
 import torch
 from torch import nn
 
 from dragoman.engine.assemblies import FrozenDecoderOnly, FrozenEncoderDecoder
-from dragoman.engine.products import can_pack
+from dragoman.engine.products import Copies, Lend, can_pack
 from dragoman.engine.store import BeamStore
 from dragoman.errors import InputError
 from dragoman.models.decoder_only import DecoderOnly
@@ -27,7 +29,15 @@ from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttent
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = ["BeamStore", "Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "fastest", "freeze"]
+__all__ = [
+    "BeamStore",
+    "Frozen",
+    "FrozenDecoderOnly",
+    "FrozenEncoderDecoder",
+    "fastest",
+    "freeze",
+    "freezes",
+]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly
@@ -49,16 +59,18 @@ def fastest(device: str = "cpu") -> Arithmetic:
 
 
 @torch.no_grad()
-def freeze(model: Writes, arithmetic: Arithmetic) -> Frozen | Writes:
+def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> Frozen | Writes:
     """Return what decodes with the weights that a model in evaluation mode has now.
 
     The model itself where it must serve: on other devices than a CPU, where nothing is compiled, on
     a CPU without units for this arithmetic, for weights that are not float32, and for a model with
     parts that are not the paper's own (another pattern in the decoder, a module of the user's, a
-    hook). Raises InputError for int8 where it is not to be had.
+    hook). With `lend` the model has no weights but those that its layers are lent, on the CPU: so
+    no more of them than those of a layer are there at a time beside what is kept. Raises InputError
+    for int8 where it is not to be had.
     """
-    weights = list(model.parameters())
-    if arithmetic == "int8" and weights[0].device.type != "cpu":
+    weights = [] if lend is not None else list(model.parameters())
+    if arithmetic == "int8" and weights and weights[0].device.type != "cpu":
         raise InputError("int8 is for CPUs; ask for bfloat16 on a GPU.")
     if arithmetic == "int8" and not can_pack("int8"):
         raise InputError(
@@ -68,11 +80,18 @@ def freeze(model: Writes, arithmetic: Arithmetic) -> Frozen | Writes:
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return model
     functions = native.native()
-    if functions is None or not (can_pack(arithmetic) and _is_plain(model)):
+    if functions is None or not freezes(model, arithmetic):
         return model
+    copies = Copies(lent=lend is not None)
+    lend = lend or nullcontext
     if isinstance(model, EncoderDecoder):
-        return FrozenEncoderDecoder(model, arithmetic, functions)
-    return FrozenDecoderOnly(model, arithmetic, functions)
+        return FrozenEncoderDecoder(model, arithmetic, functions, lend, copies)
+    return FrozenDecoderOnly(model, arithmetic, functions, lend, copies)
+
+
+def freezes(model: Writes, arithmetic: Arithmetic) -> bool:
+    """Return whether `freeze` lays out weights in float32 on a CPU for a model of these modules."""
+    return can_pack(arithmetic) and _is_plain(model)
 
 
 def _is_plain(model: Writes) -> bool:

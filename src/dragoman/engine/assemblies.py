@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from dragoman.engine.layers import FrozenLayer, FrozenNorm
-from dragoman.engine.products import DTYPES, copied, familiar_rows, prepared, with_rows
+from dragoman.engine.products import (
+    DTYPES,
+    Copies,
+    Lend,
+    copied,
+    familiar_rows,
+    prepared,
+    with_rows,
+)
 from dragoman.engine.program import Program
 from dragoman.engine.quantized import QuantizedLinear
 from dragoman.engine.store import BeamStore, Heads, Sources
@@ -28,17 +36,29 @@ class FrozenStack:
     """`Encoder` or `Decoder`, with the embedding before it."""
 
     def __init__(
-        self, embedding: Embedding, stack: Stack, arithmetic: Arithmetic, functions: Functions
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        arithmetic: Arithmetic,
+        functions: Functions,
+        lend: Lend,
     ) -> None:
         """`embedding` is kept, so it is a copy already."""
-        self.layers = [FrozenLayer(layer, arithmetic, functions) for layer in stack.each_layer()]
+        self.layers: list[FrozenLayer] = []
+        for layer in stack.each_layer():
+            with lend(layer.parameters()):
+                self.layers.append(FrozenLayer(layer, arithmetic, functions))
         self._embedding = embedding
         self._heads = Heads.of(stack.each_layer()[0].self_attn)
-        self._final_norm = FrozenNorm(stack.final_norm, functions)
+        with lend(stack.final_norm.parameters()):
+            self._final_norm = FrozenNorm(stack.final_norm, functions)
         self._dtype = DTYPES[arithmetic]
         self._functions = functions
         self._rotation = stack.rotation
-        self._bias = None if stack.bias is None else copied(stack.bias)
+        self._bias: nn.Module | None = None
+        if stack.bias is not None:
+            with lend(stack.bias.parameters()):
+                self._bias = copied(stack.bias)
         self.is_biased = stack.bias is not None
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
@@ -117,14 +137,16 @@ class FrozenDecoder:
         embedding: Embedding,
         arithmetic: Arithmetic,
         functions: Functions,
-        copies: dict[int, nn.Parameter],
+        lend: Lend,
+        copies: Copies,
     ) -> None:
         """`copies` are those of the model's parameters that were made so far."""
-        self._decoder = FrozenStack(embedding, model.decoder, arithmetic, functions)
-        self._output = prepared(model.output, arithmetic=arithmetic)
         self._arithmetic = arithmetic
-        self._output_of = None if arithmetic == "int8" else copied(model.output, copies)
-        """The output layer as it was, of which `narrow` takes rows."""
+        with copies.lending(model.output, lend):
+            self._output = prepared(model.output, arithmetic=arithmetic)
+            self._output_of = None if arithmetic == "int8" else copied(model.output, copies)
+            """The output layer as it was, of which `narrow` takes rows."""
+        self._decoder = FrozenStack(embedding, model.decoder, arithmetic, functions, lend)
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
@@ -163,11 +185,18 @@ class FrozenDecoder:
 class FrozenEncoderDecoder(FrozenDecoder):
     """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
 
-    def __init__(self, model: EncoderDecoder, arithmetic: Arithmetic, functions: Functions) -> None:
-        copies = dict[int, nn.Parameter]()
-        reads, writes = (copied(e, copies) for e in (model.src_embedding, model.tgt_embedding))
-        super().__init__(model, writes, arithmetic, functions, copies)
-        self._encoder = FrozenStack(reads, model.encoder, arithmetic, functions)
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        arithmetic: Arithmetic,
+        functions: Functions,
+        lend: Lend,
+        copies: Copies,
+    ) -> None:
+        reads = copies.take(model.src_embedding, lend)
+        writes = copies.take(model.tgt_embedding, lend)
+        super().__init__(model, writes, arithmetic, functions, lend, copies)
+        self._encoder = FrozenStack(reads, model.encoder, arithmetic, functions, lend)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
@@ -204,10 +233,16 @@ class FrozenEncoderDecoder(FrozenDecoder):
 class FrozenDecoderOnly(FrozenDecoder):
     """`DecoderOnly`: `start` and `step`, for prompts of one length."""
 
-    def __init__(self, model: DecoderOnly, arithmetic: Arithmetic, functions: Functions) -> None:
-        copies = dict[int, nn.Parameter]()
-        embedding = copied(model.embedding, copies)
-        super().__init__(model, embedding, arithmetic, functions, copies)
+    def __init__(
+        self,
+        model: DecoderOnly,
+        arithmetic: Arithmetic,
+        functions: Functions,
+        lend: Lend,
+        copies: Copies,
+    ) -> None:
+        embedding = copies.take(model.embedding, lend)
+        super().__init__(model, embedding, arithmetic, functions, lend, copies)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""

@@ -5,6 +5,8 @@ row, as training and files need it, so each of its products brings the matrix in
 for one row of 512 by 2048 numbers in bfloat16 that is half of the time. `freeze` does it once.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -46,19 +48,58 @@ def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1
     return PackedLinear(*linears, precision=arithmetic, first_scale=first_scale)
 
 
-def _copy(parameter: nn.Parameter, copies: dict[int, nn.Parameter]) -> nn.Parameter:
-    if id(parameter) not in copies:
-        copies[id(parameter)] = nn.Parameter(parameter.detach().clone(), requires_grad=False)
-    return copies[id(parameter)]
+Lend = Callable[[Iterable[nn.Parameter]], AbstractContextManager[object]]
+"""Gives parameters of a model without memory their numbers, as long as the context is open. What is
+taken of them then belongs to who takes it."""
 
 
-def copied(module: ModuleT, copies: dict[int, nn.Parameter] | None = None) -> ModuleT:
-    """Copy a module in evaluation mode; parameters that are in `copies` are not copied again."""
-    view, made = evaluation_view(module), {} if copies is None else copies
+class Copies:
+    """Copies of parameters, each made once."""
+
+    def __init__(self, *, lent: bool = False) -> None:
+        """Parameters that were lent are taken as they are."""
+        self._lent = lent
+        self._made: dict[int, nn.Parameter] = {}
+
+    def of(self, parameter: nn.Parameter) -> nn.Parameter:
+        """Return the copy of a parameter."""
+        if id(parameter) not in self._made:
+            own = parameter.detach() if self._lent else parameter.detach().clone()
+            self._made[id(parameter)] = nn.Parameter(own, requires_grad=False)
+        return self._made[id(parameter)]
+
+    def take(self, module: ModuleT, lend: Lend) -> ModuleT:
+        """Copy a module, which is lent its weights."""
+        with self.lending(module, lend):
+            return copied(module, self)
+
+    @contextmanager
+    def lending(self, module: nn.Module, lend: Lend) -> Iterator[None]:
+        """Lend a module its weights; of those that were lent before, as tied ones, the copies."""
+        parameters = list(module.parameters())
+        known = [each for each in parameters if self._lent and id(each) in self._made]
+        copies = [nn.Parameter(self._made[id(each)].detach()) for each in known]
+        with lend([each for each in parameters if all(each is not other for other in known)]):
+            swap(known, copies)
+            try:
+                yield
+            finally:
+                swap(known, copies)
+
+
+def swap(parameters: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> None:
+    """Let parameters and others change their places, for all who have them."""
+    for one, other in zip(parameters, others, strict=True):
+        torch.utils.swap_tensors(one, other)
+
+
+def copied(module: ModuleT, copies: Copies | None = None) -> ModuleT:
+    """Copy a module in evaluation mode; a parameter that `copies` has is not copied again."""
+    view, made = evaluation_view(module), copies or Copies()
     for part in view.modules():
         shared = part._parameters
         part._parameters = {
-            name: None if found is None else _copy(found, made) for name, found in shared.items()
+            name: None if found is None else made.of(found) for name, found in shared.items()
         }
     return view
 

@@ -3,19 +3,29 @@
 import math
 import re
 import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_object
 from dragoman.folder.adapters import base_of, merge_adapter
-from dragoman.folder.foreign.files import load_foreign, of_others, read_hf
+from dragoman.folder.foreign.files import (
+    empty_foreign,
+    foreign_weights,
+    load_foreign,
+    of_others,
+    read_checkpoint,
+    read_hf,
+)
 from dragoman.folder.foreign.reading import HF
 from dragoman.folder.foreign.settings import read_foreign_config, warn_of_settings
 from dragoman.folder.foreign.tokenizers import read_tokenizers
@@ -35,8 +45,33 @@ from dragoman.models.build import Model, build_empty, reading
 from dragoman.models.eight_bits import in_float32
 from dragoman.text.tokenizer import Tokenizer
 
+Made = TypeVar("Made")
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target: one object twice where they are one."""
+
+
+class Lender:
+    """Gives parameters of a model without memory their numbers, as long as it is asked to."""
+
+    def __init__(
+        self, model: Model, read: Callable[[Collection[str]], Iterable[tuple[str, Tensor]]]
+    ) -> None:
+        """`read` yields weights by their names."""
+        self._names = {id(each): name for name, each in model.named_parameters()}
+        self._read = read
+
+    @contextmanager
+    def __call__(self, parameters: Iterable[nn.Parameter]) -> Iterator[None]:
+        """Lend parameters their numbers; what is taken of them stays."""
+        empty = {self._names[id(each)]: each for each in parameters}
+        lent = {name: nn.Parameter(weight) for name, weight in self._read(empty.keys())}
+        for name, weight in lent.items():
+            torch.utils.swap_tensors(empty[name], weight)
+        try:
+            yield
+        finally:
+            for name, weight in lent.items():
+                torch.utils.swap_tensors(empty[name], weight)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,6 +85,8 @@ class ModelFolder:
     another process may save a model meanwhile: it is then changed by `load`."""
     adapters: Path | None = None
     """The folder of peft's adapters, which are added to the weights."""
+    device: torch.device = field(default_factory=partial(torch.device, "cpu"))
+    """Where its model is put."""
     as_published: bool = False
     """Whether to answer only as the publisher's class does: a line is one text, searched once."""
 
@@ -119,8 +156,8 @@ class ModelFolder:
 
     @cached_property
     def model(self) -> Model:
-        """The model, loaded when it is first asked for."""
-        return self.load()
+        """The model on its device, loaded when it is first asked for."""
+        return self.load().to(self.device)
 
     def load(self) -> Model:
         """Read the weights: a model of its own in evaluation mode, on the CPU, adapters merged.
@@ -132,21 +169,54 @@ class ModelFolder:
         """
         if self.config.as_it_is:
             model, hf = load_foreign(self.path, self.hf)
-            if hf != self.hf:  # the weights know better
-                self.hf, self.config = hf, read_foreign_config(self.path, hf)
+            self._know_better(hf)
         else:
-            model = self._load_ours()
+            model = self._of_one_save(lambda: _load_weights(self.path / WEIGHTS, self.config))
         if self.config.published is not None:
             warn_of_settings(self.origin, self.hf, self.config.model)
         if self.adapters is not None:
             merge_adapter(self.adapters, model, self.config)
         return model.eval()
 
-    def _load_ours(self) -> Model:
+    @property
+    def lends(self) -> bool:
+        """Whether `lend_to` can be called: the weights are in safetensors, and without adapters."""
+        return self.adapters is None and any(self.path.glob("*.safetensors"))
+
+    def lend_to(self, make: Callable[[Model, Lender], Made]) -> Made:
+        """Return what is made of a model without memory whose parameters are lent their numbers.
+
+        A file is mapped as long as some are lent: no more of it is in memory at a time. Raises and
+        warns as `load`.
+        """
+        if not self.config.as_it_is:
+            made = self._of_one_save(lambda: _lend_ours(self.path / WEIGHTS, self.config, make))
+        else:
+            hf, stored = read_checkpoint(self.path, self.hf)
+            self._know_better(hf)
+            model, config = empty_foreign(self.path, hf, len(stored))
+            del stored
+
+            def read(names: Collection[str]) -> Iterator[tuple[str, Tensor]]:
+                stored = read_checkpoint(self.path, hf)[1]
+                return foreign_weights(self.path, hf, stored, config, names)
+
+            made = make(model.eval(), Lender(model, read))
+        if self.config.published is not None:
+            warn_of_settings(self.origin, self.hf, self.config.model)
+        return made
+
+    def _know_better(self, hf: HF) -> None:
+        """Take what the weights say of the config, which may be more than it says itself."""
+        if hf != self.hf:
+            self.hf, self.config = hf, read_foreign_config(self.path, hf)
+
+    def _of_one_save(self, read: Callable[[], Made]) -> Made:
+        """Return what is read of our files, again if another process has saved them meanwhile."""
         while True:
             try:
                 self.tokenizer_paths()
-                model = _load_weights(self.path / WEIGHTS, self.config)
+                made = read()
                 break
             except InputError:
                 path, before = self.path / CONFIG, self.config
@@ -161,7 +231,7 @@ class ModelFolder:
                 "damage to them cannot be noticed.",
                 stacklevel=3,
             )
-        return model
+        return made
 
 
 def open_folder(path: str | Path) -> ModelFolder:
@@ -210,27 +280,79 @@ def kept_tokenizers(folder: Path) -> Tokenizers | None:
 
 def _load_weights(path: Path, config: FolderConfig) -> Model:
     """Build the model with the weights in a file, after checking that they are the right ones."""
-    known = (config.weights_sha256, config.replaced_sha256)
-    with reading(path) as stored, ThreadPoolExecutor(1) as thread:
-        hashed = thread.submit(sha256_of, path)
-        dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
-        model = build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
-        for name, parameter in model.named_parameters():
-            tensor = in_float32(stored, name)
-            torch.utils.swap_tensors(parameter, nn.Parameter(tensor))  # keeps tied matrices tied
-        found = hashed.result()
-        if config.weights_sha256 is not None and found not in known:
-            raise InputError(
-                f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is {found}): it "
-                "is damaged or of another model; copy or train the model again."
-            )
-    for name, parameter in model.named_parameters():
-        if not all(math.isfinite(bound) for bound in parameter.detach().aminmax()):
-            raise InputError(
-                f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
-                "them had failed; use an earlier checkpoint."
-            )
+    with _checked(path, config) as check:
+        model = _empty_ours(path, config)
+        parameters = dict(model.named_parameters())
+        for name, weight in _our_weights(path, check, parameters):
+            torch.utils.swap_tensors(parameters[name], nn.Parameter(weight))  # keeps ties
     return model
+
+
+def _lend_ours(path: Path, config: FolderConfig, make: Callable[[Model, Lender], Made]) -> Made:
+    """Let `make` have the model without memory, and each module's weights in a file for a time."""
+    with _checked(path, config) as check:
+        model = _empty_ours(path, config).eval()
+        return make(model, Lender(model, partial(_our_weights, path, check)))
+
+
+def _empty_ours(path: Path, config: FolderConfig) -> Model:
+    """Build the model without memory, after checking that the weights in the file fit it."""
+    dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
+    with reading(path) as stored:
+        return build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
+
+
+def _our_weights(
+    path: Path, check: Callable[[], None], names: Iterable[str]
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield weights of a file, in fp32 and in memory of their own.
+
+    Raises InputError for NaN, or what `check` finds then.
+    """
+    with reading(path) as stored:
+        for name in names:
+            weight = in_float32(stored, name)
+            if not all(math.isfinite(bound) for bound in weight.aminmax()):
+                check()
+                raise InputError(
+                    f"{path}: the weights {name} hold NaN or infinity, so the training that wrote "
+                    "them had failed; use an earlier checkpoint."
+                )
+            yield name, weight
+
+
+@contextmanager
+def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
+    """Find the hash of the weights meanwhile; at the end, or by what is given, check it.
+
+    Raises InputError for that of another file, and for a file that was replaced in between.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        before = _identity(path)
+        hashed = thread.submit(sha256_of, path)
+
+        def check() -> None:
+            if config.weights_sha256 is None:
+                return
+            found = hashed.result()
+            if found not in (config.weights_sha256, config.replaced_sha256):
+                raise InputError(
+                    f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is "
+                    f"{found}): it is damaged or of another model; copy or train the model again."
+                )
+            if _identity(path) != before:
+                raise InputError(f"{path} was replaced while it was read; repeat the command.")
+
+        yield check
+        check()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What differs between a file and the one that takes its place; None for no file."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def _why_no_model(folder: Path) -> str:

@@ -19,14 +19,13 @@ from dragoman.train.device import choose_device
 def read_folder(
     path: str | Path | ModelFolder, *, device: str, as_published: bool = False
 ) -> ModelFolder:
-    """Open a model folder and bring its model to "cpu", "cuda" or, with "auto", the best there is.
+    """Open a model folder, for a model on "cpu", "cuda" or, with "auto", the best there is.
 
     A folder that is open already is taken as it is. Raises InputError when there is no such folder
     or device, the folder cannot be used, or it has no publisher for `as_published`; TypeError for
     what is not a path.
     """
     folder = path if isinstance(path, ModelFolder) else open_folder(path)
-    model = folder.model
     if as_published and folder.config.published is None:
         raise InputError(
             f"{path} is not a model of Hugging Face, so nothing is as published; leave out "
@@ -34,7 +33,7 @@ def read_folder(
         )
     folder.as_published = as_published
     folder.tokenizers  # noqa: B018 -- read here
-    model.to(choose_device(device))
+    folder.device = choose_device(device)
     return folder
 
 

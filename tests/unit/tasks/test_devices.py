@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
+from dragoman.tasks.held import Held
 from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.translator import Translator
 
@@ -79,7 +80,7 @@ def translate(strategy: Noting) -> None:
 def generate(strategy: Noting) -> None:
     """With every processor that looks at what was there before."""
     generator = make_generator()
-    generator._ids._frozen = generator._ids._model.to("meta")
+    generator._ids._model = Held.of(generator.model.to("meta"), "fp32")
     options = generating(min_length=3, repetition_penalty=1.2)
     with Elsewhere():
         next(generator._ids.steps([[2, 5, 6]], strategy, options, begins_text=True))

@@ -15,7 +15,7 @@ is read when it is looked at. Every InputError is one sentence that says what to
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -30,6 +30,7 @@ from dragoman.folder.foreign.pickled import read_pickled
 from dragoman.folder.foreign.reading import HF, WRONG_TYPE
 from dragoman.folder.format import CONFIG, WEIGHTS
 from dragoman.models.build import Model, build_on_meta, some
+from dragoman.models.config import ModelConfig
 
 INDEX = "model.safetensors.index.json"
 BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -55,24 +56,46 @@ def load_foreign(folder: Path, hf: HF | None = None) -> tuple[Model, HF]:
     and weights that are missing, left over, of another shape or not finite.
     """
     hf, stored = read_checkpoint(folder, hf)
+    model, config = empty_foreign(folder, hf, len(stored))
+    empty = dict(model.named_parameters())
+    for name, weight in foreign_weights(folder, hf, stored, config):
+        torch.utils.swap_tensors(empty[name], nn.Parameter(weight))  # keeps ties
+    return model.eval(), hf
+
+
+def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelConfig]:
+    """Build the model of a config of theirs without memory for weights, of which there are so many.
+
+    Raises InputError for a family or a setting that we do not have.
+    """
     try:
-        kind = family(hf)
-        config = kind.config(hf)
-        if config.depth > len(stored):  # too many layers to build before looking closer
-            raise InputError(f"it has {config.depth} layers, but the weights {len(stored)} tensors")
-        model = build_on_meta(config)
+        config = family(hf).config(hf)
+        if config.depth > num_tensors:  # too many layers to build before looking closer
+            raise InputError(f"it has {config.depth} layers, but the weights {num_tensors} tensors")
+        return build_on_meta(config), config
     except (InputError, RuntimeError, TypeError) as error:  # torch's, of sizes beyond 64 bits
         raise InputError(f"{folder / CONFIG}: {_clause(error)}.") from error
-    empty = dict(model.named_parameters())
+
+
+def foreign_weights(
+    folder: Path,
+    hf: HF,
+    stored: Mapping[str, Tensor],
+    config: ModelConfig,
+    only: Collection[str] | None = None,
+) -> Iterator[tuple[str, Tensor]]:
+    """Make the weights of a model, or some `only`, in fp32 and in memory of their own.
+
+    Raises InputError for weights that are missing, left over, of another shape or not finite.
+    """
     try:
-        for name, tensor in kind.each_weight(stored, config):
+        for name, tensor in family(hf).each_weight(stored, config, only):
             weight = tensor.to(torch.float32, copy=True).contiguous()
             if not all(math.isfinite(bound) for bound in weight.aminmax()):
                 raise InputError(f"{name} holds NaN or infinity, so the training had failed")
-            torch.utils.swap_tensors(empty[name], nn.Parameter(weight))  # keeps ties
+            yield name, weight
     except InputError as error:
         raise InputError(f"{folder}: {_clause(error)}.") from error
-    return model.eval(), hf
 
 
 def _clause(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """A family of models of another library, and what the keys of its `config.json` mean here."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,9 +127,12 @@ class Family:
         return dict(self.each_weight(state, config))
 
     def each_weight(
-        self, state: Mapping[str, Tensor], config: ModelConfig
+        self,
+        state: Mapping[str, Tensor],
+        config: ModelConfig,
+        only: Collection[str] | None = None,
     ) -> Iterator[tuple[str, Tensor]]:
-        """Make our weights one by one, each with its first name.
+        """Make our weights, or some `only`, one by one, each with its first name.
 
         What is yielded may share memory with `state`, and takes memory of its own only where it is
         put together. Raises InputError that names tensors which are missing, left over, of another
@@ -154,6 +157,8 @@ class Family:
         if left:
             raise InputError(f"the weights hold {some(left)}, for which the config has no place")
         for parameter, rule in rules.items():
+            if only is not None and places[parameter][0] not in only:
+                continue
             tensor = make_of(rule, {name: state[name] for name in rule.names if name in state})
             if tensor.shape != parameter.shape:
                 raise InputError(

@@ -143,8 +143,15 @@ def inference(model: nn.Module, precision: Arithmetic = "fp32") -> Iterator[torc
     if model.training:
         raise ValueError("the model is in training mode; give evaluation_view(model)")
     device = next(model.parameters()).device
-    with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+    with computing(device, precision):
         yield device
+
+
+@contextmanager
+def computing(device: torch.device, precision: Arithmetic = "fp32") -> Iterator[None]:
+    """Compute on a device without gradients, and each row by itself."""
+    with torch.inference_mode(), row_invariant_products(), autocast(precision, device):
+        yield
 
 
 @contextmanager

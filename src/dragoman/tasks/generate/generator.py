@@ -42,10 +42,10 @@ from dragoman.tasks.generate.prompts import (
     cut_at,
     known_ids,
 )
+from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.options import published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
-from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -58,7 +58,7 @@ class Generator(Answering[Decoding, Generation]):
 
     def __init__(
         self,
-        model: DecoderOnly,
+        model: DecoderOnly | Held[DecoderOnly],
         tokenizer: Tokenizer,
         *,
         defaults: GenerationDefaults | None = None,
@@ -67,17 +67,17 @@ class Generator(Answering[Decoding, Generation]):
         precision: Arithmetic = "fp32",
     ) -> None:
         """`published` and its beam `decoding` are for a model of another library."""
-        check_vocabulary("model's", tokenizer, model.output.weight)
+        held = Held.of(model, precision) if isinstance(model, DecoderOnly) else model
+        check_vocabulary("model's", tokenizer, held.shape.output.weight)
         defaults = defaults or GENERATION
         self.tokenizer = tokenizer
         layers: list[Decoding] = [defaults]
-        self.model = model
-        """What predicts the next token."""
+        self._held = held
         self.dialogues = None if defaults.chat is None else DialogueCodec(tokenizer, defaults.chat)
         """How turns become ids; None unless the model learned dialogues."""
         before = None if published is None else tokenizer.frame().before
         self._codec = self.dialogues or PromptCodec(tokenizer, defaults.opening, before)
-        unused = range(tokenizer.vocab_size, len(model.output.weight))
+        unused = range(tokenizer.vocab_size, len(held.shape.output.weight))
         never = set(tokenizer.specials.values()) - {tokenizer.eos_id}
         if published is not None:
             never, unused = set(published.forbidden), range(0)
@@ -90,19 +90,24 @@ class Generator(Answering[Decoding, Generation]):
         self.never = (*sorted(never), *unused)
         """The ids that are never written: special tokens, and ids without a piece."""
         ends = (published and published.ends) or (tokenizer.eos_id,)
-        self._ids = IdGenerator(model, tokenizer, ends, self.never, precision, self.options.context)
+        self._ids = IdGenerator(held, tokenizer, ends, self.never, precision, self.options.context)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model generates."""
         return cls(
-            model_of(folder, DecoderOnly),
+            Held.read(folder, DecoderOnly, precision),
             folder.tgt_tokenizer,
             defaults=folder.config.generation,
             published=folder.config.published,
             decoding=folder.config.decoding,
             precision=precision,
         )
+
+    @property
+    def model(self) -> DecoderOnly:
+        """What predicts the next token."""
+        return self._held.whole()
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:

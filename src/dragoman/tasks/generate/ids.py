@@ -6,7 +6,6 @@ Axes as in `dragoman.decode`: B prompts, S their length, T text, V vocabulary, N
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +16,6 @@ from dragoman.decode import (
     Items,
     Limits,
     MinimumLength,
-    Model,
     NoRepeatedNgrams,
     PowerBeam,
     Prefixes,
@@ -32,10 +30,11 @@ from dragoman.decode import (
 )
 from dragoman.decode.scheduler import Withdrawn
 from dragoman.decoding import Decoding
-from dragoman.engine import freeze
 from dragoman.models import DecoderOnly
-from dragoman.nn import Arithmetic, evaluation_view, inference
+from dragoman.nn import Arithmetic
+from dragoman.nn.cpu.products import computing
 from dragoman.tasks.generate.prompts import Ends, StopAt
+from dragoman.tasks.held import Held
 from dragoman.tasks.options import extra_processors, strategy_of
 from dragoman.text.tokenizer import Tokenizer
 
@@ -55,7 +54,7 @@ class IdGenerator:
 
     def __init__(
         self,
-        model: DecoderOnly,
+        model: Held[DecoderOnly],
         tokenizer: Tokenizer,
         ends: Sequence[int],
         never: Sequence[int],
@@ -66,8 +65,7 @@ class IdGenerator:
 
         `context` is how many tokens the model sees at once where the options of a call do not say.
         """
-        self._model = evaluation_view(model)
-        self._frozen = freeze(self._model, precision)
+        self._model = model
         self._precision: Arithmetic = precision
         self._tokenizer = tokenizer
         self._ends = tuple(ends)
@@ -80,17 +78,17 @@ class IdGenerator:
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self._model.output.weight.device
+        return self._model.device
 
     def context(self, options: Decoding) -> int | None:
         """How many tokens the model sees at once; None where nothing bounds them."""
-        places = self._model.embedding.num_positions
+        places = self._model.shape.embedding.num_positions
         bounds = [bound for bound in (options.context or self._bound, places) if bound]
         return min(bounds, default=None)
 
-    def inference(self) -> AbstractContextManager[torch.device]:
+    def inference(self) -> AbstractContextManager[None]:
         """What `steps` and `force` must run in."""
-        return inference(self._model, self._precision)
+        return computing(self.device, self._precision)
 
     def continued(self, prompt: Prompt, options: Decoding, *, begins_text: bool) -> Items[Prompt]:
         """What a course yields to be sent the best continuation of a prompt.
@@ -122,8 +120,9 @@ class IdGenerator:
     def force(self, prompt: Sequence[int], text: Sequence[int]) -> list[float]:
         """The log-probability of each token of a text after a prompt, both at least one token."""
         ids_BL = torch.tensor([[*prompt, *text]], device=self.device)
-        hidden_BLD = self._model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
-        logits_NV = self._model.project(hidden_BLD)[0].float()
+        model = self._model.whole()
+        hidden_BLD = model.hidden(ids_BL[:, :-1])[:, len(prompt) - 1 :]
+        logits_NV = model.project(hidden_BLD)[0].float()
         targets_BT = ids_BL[:, len(prompt) :]
         allowed_NV = self._forbid(logits_NV, Prefixes(targets_BT.T, torch.arange(len(text))))
         pad_id = self._tokenizer.pad_id
@@ -144,7 +143,7 @@ class IdGenerator:
         if isinstance(strategy, PowerBeam):
             strategy = replace(strategy, ends=self._ends)
         context = self.context(options)
-        frozen: Model[Any] = self._frozen
+        frozen = self._model.frozen
         model = frozen if context is None else Rolling(frozen, context)
         limits = Limits(
             bos_id=self._tokenizer.bos_id,

@@ -41,11 +41,12 @@ from dragoman.decode import (
 from dragoman.decode.scheduler import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
-from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view, inference
+from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view
+from dragoman.nn.cpu.products import computing
 from dragoman.nn.patterns.recording import Recording
+from dragoman.tasks.held import Held
 from dragoman.tasks.options import strategy_of
 from dragoman.text.tokenizer import Frame
 
@@ -107,17 +108,15 @@ class IdTranslator:
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: Held[EncoderDecoder],
         specials: Specials,
         precision: Arithmetic,
         shortlist: Callable[[], Shortlist] | None = None,
     ) -> None:
         """`shortlist` is called for each search with the option of that name."""
-        self.models: tuple[EncoderDecoder, ...] = (evaluation_view(model),)
+        self._models: tuple[Held[EncoderDecoder], ...] = (model,)
         self.specials = specials
         self.precision = precision
-        self._model = self.models[0]
-        self._frozen = [freeze(model, precision) for model in self.models]
         self._forbid = Forbid(specials.forbidden)
         self.shortlist = shortlist
         self.scheduler = Scheduler(self._run)
@@ -133,19 +132,18 @@ class IdTranslator:
     def ensemble(self, others: Sequence["IdTranslator"]) -> Self:
         """Return all models as one, which decodes by the mean of their probabilities."""
         joined = copy(self)
-        joined.models += tuple(chain.from_iterable(other.models for other in others))
-        joined._frozen = [*self._frozen, *chain.from_iterable(o._frozen for o in others)]  # noqa: SLF001
+        joined._models += tuple(chain.from_iterable(o._models for o in others))  # noqa: SLF001
         joined.scheduler = Scheduler(joined._run)  # noqa: SLF001
         return joined
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self._model.output.weight.device
+        return self._models[0].device
 
     def longest_source(self, wanted: int) -> int:
         """So many tokens, or as many as the model has places for, beside the frame."""
-        bounds = [model.src_embedding.num_positions for model in self.models]
+        bounds = [held.shape.src_embedding.num_positions for held in self._models]
         frame = self.specials.src_frame
         around = len(frame.before) + len(frame.after)
         return max(1, min([wanted, *(places - around for places in bounds if places is not None)]))
@@ -153,12 +151,12 @@ class IdTranslator:
     @property
     def longest_target(self) -> int | None:
         """Most tokens of a target, its end among them; None where nothing bounds them."""
-        bounds = [model.tgt_embedding.num_positions for model in self.models]
+        bounds = [held.shape.tgt_embedding.num_positions for held in self._models]
         return min((places for places in bounds if places is not None), default=None)
 
-    def inference(self) -> AbstractContextManager[torch.device]:
+    def inference(self) -> AbstractContextManager[None]:
         """What `search`, `force` and `attention` must run in."""
-        return inference(self._model, self.precision)
+        return computing(self.device, self.precision)
 
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
@@ -197,7 +195,7 @@ class IdTranslator:
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
         strategy = strategy or strategy_of(options, tuple(source.number for source in sources))
-        frozen: list[Model[Any]] = [*self._frozen]
+        frozen = [held.frozen for held in self._models]
         model: Model[Any] = frozen[0] if len(frozen) == 1 else Ensemble(frozen)
         lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
         if options.shortlist:
@@ -281,7 +279,7 @@ class IdTranslator:
         both sentences are their last row and column. What else the frame has is left out.
         """
         found: list[Tensor] = []
-        model = evaluation_view(self._model)  # other threads use the model
+        model = evaluation_view(self._models[0].whole())  # other threads use the model
         attention = cast("MultiHeadAttention", model.decoder.each_layer()[-1].cross_attn)
         attention.pattern = Recording(of=attention.pattern, see=found.append)
         model(self._pad_src([src]), self._targets([tgt])[0])
@@ -292,7 +290,7 @@ class IdTranslator:
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
         """The logits of all positions, without what decoding never writes."""
-        every = [model(src_BS, tgt_in_BT).float() for model in self.models]
+        every = [held.whole()(src_BS, tgt_in_BT).float() for held in self._models]
         logits_BTV: Tensor = every[0] if len(every) == 1 else mean_log_probs(every)
         begun = len(self.specials.begin)
         logits_BTV, tgt_in_BT = logits_BTV[:, begun:].contiguous(), tgt_in_BT[:, begun:]

@@ -26,6 +26,7 @@ from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
+from dragoman.tasks.held import Held
 from dragoman.tasks.lines import (
     Part,
     as_texts,
@@ -38,7 +39,6 @@ from dragoman.tasks.lines import (
 )
 from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
-from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
 from dragoman.tasks.translate.preserved import PRESERVED, differences
 from dragoman.tasks.translate.published import Published
@@ -61,7 +61,7 @@ class Translator(Answering[Decoding, Translation]):
 
     def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | Held[EncoderDecoder],
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         *,
@@ -71,12 +71,13 @@ class Translator(Answering[Decoding, Translation]):
         published: Published | None = None,
     ) -> None:
         """`shortlist` returns what the option of that name searches in."""
-        check_vocabulary("source", src_tokenizer, model.src_embedding.weight)
-        check_vocabulary("target", tgt_tokenizer, model.output.weight)
+        held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
+        check_vocabulary("source", src_tokenizer, held.shape.src_embedding.weight)
+        check_vocabulary("target", tgt_tokenizer, held.shape.output.weight)
         self.src_tokenizer = src_tokenizer if published is None else published.reads
         self.tgt_tokenizer = tgt_tokenizer
         tgt = tgt_tokenizer
-        unused = range(tgt.vocab_size, len(model.output.weight))
+        unused = range(tgt.vocab_size, len(held.shape.output.weight))
         specials = Specials(
             src_pad_id=src_tokenizer.pad_id,
             src_frame=src_tokenizer.frame(),
@@ -92,14 +93,14 @@ class Translator(Answering[Decoding, Translation]):
         self.options = merged(*layers, TRANSLATING)
         if published is not None:
             specials = published.specials(specials)
-        self._ids = IdTranslator(model, specials, precision, shortlist)
+        self._ids = IdTranslator(held, specials, precision, shortlist)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
         tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         return cls(
-            model_of(folder, EncoderDecoder),
+            Held.read(folder, EncoderDecoder, precision),
             *tokenizers,
             decoding=folder.config.decoding,
             precision=precision,

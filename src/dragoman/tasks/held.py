@@ -1,0 +1,70 @@
+"""A model that writes, as its task holds it: frozen to decode, and whole for what reads it."""
+
+import ctypes
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, Self, TypeVar
+
+import torch
+
+from dragoman.decode import Model
+from dragoman.engine import freeze, freezes
+from dragoman.engine.products import Lend
+from dragoman.folder.opening import ModelFolder
+from dragoman.models import DecoderOnly, EncoderDecoder
+from dragoman.models.build import build_on_meta
+from dragoman.nn import Arithmetic, evaluation_view
+from dragoman.tasks.task import model_of
+
+WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Generic[WriterT]):
+    """A model in evaluation mode."""
+
+    frozen: Model[Any]
+    """What decodes, in some arithmetic."""
+    shape: WriterT
+    """The model, perhaps without memory: what it has, and how large."""
+    whole: Callable[[], WriterT]
+    """Returns the model, which is read now if it was let go of after it had been frozen."""
+    lent: bool = False
+    """Whether it was let go of: it is then on the CPU."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return torch.device("cpu") if self.lent else self.shape.output.weight.device
+
+    @classmethod
+    def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:
+        """Hold a model that is there; it keeps its own mode and hooks."""
+        view = evaluation_view(model)
+        return cls(freeze(view, arithmetic), view, lambda: view)
+
+    @classmethod
+    def read(cls, folder: ModelFolder, kind: type[WriterT], arithmetic: Arithmetic) -> Self:
+        """Read the model of a folder, of which no more is kept than decoding needs, if it can be.
+
+        Raises InputError for a folder with a model of another kind.
+        """
+        empty = build_on_meta(folder.config.model)
+        if not (
+            isinstance(empty, kind)
+            and folder.device.type == "cpu"
+            and folder.lends
+            and freezes(empty, arithmetic)
+        ):
+            return cls.of(model_of(folder, kind), arithmetic)
+
+        def make(model: Any, lend: Lend) -> tuple[WriterT, Model[Any]]:  # noqa: ANN401 -- of `kind`
+            return model, freeze(model, arithmetic, lend)
+
+        shape, frozen = folder.lend_to(make)
+        with suppress(OSError, AttributeError):  # of glibc, which would keep what was freed
+            ctypes.CDLL(None).malloc_trim(0)
+        whole = cache(lambda: evaluation_view(model_of(folder, kind)))
+        return cls(frozen, shape, whole, lent=True)
