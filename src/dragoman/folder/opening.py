@@ -290,9 +290,13 @@ def _load_weights(path: Path, config: FolderConfig) -> Model:
 
 def _lend_ours(path: Path, config: FolderConfig, make: Callable[[Model, Lender], Made]) -> Made:
     """Let `make` have the model without memory, and each module's weights in a file for a time."""
-    with _checked(path, config) as check:
-        model = _empty_ours(path, config).eval()
-        return make(model, Lender(model, partial(_our_weights, path, check)))
+    while True:
+        before = _identity(path)
+        with _checked(path, config) as check:
+            model = _empty_ours(path, config).eval()
+            made = make(model, Lender(model, partial(_our_weights, path, check)))
+        if _identity(path) == before:  # else parts may be of two saves
+            return made
 
 
 def _empty_ours(path: Path, config: FolderConfig) -> Model:
@@ -325,10 +329,9 @@ def _our_weights(
 def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
     """Find the hash of the weights meanwhile; at the end, or by what is given, check it.
 
-    Raises InputError for that of another file, and for a file that was replaced in between.
+    Raises InputError for that of another file.
     """
     with ThreadPoolExecutor(1) as thread:
-        before = _identity(path)
         hashed = thread.submit(sha256_of, path)
 
         def check() -> None:
@@ -340,8 +343,6 @@ def _checked(path: Path, config: FolderConfig) -> Iterator[Callable[[], None]]:
                     f"{path} is not the file that {CONFIG} was saved with (its SHA-256 is "
                     f"{found}): it is damaged or of another model; copy or train the model again."
                 )
-            if _identity(path) != before:
-                raise InputError(f"{path} was replaced while it was read; repeat the command.")
 
         yield check
         check()
