@@ -9,16 +9,20 @@ say), is sent what was found for each of them, and returns the text's answer. It
 once, as a translation does that is searched again. The items of all requests wait together, and
 those of similar cost that are computed alike share a batch within a budget of tokens.
 
-A scheduler has no thread of its own: whoever waits for an answer runs batches meanwhile, in which
-items of other threads take part. Requests take turns to lead a batch, so none starves.
+A scheduler has no thread of its own: whoever waits for an answer runs batches meanwhile, one at a
+time, in which items of other threads take part. Each thread goes on with its own courses. Requests
+take turns to lead a batch, so none starves.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import ismethod
 from itertools import count
-from threading import Condition, get_ident
+from threading import Condition, local
 from typing import Any, Generic, TypeVar
+from weakref import WeakMethod, WeakSet, finalize
 
 from dragoman.errors import InputError
 
@@ -56,15 +60,17 @@ def room_for(cost: int, budget: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items(Generic[Item]):
-    """What is to be computed in any batches, with items of others that have the same `how`."""
+    """What is to be computed in any batches, with items of others that have the same `key`."""
 
     values: Sequence[Item]
     costs: Sequence[int]
     """What each would cost in a batch of its own, in tokens."""
     budget: int
     """What a batch may cost: the number of its items times the greatest of their costs."""
-    how: Hashable = None
+    how: Any = None
     """What `Run` is told beside the items, such as the options of a search."""
+    key: Hashable = None
+    """What is equal for items that are computed alike."""
 
 
 Course = Generator[Items[Item], list[Found], Answer]
@@ -78,49 +84,57 @@ Run = Callable[[Any, list[Item], Withdrawn], Sequence[Found]]
 
 
 @dataclass(slots=True, eq=False)
-class _Asked(Generic[Item, Found]):
+class _Waiting:
+    """What is known of a request."""
+
+    num_open: int
+    """How many texts are without an answer."""
+    ready: deque["_Asked"] = field(default_factory=deque)
+    """Courses that have all they waited for."""
+    finished: deque[tuple[int, Any]] = field(default_factory=deque)
+    """Answers that were not taken yet."""
+    error: Exception | None = None
+    withdrawn: bool = False
+    """Whether nobody waits for the rest of the answers."""
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
     """The items that a course waits for."""
 
-    request: "Request[Any]"
+    request: _Waiting
     number: int
     """Which course of the request it is."""
-    course: Course[Item, Found, Any]
-    items: Items[Item]
-    found: dict[int, Found] = field(default_factory=dict)
-
-    @property
-    def queue(self) -> tuple[Hashable, int]:
-        """Where its items wait."""
-        return self.items.how, self.items.budget
+    course: Course[Any, Any, Any]
+    items: Items[Any]
+    found: dict[int, Any] = field(default_factory=dict)
 
 
-_Entry = tuple[_Asked[Item, Found], int]
-"""Items, and the number of an item in it."""
+_Entry = tuple[_Asked, int]
+"""What was asked for, and the number of an item in it."""
+_Place = tuple[Hashable, int]
+"""Where items wait: their key and their budget."""
 
 
 class Request(Generic[Answer]):
     """The answers to a number of texts. Iterating yields (number of the text, answer).
 
-    They come as they are finished; what is left when the iteration is given up is withdrawn. Raises
-    what a batch with an item of this request, or one of its courses, raises.
+    They come as they are finished; what is left when the iteration, or the request, is given up is
+    withdrawn. To be iterated by one thread. Raises what a batch of its items alone, or one of its
+    courses, raises.
     """
 
-    def __init__(self, scheduler: "Scheduler[Any, Any]", num_courses: int) -> None:
-        self._scheduler = scheduler
-        self.num_open = num_courses
-        """How many of the texts are without an answer."""
-        self.withdrawn = False
-        """Whether nobody waits for the rest of the answers."""
-        self.finished: deque[tuple[int, Answer]] = deque()
-        """Answers that were not taken yet."""
-        self.error: Exception | None = None
-        self.waiting: dict[tuple[Hashable, int], int] = {}
-        """How many items wait in each queue."""
+    def __init__(
+        self, scheduler: "Scheduler[Any, Any]", waiting: _Waiting, run: Run[Any, Any]
+    ) -> None:
+        self._scheduler, self._waiting = scheduler, waiting
+        self._run = run  # which is there as long as somebody waits
+        finalize(self, scheduler.withdraw, waiting).atexit = False
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
         try:
-            while self._scheduler.run_until_news(self):
-                yield self.finished.popleft()
+            while self._scheduler.run_until_news(self._waiting):
+                yield self._waiting.finished.popleft()
         finally:
             self.withdraw()
 
@@ -137,122 +151,173 @@ class Request(Generic[Answer]):
 
     def withdraw(self) -> None:
         """Let go of what is not answered: waiting items leave at once, rows at the next step."""
-        self._scheduler.withdraw(self)
+        self._scheduler.withdraw(self._waiting)
+
+
+_HERE = local()
+"""Whether this thread computes a batch: then it may compute another, which that one waits for."""
 
 
 class Scheduler(Generic[Item, Found]):
     """Serves the requests of any number of threads, in batches.
 
-    `run` computes a batch; at most `lanes` run at the same time. An item's result must not depend
-    on the items beside it.
+    `run` computes a batch; of a method, the object is not kept alive. An item's result must not
+    depend on the items beside it.
     """
 
-    def __init__(self, run: Run[Item, Found], lanes: int = 1) -> None:
-        self._run = run
-        self._lanes = lanes
-        self._changed = Condition()
-        self._running: list[int] = []
-        """The threads that compute a batch."""
-        self._queues: dict[tuple[Hashable, int], list[_Entry[Item, Found]]] = {}
+    def __init__(self, run: Run[Item, Found]) -> None:
+        self._run: Callable[[], Run[Item, Found] | None]
+        self._run = WeakMethod(run) if ismethod(run) else lambda: run
+        self._queues: dict[_Place, list[_Entry]] = {}
         """The items that wait, the most expensive first where a queue is not in `_unsorted`."""
-        self._unsorted = set[tuple[Hashable, int]]()
-        self._turns: dict[Request[Any], None] = {}
-        """The requests with items that wait; the first one leads the next batch."""
+        self._unsorted = set[_Place]()
+        self._turns: dict[_Waiting, None] = {}
+        """The requests in the order in which they lead a batch."""
+        self._gone: deque[_Waiting] = deque()
+        """Withdrawn requests whose items are still in a queue."""
+        self._begin()
+        _SCHEDULERS.add(self)
+
+    def _begin(self) -> None:
+        """Let no thread compute a batch, or wait."""
+        self._changed = Condition()
+        self._busy = False
+
+    def __reduce__(self) -> tuple[type, tuple[Any]]:
+        """A copy of the object that has a scheduler has one of its own, without requests."""
+        return Scheduler, (self._run(),)
 
     def submit(self, courses: Sequence[Course[Item, Found, Answer]]) -> Request[Answer]:
         """Begin to answer; nothing is computed before somebody waits for an answer."""
-        request = Request[Answer](self, len(courses))
+        run = self._run()
+        assert run is not None  # noqa: S101 (whoever submits has the object)
+        waiting = _Waiting(len(courses))
+        request = Request[Answer](self, waiting, run)
         for number, course in enumerate(courses):
-            self._advance(request, number, course, None)
+            self._advance(waiting, number, course, None)
         return request
 
-    def run_until_news(self, request: Request[Any]) -> bool:
+    def run_until_news(self, request: _Waiting) -> bool:
         """Run batches until the request has an answer to take; return whether there is one.
 
         Raises the request's error.
         """
         while True:
+            while request.ready:
+                asked = request.ready.popleft()
+                found = [asked.found[number] for number in range(len(asked.found))]
+                self._advance(request, asked.number, asked.course, found)
+            if request.finished:
+                return True
+            if request.error is not None:
+                raise request.error
+            if not request.num_open or request.withdrawn:
+                return False
+            self._run_batch(request)
+
+    def withdraw(self, request: _Waiting) -> None:
+        """Let the items of a request leave: those that wait before the next batch.
+
+        It may be called wherever code is interrupted, by a signal or a finaliser.
+        """
+        if not request.withdrawn:
+            request.withdrawn = True
+            self._gone.append(request)
             with self._changed:
-                while True:
-                    if request.finished:
-                        return True
-                    if request.error is not None:
-                        raise request.error
-                    if not request.num_open or request.withdrawn:
-                        return False
-                    if batch := self._next_batch():
-                        self._running.append(get_ident())
-                        break
+                self._changed.notify_all()
+
+    def _run_batch(self, request: _Waiting) -> None:
+        """Compute a batch, or wait until another thread has, unless the request has news already.
+
+        After Ctrl-C the items of the batch wait again: it is no affair of the others.
+        """
+        batch, leads, nested = list[_Entry](), False, getattr(_HERE, "computes", False)
+        try:
+            with self._changed:
+                if request.ready or request.error is not None or request.withdrawn:
+                    return
+                if nested or not self._busy:
+                    self._take(batch)
+                if not batch:
                     self._changed.wait()
-            try:
-                self._compute(batch)
-            finally:
+                    return
+                leads = not self._busy
+                self._busy = True
+            _HERE.computes = True
+            self._compute(batch)
+        except BaseException:
+            with self._changed:
+                for entry in batch:
+                    self._enqueue(*entry)
+            raise
+        finally:
+            _HERE.computes = nested
+            if batch:
                 with self._changed:
-                    self._running.remove(get_ident())
+                    self._busy = self._busy and not leads
                     self._changed.notify_all()
 
-    def withdraw(self, request: Request[Any]) -> None:
-        """Remove the items of a request from the queues, and let running ones be given up."""
-        with self._changed:
-            request.withdrawn = True
-            for place in request.waiting:
-                kept = [entry for entry in self._queues[place] if entry[0].request is not request]
-                self._set_queue(place, kept)
-            request.waiting.clear()
-            self._turns.pop(request, None)
-            self._changed.notify_all()
-
-    def _next_batch(self) -> list[_Entry[Item, Found]]:
-        """Take the items of the next batch; none where none wait or all lanes are taken.
+    def _take(self, batch: list[_Entry]) -> None:
+        """Move the items of the next batch into `batch`; none where none wait.
 
         The first item is the most expensive of those that the request whose turn it is asked for
         first; the rest are those, of any request, that follow it by cost.
         """
-        nested = get_ident() in self._running  # a batch that is computed for another batch
-        if not self._turns or (len(self._running) >= self._lanes and not nested):
-            return []
-        leader = next(iter(self._turns))
-        place = next(iter(leader.waiting))
-        queue = self._queues[place]
-        if place in self._unsorted:
-            queue.sort(key=lambda entry: -entry[0].items.costs[entry[1]])
-            self._unsorted.remove(place)
-        start = next(n for n, (asked, _) in enumerate(queue) if asked.request is leader)
-        asked, index = queue[start]
-        end = start + room_for(asked.items.costs[index], asked.items.budget)
-        batch = queue[start:end]
-        del queue[start:end]
-        self._set_queue(place, queue)
-        self._turns[leader] = self._turns.pop(leader)  # and now the others
-        for asked, _ in batch:
-            self._count(asked.request, place, -1)
-        return batch
+        if self._gone:
+            self._gone.clear()
+            for place, queue in [*self._queues.items()]:
+                self._queues[place] = [entry for entry in queue if not entry[0].request.withdrawn]
+        for leader in [*self._turns]:
+            for place, queue in self._queues.items():
+                if place in self._unsorted:
+                    queue.sort(key=lambda entry: -entry[0].items.costs[entry[1]])
+                    self._unsorted.discard(place)
+                start = next((n for n, (a, _) in enumerate(queue) if a.request is leader), None)
+                if start is None:
+                    continue
+                asked, index = queue[start]
+                end = start + room_for(asked.items.costs[index], asked.items.budget)
+                batch += queue[start:end]
+                del queue[start:end]
+                if not queue:
+                    del self._queues[place]
+                self._turns[leader] = self._turns.pop(leader)  # and now the others
+                return
+            del self._turns[leader]
 
-    def _compute(self, batch: list[_Entry[Item, Found]]) -> None:
-        """Run a batch, and let the courses go on that have all they waited for."""
-        how = batch[0][0].items.how
+    def _compute(self, batch: list[_Entry]) -> None:
+        """Run a batch; one that fails is run for each request by itself, and fails that."""
         requests = [asked.request for asked, _ in batch]
-        values = [asked.items.values[index] for asked, index in batch]
-        try:
-            results = self._run(how, values, lambda number: requests[number].withdrawn)
-            found = [*zip(batch, results, strict=True)]
-        except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
-            for request in requests:
-                self._fail(request, error)
+        if not batch:
             return
-        except BaseException:  # such as Ctrl-C in this thread, which is no affair of the others
-            for asked, index in batch:
-                self._enqueue(asked, [index])
-            raise
+        try:
+            found = self._results(batch, requests)
+        except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
+            alone = {request: [e for e in batch if e[0].request is request] for request in requests}
+            if len(alone) > 1:
+                for entries in alone.values():
+                    self._compute(entries)
+            else:
+                requests[0].error = requests[0].error or error
+                self.withdraw(requests[0])
+            return
         for (asked, index), one in found:
-            asked.found[index] = one
-            if len(asked.found) == len(asked.items.values):
-                in_order = [asked.found[number] for number in range(len(asked.found))]
-                self._advance(asked.request, asked.number, asked.course, in_order)
+            if index not in asked.found:
+                asked.found[index] = one
+                if len(asked.found) == len(asked.items.values):
+                    asked.request.ready.append(asked)
+
+    def _results(self, batch: list[_Entry], requests: list[_Waiting]) -> list[tuple[_Entry, Any]]:
+        values = [asked.items.values[index] for asked, index in batch]
+        how = batch[0][0].items.how
+        run = self._run()
+        assert run is not None  # noqa: S101 (whoever waits has it)
+        results = run(how, values, lambda number: requests[number].withdrawn)
+        return [*zip(batch, results, strict=True)]
 
     def _advance(
         self,
-        request: Request[Any],
+        request: _Waiting,
         number: int,
         course: Course[Item, Found, Any],
         found: list[Found] | None,
@@ -264,39 +329,38 @@ class Scheduler(Generic[Item, Found]):
             items = next(course) if found is None else course.send(found)
             while not items.values:
                 items = course.send([])
+            if items.budget < 1:
+                raise InputError(f"max_batch_tokens is {items.budget}; it must be 1 or more.")
         except StopIteration as end:
-            with self._changed:
-                request.finished.append((number, end.value))
-                request.num_open -= 1
+            request.finished.append((number, end.value))
+            request.num_open -= 1
         except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
-            self._fail(request, error)
+            request.error = request.error or error
+            self.withdraw(request)
         else:
-            self._enqueue(_Asked(request, number, course, items), range(len(items.values)))
+            asked = _Asked(request, number, course, items)
+            with self._changed:
+                for index in range(len(items.values)):
+                    self._enqueue(asked, index)
 
-    def _enqueue(self, asked: _Asked[Item, Found], indices: Sequence[int]) -> None:
-        with self._changed:
-            if not asked.request.withdrawn:
-                self._queues.setdefault(asked.queue, []).extend((asked, n) for n in indices)
-                self._unsorted.add(asked.queue)
-                self._count(asked.request, asked.queue, len(indices))
+    def _enqueue(self, asked: _Asked, index: int) -> None:
+        """Let an item wait that has not been computed."""
+        if index not in asked.found and not asked.request.withdrawn:
+            place = asked.items.key, asked.items.budget
+            self._queues.setdefault(place, []).append((asked, index))
+            self._unsorted.add(place)
+            self._turns.setdefault(asked.request)
 
-    def _fail(self, request: Request[Any], error: Exception) -> None:
-        request.error = request.error or error
-        self.withdraw(request)
 
-    def _count(self, request: Request[Any], place: tuple[Hashable, int], more: int) -> None:
-        """Note that so many more items of a request wait in a queue, or, below 0, fewer."""
-        request.waiting[place] = request.waiting.get(place, 0) + more
-        if not request.waiting[place]:
-            del request.waiting[place]
-        if request.waiting:
-            self._turns.setdefault(request)
-        else:
-            self._turns.pop(request, None)
+_SCHEDULERS = WeakSet[Scheduler[Any, Any]]()
 
-    def _set_queue(self, place: tuple[Hashable, int], entries: list[_Entry[Item, Found]]) -> None:
-        """Let these wait in a queue, which is forgotten when it is empty."""
-        self._queues[place] = entries
-        if not entries:
-            del self._queues[place]
-            self._unsorted.discard(place)
+
+def _begin_again() -> None:
+    """In a forked child: the threads that computed or waited are not there."""
+    _HERE.computes = False
+    for scheduler in _SCHEDULERS:
+        scheduler._begin()  # noqa: SLF001 -- this file's
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)

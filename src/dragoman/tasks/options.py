@@ -1,5 +1,6 @@
 """From the options of decoding to the parts of a search."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from dragoman.decode import (
@@ -50,6 +51,14 @@ def strategy_of(
             **beam,
         )
     return Beam(beam_size=options.beam_size, **beam)
+
+
+def key_of(options: Decoding) -> Hashable:
+    """Return what is equal for options of requests that may share a batch.
+
+    Processors may be anything, and have state: no two calls share theirs.
+    """
+    return id(options) if options.processors else options
 
 
 def check_sampling(options: Decoding) -> None:

@@ -1,10 +1,17 @@
 """Packing inputs into batches, and serving the requests of several threads with them."""
 
+import gc
 import math
+import os
+import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from itertools import chain, islice
 from random import Random
-from threading import Thread
+from threading import Barrier, Event, Thread
+from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -84,15 +91,17 @@ def searched(
 
 def course(src: list[int], budget: int = 24, beam_size: int = 2) -> Search:
     """A source is searched once."""
-    (found,) = yield Items(values=[src], costs=[len(src)], budget=budget, how=beam_size)
+    (found,) = yield Items(
+        values=[src], costs=[len(src)], budget=budget, how=beam_size, key=beam_size
+    )
     return found
 
 
 def again(src: list[int], budget: int = 24) -> Course[list[int], list[Hypothesis], list[int]]:
     """A source is searched, then both halves are, then nothing; the answer is what was found."""
-    found = [*(yield Items(values=[src], costs=[len(src)], budget=budget, how=2))]
+    found = [*(yield Items(values=[src], costs=[len(src)], budget=budget, how=2, key=2))]
     halves = [src[: len(src) // 2], src[len(src) // 2 :]]
-    found += yield Items(values=halves, costs=[*map(len, halves)], budget=budget, how=2)
+    found += yield Items(values=halves, costs=[*map(len, halves)], budget=budget, how=2, key=2)
     found += yield Items(values=[], costs=[], budget=budget)
     return [token for best in found for token in best[0].ids]
 
@@ -176,7 +185,8 @@ def test_requests_take_turns() -> None:
     long = scheduler.submit([course([3] * 6, budget=6) for _ in range(10)])
     short = scheduler.submit([course([4], budget=6)])
     assert len([*islice(long, 2)]) == 2
-    assert short.finished
+    assert batches == [[[3] * 6], [[4]], [[3] * 6]]
+    assert len([*short]) == 1
     assert len(batches) == 3
 
 
@@ -279,6 +289,121 @@ def test_an_interrupted_batch_is_computed_for_the_others() -> None:
     with pytest.raises(KeyboardInterrupt):
         next(iter(mine))
     assert [*other] == [(0, 2)]
+
+
+def test_what_is_interrupted_between_batches_harms_no_other_thread() -> None:
+    """A course that is interrupted belongs to the thread that goes on with it."""
+
+    def interrupted() -> Search:
+        yield from course([3])
+        raise KeyboardInterrupt
+
+    scheduler = scheduler_of()
+    mine, other = scheduler.submit([interrupted()]), scheduler.submit([course([3])])
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(mine))
+    assert [*other] == [(0, searched([[3]])[0])]
+
+
+def test_one_item_that_fails_fails_its_own_request() -> None:
+    """The others of the batch are computed without it."""
+    scheduler = scheduler_of()
+    good, bad = scheduler.submit([course([3])]), scheduler.submit([course([BROKEN])])
+    assert [*good] == [(0, searched([[3]])[0])]
+    with pytest.raises(InputError, match="NaN"):
+        next(iter(bad))
+
+
+def test_a_request_that_nobody_has_any_more_is_withdrawn() -> None:
+    """Its items are not computed for those that come later."""
+    batches: list[Sources] = []
+    scheduler = scheduler_of(batches)
+    scheduler.submit([course([3, 3])])
+    gc.collect()
+    assert [*scheduler.submit([course([4])])] == [(0, searched([[4]])[0])]
+    assert batches == [[[4]]]
+
+
+def test_two_schedulers_may_ask_each_other() -> None:
+    """Each from a batch of its own, in two threads at once."""
+    both, schedulers = Barrier(2), list[Scheduler[int, int]]()
+
+    def asking(other: int) -> Callable[[Any, list[int], object], list[int]]:
+        def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
+            if batch == [0]:
+                return [1]
+            both.wait(20)
+            return [1 + found for _, found in schedulers[other].submit([one(0)])]
+
+        return run
+
+    def one(number: int) -> Course[int, int, int]:
+        (found,) = yield Items(values=[number], costs=[1], budget=1)
+        return found
+
+    schedulers += [Scheduler(asking(1)), Scheduler(asking(0))]
+    with ThreadPoolExecutor(2) as threads:
+        found = threads.map(lambda each: dict(each.submit([one(1)])), schedulers)
+        assert [*found] == [{0: 2}, {0: 2}]
+
+
+def test_its_owner_is_not_kept_alive_and_can_be_copied() -> None:
+    """A model is let go of when the object that has it is."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.scheduler = Scheduler(self.run)
+
+        def run(self, _how: None, batch: list[int], _withdrawn: object) -> list[int]:
+            return [number + 1 for number in batch]
+
+    def one(number: int) -> Course[int, int, int]:
+        (found,) = yield Items(values=[number], costs=[1], budget=1)
+        return found
+
+    owner = Owner()
+    other, gone = deepcopy(owner), ref(owner)
+    request = owner.scheduler.submit([one(1)])
+    del owner
+    assert [*request] == [(0, 2)]
+    del request
+    assert gone() is None
+    assert [*other.scheduler.submit([one(2)])] == [(0, 3)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
+    """A batch that a thread of the parent computes is none of the child's."""
+    begun, ends = Event(), Event()
+
+    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
+        if batch == [1]:
+            begun.set()
+            ends.wait(20)
+        return batch
+
+    def one(number: int) -> Course[int, int, int]:
+        (found,) = yield Items(values=[number], costs=[1], budget=1)
+        return found
+
+    scheduler = Scheduler(run)
+    thread = Thread(target=lambda: [*scheduler.submit([one(1)])])
+    thread.start()
+    begun.wait(20)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if [*scheduler.submit([one(2)])] == [(0, 2)] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    ends.set()
+    thread.join(20)
+
+
+def test_a_budget_below_one_is_refused() -> None:
+    """In the words of `schedule`."""
+    request = scheduler_of().submit([course([3], budget=0)])
+    with pytest.raises(InputError, match="max_batch_tokens is 0"):
+        next(iter(request))
 
 
 def test_a_batch_may_ask_for_another_one() -> None:

@@ -35,7 +35,7 @@ from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.products import computing
 from dragoman.tasks.generate.prompts import Ends, StopAt
 from dragoman.tasks.held import Held
-from dragoman.tasks.options import extra_processors, strategy_of
+from dragoman.tasks.options import extra_processors, key_of, strategy_of
 from dragoman.text.tokenizer import Tokenizer
 
 Prompt = tuple[int, list[int]]
@@ -100,13 +100,14 @@ class IdGenerator:
             values=[prompt],
             costs=[(length + options.new_tokens(length)) * options.beam_size],
             budget=options.max_batch_tokens,
-            how=(options, length, begins_text),
+            how=(options, begins_text),
+            key=(key_of(options), length, begins_text),
         )
 
     def _run(
-        self, how: tuple[Decoding, int, bool], prompts: list[Prompt], withdrawn: Withdrawn
+        self, how: tuple[Decoding, bool], prompts: list[Prompt], withdrawn: Withdrawn
     ) -> list[Hypothesis]:
-        options, _, begins_text = how
+        options, begins_text = how
         strategy = strategy_of(options, tuple(number for number, _ in prompts))
         ids = [ids for _, ids in prompts]
         best: dict[int, list[Hypothesis]] = {}

@@ -47,7 +47,7 @@ from dragoman.nn import Arithmetic, MultiHeadAttention, evaluation_view
 from dragoman.nn.cpu.products import computing
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.held import Held
-from dragoman.tasks.options import strategy_of
+from dragoman.tasks.options import key_of, strategy_of
 from dragoman.text.tokenizer import Frame
 
 Ids = Sequence[int]
@@ -161,12 +161,14 @@ class IdTranslator:
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
         costs = [len(source) * options.beam_size for source in sources]
-        return Items(values=sources, costs=costs, budget=options.max_batch_tokens, how=options)
+        budget, key = options.max_batch_tokens, key_of(options)
+        return Items(values=sources, costs=costs, budget=budget, how=options, key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
         """The same for the log-probability of a pair, its score, and those of its tokens."""
         cost, budget = sum(map(len, pair)), max(1, options.max_batch_tokens // 2)
-        return Items(values=[pair], costs=[cost], budget=budget, how=options.length_penalty)
+        penalty = options.length_penalty
+        return Items(values=[pair], costs=[cost], budget=budget, how=penalty, key=penalty)
 
     def _run(self, how: Decoding | float, items: list[Any], withdrawn: Withdrawn) -> list[Any]:
         with self.inference():
