@@ -6,6 +6,7 @@ same with PyTorch. `dragoman.nn.cpu.native` loads the library for the processor 
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,16 +21,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FOLDER = Path("src/dragoman/nn/cpu")
 SOURCE = "native.c"
 FLAGS = ("-O3", "-std=c11", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-math-errno")
-WIDE = "-mprefer-vector-width=512"
+V3 = tuple(f"-m{name}" for name in ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
+V4 = (
+    *V3,
+    *(f"-mavx512{name}" for name in ("f", "bw", "cd", "dq", "vl")),
+    "-mprefer-vector-width=512",
+)
 LEVELS = {
     "x86_64": {
-        "x86-64-v3": ("-march=x86-64-v3",),
-        "x86-64-v4": ("-march=x86-64-v4", WIDE),
-        "x86-64-v4-vnni": ("-march=x86-64-v4", "-mavx512vnni", WIDE),
+        "x86-64-v4-vnni": (*V4, "-mavx512vnni"),
+        "x86-64-v4": V4,
+        "x86-64-v3": V3,
     },
-    "aarch64": {"aarch64": ("-march=armv8-a",)},
+    "aarch64": {"aarch64": ()},
 }
-"""The flags of each library, for the processors of a kind of machine."""
+"""The flags of each library, for the processors of a kind of machine: as of gcc 9."""
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -37,47 +43,60 @@ class CustomBuildHook(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tag the wheel for this platform if it holds what was compiled."""
-        folder = Path(self.root) / FOLDER
-        try:
-            made = compile_all(folder)
-        except (OSError, subprocess.SubprocessError) as error:
-            reason = getattr(error, "stderr", None) or str(error)
-            self.app.display_warning(f"The loops of {SOURCE} are not compiled: {reason}")
-            return
-        if made and version != "editable":
+        source = Path(self.root) / FOLDER / SOURCE
+        self._scratch = tempfile.TemporaryDirectory(prefix="dragoman-native-")
+        made, reasons = compile_all(source, Path(self._scratch.name))
+        for level, reason in reasons.items():
+            self.app.display_warning(f"{SOURCE} is not compiled for {level}: {reason}")
+        if version == "editable":
+            put_beside(source, made)
+        elif made:
             names = {str(file): f"dragoman/nn/cpu/{file.name}" for file in made}
             build_data["force_include"].update(names)
             build_data["pure_python"] = False
             tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"py3-none-{tag}"
 
+    def finalize(self, *_: object) -> None:
+        """Remove what the wheel holds now."""
+        self._scratch.cleanup()
 
-def compile_all(folder: Path) -> list[Path]:
-    """Compile `native.c` in a folder for each level of this kind of machine; return the files.
+
+def compile_all(source: Path, out: Path) -> tuple[list[Path], dict[str, str]]:
+    """Compile a source for each level of this kind of machine: the files, and why there is none.
 
     The functions of OpenMP stay undefined: whoever loads a library has PyTorch's loaded before,
-    since a second one would have threads of its own. A file appears whole or not at all, and what
-    an older source left goes. Raises OSError without a compiler.
+    since a second one would have threads of its own.
     """
     levels = LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
-    source = folder / SOURCE
     digest = sha256(source.read_bytes()).hexdigest()[:16]
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        raise FileNotFoundError("there is no C compiler; install one, such as gcc")
-    made = []
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".native-") as scratch:
-        parts, library = Path(scratch, "native.o"), Path(scratch, "native.so")
-        for level, flags in levels.items():
+    compiler, *given = shlex.split(os.environ.get("CC") or "cc")
+    if shutil.which(compiler) is None:
+        return [], dict.fromkeys(levels, f"there is no C compiler {compiler}; install gcc")
+    made, reasons = list[Path](), dict[str, str]()
+    parts = out / "native.o"
+    for level, flags in levels.items():
+        library = out / f"native.{level}.{digest}.so"
+        try:
             for command in (
-                [compiler, *FLAGS, *flags, "-c", str(source), "-o", str(parts)],
-                [compiler, "-shared", str(parts), "-lm", "-o", str(library)],
+                [compiler, *given, *FLAGS, *flags, "-c", str(source), "-o", str(parts)],
+                [compiler, *given, "-shared", str(parts), "-lm", "-o", str(library)],
             ):
                 subprocess.run(  # noqa: S603 -- the compiler of who installs
                     command, capture_output=True, check=True, text=True, timeout=120
                 )
-            made.append(library.rename(folder / f"native.{level}.{digest}.so"))
-    for old in folder.glob("native.*.so"):
-        if old not in made:
+        except (OSError, subprocess.SubprocessError) as error:
+            reasons[level] = str(getattr(error, "stderr", None) or error).strip()
+        else:
+            made.append(library)
+    return made, reasons
+
+
+def put_beside(source: Path, made: list[Path]) -> None:
+    """Put libraries beside their source, each at once, and remove those of older sources."""
+    for file in made:
+        shutil.copy(file, source.with_name(f".{file.name}"))
+        source.with_name(f".{file.name}").replace(source.with_name(file.name))
+    for old in source.parent.glob("native.*.so"):
+        if old.name not in {file.name for file in made}:
             old.unlink()
-    return made

@@ -150,6 +150,14 @@ def test_a_prefix_is_in_the_list(
         assert list(best.ids[: len(prefix)]) == prefix
 
 
+def test_a_prefix_may_have_what_is_never_written() -> None:
+    """Such as a letter that the vocabulary lacks."""
+    unknown = SPECIALS.forbidden[1]
+    sources = [Source([7, 8], (unknown, 9))]
+    ((best,),) = searched(translator(shortlist(1, 2)), sources, OPTIONS["greedy"])
+    assert best.ids[:2] == (unknown, 9)
+
+
 def test_lists_are_padded_and_read_back() -> None:
     """End, beginning, tokens, then padding."""
     lists = Lists([np.array([7, 9]), np.array([8])], bos_id=2, eos_id=3)

@@ -139,7 +139,7 @@ def _machine() -> dict[str, object]:
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "threads": torch.get_num_threads(),
-        "compiled": native.level() if native.native() else False,
+        "compiled": native.level() or False,
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cpu_bf16": has_bf16_units(),
         "independent_rows_fp32": rows_are_independent("fp32"),

@@ -31,13 +31,13 @@ class Held(Generic[WriterT]):
     """The model, perhaps without memory: what it has, and how large."""
     whole: Callable[[], WriterT]
     """Returns the model, which is read now if it was let go of after it had been frozen."""
-    lent: bool = False
-    """Whether it was let go of: it is then on the CPU."""
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
-        return torch.device("cpu") if self.lent else self.shape.output.weight.device
+        """Where it decodes: on the CPU, or where the model is that decodes itself."""
+        if self.frozen is self.shape:
+            return self.shape.output.weight.device
+        return torch.device("cpu")
 
     @classmethod
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:
@@ -67,4 +67,4 @@ class Held(Generic[WriterT]):
         with suppress(OSError, AttributeError):  # of glibc, which would keep what was freed
             ctypes.CDLL(None).malloc_trim(0)
         whole = cache(lambda: evaluation_view(model_of(folder, kind)))
-        return cls(frozen, shape, whole, lent=True)
+        return cls(frozen, shape, whole)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -253,16 +254,24 @@ def test_broken_logits_stay_broken() -> None:
     ],
 )
 def test_each_processor_gets_the_library_that_it_can_run(
-    monkeypatch: pytest.MonkeyPatch, features: str, expected: str | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str, expected: str | None
 ) -> None:
-    """All that a level needs is there, or it is not taken."""
+    """All that a level needs is there, the library too, or it is not taken."""
+    (tmp_path / "native.c").write_text("")
+    monkeypatch.setattr(native, "SOURCE", tmp_path / "native.c")
+    for name in native.LEVELS:
+        (tmp_path / f"native.{name}.{sha256(b'').hexdigest()[:16]}.so").touch()
     known = [name for name, needed in native.LEVELS.items() if features in needed]
     needed = native.LEVELS[known[-1]] if known else {features}
     monkeypatch.setattr(native, "_features", lambda: needed)
-    assert native.level() == expected
+    assert next(iter(native._libraries()), None) == expected
     for missing in needed:
         monkeypatch.setattr(native, "_features", lambda m=missing: needed - {m})
-        assert native.level() != expected or expected is None
+        assert expected not in native._libraries()
+    monkeypatch.setattr(native, "_features", lambda: needed)
+    for file in tmp_path.glob(f"native.{expected}.*"):
+        file.unlink()  # as where the compiler knew no such processors
+    assert expected not in native._libraries()
 
 
 @needs_compiler
@@ -302,8 +311,8 @@ def no_threads(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (other_processor, "processors like this one"),
-        (other_source, "install one, such as gcc, and then dragoman again"),
+        (other_processor, "none for this processor"),
+        (other_source, "install dragoman again"),
         (no_threads, "without GNU OpenMP"),
     ],
 )

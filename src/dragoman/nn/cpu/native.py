@@ -120,9 +120,20 @@ def _loaded() -> Functions | None:
 
 
 def level() -> str | None:
-    """Return the level of the library for this processor; None where there is none for it."""
+    """Return the level of the library that is loaded; None where there is none."""
+    return next(iter(_libraries()), None) if native() is not None else None
+
+
+def _libraries() -> dict[str, Path]:
+    """The libraries that this processor can run, by their levels, the fastest first."""
+    digest = sha256(SOURCE.read_bytes()).hexdigest()[:16]
     features = _features()
-    return next((name for name, needed in LEVELS.items() if needed <= features), None)
+    files = {
+        name: SOURCE.with_name(f"native.{name}.{digest}.so")
+        for name, needed in LEVELS.items()
+        if needed <= features
+    }
+    return {name: file for name, file in files.items() if file.exists()}
 
 
 def _features() -> frozenset[str]:
@@ -138,22 +149,19 @@ def _features() -> frozenset[str]:
 
 def _library() -> ctypes.CDLL:
     """Load the library for this processor. Raises InputError or OSError, and says what to do."""
-    if (found := level()) is None:
-        machine = platform.processor() or platform.machine()
-        raise InputError(f"there is nothing compiled for processors like this one ({machine})")
-    digest = sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    file = SOURCE.with_name(f"native.{found}.{digest}.so")
-    if not file.exists():
+    if not (libraries := _libraries()):
         raise InputError(
-            "dragoman was installed without a C compiler, or from an older source; install one, "
-            "such as gcc, and then dragoman again"
+            f"this installation has none for this processor ({platform.machine()}), or one of an "
+            "older source; with a C compiler, such as gcc, install dragoman again (pip install "
+            "--force-reinstall --no-deps --no-cache-dir, in a checkout make install)"
         )
     if (threads := _threads()) is None:
         raise InputError("PyTorch came without GNU OpenMP (libgomp), and the system has none")
     ctypes.CDLL(threads, mode=ctypes.RTLD_GLOBAL)  # where the library finds its functions
-    return ctypes.CDLL(str(file))
+    return ctypes.CDLL(str(next(iter(libraries.values()))))
 
 
+@cache
 def _threads() -> str | None:
     """The file of GNU OpenMP that came with PyTorch, else that of the system; None without any.
 

@@ -52,8 +52,9 @@ from dragoman.text.tokenizer import Tokenizer
 class Generator(Answering[Decoding, Generation]):
     """A decoder-only model and its tokenizer, to continue texts.
 
-    The model may be in training, in another thread too (its mode never changes), and on any device.
-    `options` are what a call uses unless told otherwise.
+    On a CPU it decodes with the weights that the model had when this was made: whoever trains makes
+    another one. The model may be in training, in another thread too (its mode never changes), and
+    on any device, where it stays. `options` are what a call uses unless told otherwise.
     """
 
     def __init__(

@@ -230,10 +230,14 @@ class IdTranslator:
             raise InputError("this translator has no shortlist; load one from a folder that has")
         shortlist = self.shortlist()
         begin = self.specials.begin
-        found = (shortlist.of(source.ids, (*begin, *source.prefix)) for source in sources)
+        forced = [(*begin, *source.prefix) for source in sources]
+        found = map(shortlist.of, (source.ids for source in sources), forced)
         specials = self.specials
         never = (*specials.forbidden, specials.bos_id, specials.eos_id)
-        allowed = [tokens[~np.isin(tokens, never)] for tokens in found]
+        allowed = [
+            tokens[~np.isin(tokens, never) | np.isin(tokens, given)]
+            for tokens, given in zip(found, forced, strict=True)
+        ]
         return Lists(allowed, bos_id=specials.bos_id, eos_id=specials.eos_id)
 
     def _processors(

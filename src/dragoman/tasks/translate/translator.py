@@ -55,8 +55,9 @@ LONGEST_PAIR = 8192
 class Translator(Answering[Decoding, Translation]):
     """A model and its tokenizers: text to text.
 
-    The model may be in training, in another thread too (its mode never changes), and on any device.
-    `options` are what a call uses unless told otherwise.
+    On a CPU it decodes with the weights that the model had when this was made: whoever trains makes
+    another one. The model may be in training, in another thread too (its mode never changes), and
+    on any device, where it stays. `options` are what a call uses unless told otherwise.
     """
 
     def __init__(  # noqa: PLR0913 -- all that a folder has
