@@ -1,17 +1,8 @@
 """Packing inputs into batches, and serving the requests of several threads with them."""
 
-import gc
 import math
-import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from itertools import chain, islice
-from random import Random
-from threading import Barrier, Event, Thread
-from typing import Any
-from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -145,39 +136,6 @@ def test_a_course_goes_on_with_what_was_found(inputs: Sources) -> None:
     assert sum(map(len, batches)) == 3 * len(inputs)
 
 
-@given(st.lists(SOURCES, min_size=2, max_size=4), st.integers(0, 2**31))
-@settings(max_examples=30, deadline=None)
-def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
-    requests: list[Sources], seed: int
-) -> None:
-    """Each thread takes some answers of each of its requests, and gives up the rest."""
-    scheduler, wrong = scheduler_of(), list[object]()
-
-    def caller(number: int) -> None:
-        draw = Random(f"{seed} {number}")
-        try:
-            for _ in range(3):
-                inputs = requests[draw.randrange(len(requests))]
-                request = scheduler.submit([course(src) for src in inputs])
-                wanted = draw.randrange(len(inputs) + 2)
-                for index, found in islice(request, wanted):
-                    if found != searched([inputs[index]])[0]:
-                        wrong.append((inputs[index], found))
-                request.withdraw()
-        except BaseException as error:  # noqa: BLE001 -- shown by the test
-            wrong.append(error)
-
-    threads = [Thread(target=caller, args=[number]) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not wrong
-    assert not any(thread.is_alive() for thread in threads)
-    request = scheduler.submit([course([3, 4])])  # and nothing is left of what was given up
-    assert [*request] == [(0, searched([[3, 4]])[0])]
-
-
 def test_requests_take_turns() -> None:
     """A short request is answered before a long one that was there first is through."""
     batches: list[Sources] = []
@@ -271,40 +229,6 @@ def test_a_course_that_fails_fails_its_request() -> None:
         next(iter(request))
 
 
-def test_an_interrupted_batch_is_computed_for_the_others() -> None:
-    """Ctrl-C belongs to the thread that it came in."""
-    interrupts = [KeyboardInterrupt]
-
-    def run(_how: None, batch: Sources, _withdrawn: object) -> list[int]:
-        if interrupts:
-            raise interrupts.pop()
-        return [*map(len, batch)]
-
-    def length(src: list[int]) -> Course[list[int], int, int]:
-        (found,) = yield Items(values=[src], costs=[1], budget=9)
-        return found
-
-    scheduler = Scheduler(run)
-    mine, other = scheduler.submit([length([3])]), scheduler.submit([length([3, 4])])
-    with pytest.raises(KeyboardInterrupt):
-        next(iter(mine))
-    assert [*other] == [(0, 2)]
-
-
-def test_what_is_interrupted_between_batches_harms_no_other_thread() -> None:
-    """A course that is interrupted belongs to the thread that goes on with it."""
-
-    def interrupted() -> Search:
-        yield from course([3])
-        raise KeyboardInterrupt
-
-    scheduler = scheduler_of()
-    mine, other = scheduler.submit([interrupted()]), scheduler.submit([course([3])])
-    with pytest.raises(KeyboardInterrupt):
-        next(iter(mine))
-    assert [*other] == [(0, searched([[3]])[0])]
-
-
 def test_one_item_that_fails_fails_its_own_request() -> None:
     """The others of the batch are computed without it."""
     scheduler = scheduler_of()
@@ -312,91 +236,6 @@ def test_one_item_that_fails_fails_its_own_request() -> None:
     assert [*good] == [(0, searched([[3]])[0])]
     with pytest.raises(InputError, match="NaN"):
         next(iter(bad))
-
-
-def test_a_request_that_nobody_has_any_more_is_withdrawn() -> None:
-    """Its items are not computed for those that come later."""
-    batches: list[Sources] = []
-    scheduler = scheduler_of(batches)
-    scheduler.submit([course([3, 3])])
-    gc.collect()
-    assert [*scheduler.submit([course([4])])] == [(0, searched([[4]])[0])]
-    assert batches == [[[4]]]
-
-
-def test_two_schedulers_may_ask_each_other() -> None:
-    """Each from a batch of its own, in two threads at once."""
-    both, schedulers = Barrier(2), list[Scheduler[int, int]]()
-
-    def asking(other: int) -> Callable[[Any, list[int], object], list[int]]:
-        def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
-            if batch == [0]:
-                return [1]
-            both.wait(20)
-            return [1 + found for _, found in schedulers[other].submit([one(0)])]
-
-        return run
-
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
-
-    schedulers += [Scheduler(asking(1)), Scheduler(asking(0))]
-    with ThreadPoolExecutor(2) as threads:
-        found = threads.map(lambda each: dict(each.submit([one(1)])), schedulers)
-        assert [*found] == [{0: 2}, {0: 2}]
-
-
-def test_its_owner_is_not_kept_alive_and_can_be_copied() -> None:
-    """A model is let go of when the object that has it is."""
-
-    class Owner:
-        def __init__(self) -> None:
-            self.scheduler = Scheduler(self.run)
-
-        def run(self, _how: None, batch: list[int], _withdrawn: object) -> list[int]:
-            return [number + 1 for number in batch]
-
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
-
-    owner = Owner()
-    other, gone = deepcopy(owner), ref(owner)
-    request = owner.scheduler.submit([one(1)])
-    del owner
-    assert [*request] == [(0, 2)]
-    del request
-    assert gone() is None
-    assert [*other.scheduler.submit([one(2)])] == [(0, 3)]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
-    """A batch that a thread of the parent computes is none of the child's."""
-    begun, ends = Event(), Event()
-
-    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
-        if batch == [1]:
-            begun.set()
-            ends.wait(20)
-        return batch
-
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
-
-    scheduler = Scheduler(run)
-    thread = Thread(target=lambda: [*scheduler.submit([one(1)])])
-    thread.start()
-    begun.wait(20)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        os._exit(0 if [*scheduler.submit([one(2)])] == [(0, 2)] else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    ends.set()
-    thread.join(20)
 
 
 def test_a_budget_below_one_is_refused() -> None:
