@@ -18,6 +18,8 @@ from dragoman.models.build import build_on_meta
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.tasks.task import model_of
 
+GLIBC_LARGEST = (32 << 20) - (64 << 10)
+"""Bytes of a block just below glibc's `DEFAULT_MMAP_THRESHOLD_MAX`."""
 WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
 
 
@@ -64,7 +66,18 @@ class Held(Generic[WriterT]):
             return model, freeze(model, arithmetic, lend)
 
         shape, frozen = folder.lend_to(make)
-        with suppress(OSError, AttributeError):  # of glibc, which would keep what was freed
-            ctypes.CDLL(None).malloc_trim(0)
+        _give_back()
         whole = cache(lambda: evaluation_view(model_of(folder, kind)))
         return cls(frozen, shape, whole)
+
+
+def _give_back() -> None:
+    """Return to the system what was freed, and let later blocks come from memory that is kept.
+
+    glibc would keep the first (84 MiB after OPUS-MT's shape), but map and unmap what is as large as
+    the results of products, each time with a page fault for every 4 KiB, until a block of its
+    greatest threshold has been freed once.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    torch.empty(GLIBC_LARGEST, dtype=torch.uint8)

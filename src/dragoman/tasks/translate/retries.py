@@ -60,6 +60,8 @@ def search_and_retry(
     if not options.retry:
         return found
     flags_of = [_flags(each, tgt_tokenizer) for each in found]
+    if not any(map(is_degenerate, flags_of)):
+        return found
     for chosen, cut in _ladder(options):
         failed = [n for n, each in enumerate(flags_of) if is_degenerate(each)]
         if not failed:
