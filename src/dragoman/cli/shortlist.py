@@ -43,7 +43,7 @@ def shortlist(
     sides = zip(tokenizers, zip(*texts, strict=True), strict=True)
     pairs = list(zip(*(each.encode_batch(lines) for each, lines in sides), strict=True))
     learnt = learn_shortlist(pairs, size, tokenizers)
-    path = save_shortlist(learnt, model, tokenizers)
+    path = save_shortlist(learnt, folder.path, tokenizers)
     lists = [(set(learnt.of(source).tolist()), target) for source, target in pairs]
     mean = sum(len(tokens) for tokens, _ in lists) / len(lists)
     written = [token in tokens for tokens, target in lists for token in target]

@@ -9,6 +9,7 @@ import typer
 
 from dragoman.cli.main import INTERRUPTED
 from dragoman.cli.output import SrcLang, TgtLang
+from dragoman.cli.pipes import talk
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ def train(  # noqa: PLR0913 -- the options of the verb
 
     dragoman train multi30k-en-de --out runs/en-de --nproc 8 --max-restarts 3
     """
-    from dragoman.cli.pipes import talk
     from dragoman.train.parallel import launched
 
     names = [word for word in arguments or () if "=" not in word]

@@ -7,6 +7,7 @@ and the texts. Our side is the readable model without a cache, and the search of
 """
 
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -149,7 +150,8 @@ def our_side(folder: ModelFolder) -> Side:
 def two_languages(folder: ModelFolder) -> tuple[str, ...]:
     """Return two languages of a model that must be told them; none for others."""
     published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
-    if not codes or published is None or FAMILIES[published.family].lang_in_source:
+    kind = None if published is None else FAMILIES.get(published.family)
+    if not codes or kind is None or kind.lang_in_source:
         return ()
     return codes[0], codes[-1]
 
@@ -202,7 +204,9 @@ def _translating(folder: ModelFolder) -> Side:
 def plain_generator(folder: ModelFolder) -> Generator:
     """Return how the model continues a plain text, also where it has learned dialogues."""
     defaults = replace(folder.config.generation or GENERATION, chat=None)
-    return Generator.of(replace(folder, config=replace(folder.config, generation=defaults)))
+    plain = copy(folder)
+    plain.config = replace(folder.config, generation=defaults)
+    return Generator.of(plain)
 
 
 def _continuing(folder: ModelFolder) -> Side:

@@ -53,6 +53,8 @@ def _recipe_of_folder(folder: Path) -> RunRecipe:
     opened = open_folder(folder)
     model = opened.config.model
     path = folder / "training" / "recipe.json"
+    if opened.adapters is not None:
+        raise InputError(f"{folder} holds adapters alone; give the folder of a model")
     if not path.is_file():
         return start_from(_recipe_for(model)(), opened)
     data = read_object(path)

@@ -36,7 +36,6 @@ __all__ = [
     "FrozenEncoderDecoder",
     "fastest",
     "freeze",
-    "freezes",
 ]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
@@ -80,18 +79,13 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return model
     functions = native.native()
-    if functions is None or not freezes(model, arithmetic):
+    if functions is None or not (can_pack(arithmetic) and _is_plain(model)):
         return model
     copies = Copies(lent=lend is not None)
     lend = lend or nullcontext
     if isinstance(model, EncoderDecoder):
         return FrozenEncoderDecoder(model, arithmetic, functions, lend, copies)
     return FrozenDecoderOnly(model, arithmetic, functions, lend, copies)
-
-
-def freezes(model: Writes, arithmetic: Arithmetic) -> bool:
-    """Return whether `freeze` lays out weights in float32 on a CPU for a model of these modules."""
-    return can_pack(arithmetic) and _is_plain(model)
 
 
 def _is_plain(model: Writes) -> bool:

@@ -1,4 +1,4 @@
-"""The plans of the two models that write: `EncoderDecoder` and `DecoderOnly`, read flat."""
+"""The two models that write, frozen: `EncoderDecoder` and `DecoderOnly`, read flat."""
 
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
@@ -254,7 +254,7 @@ class FrozenDecoderOnly(FrozenDecoder):
 
 
 def _without_autocast() -> AbstractContextManager[object]:
-    """Leave the caller's autocast: a plan has dtypes of its own, and every operator would pay."""
+    """Leave the autocast of the caller: the engine has its dtypes, and every operator would pay."""
     if torch.is_autocast_enabled("cpu"):
         return torch.autocast("cpu", enabled=False)
     return nullcontext()

@@ -181,13 +181,13 @@ class ModelFolder:
     @property
     def lends(self) -> bool:
         """Whether `lend_to` can be called: the weights are in safetensors, and without adapters."""
-        return self.adapters is None and any(self.path.glob("*.safetensors"))
+        return self.adapters is None and any(self.path.glob("model*.safetensors"))
 
     def lend_to(self, make: Callable[[Model, Lender], Made]) -> Made:
         """Return what is made of a model without memory whose parameters are lent their numbers.
 
         A file is mapped as long as some are lent: no more of it is in memory at a time. Raises and
-        warns as `load`.
+        warns as `load`, but of settings only if something was made.
         """
         if not self.config.as_it_is:
             made = self._of_one_save(lambda: _lend_ours(self.path / WEIGHTS, self.config, make))
@@ -202,7 +202,7 @@ class ModelFolder:
                 return foreign_weights(self.path, hf, stored, config, names)
 
             made = make(model.eval(), Lender(model, read))
-        if self.config.published is not None:
+        if self.config.published is not None and made is not None:
             warn_of_settings(self.origin, self.hf, self.config.model)
         return made
 

@@ -8,7 +8,6 @@ from dragoman.files.reading import read_object
 from dragoman.folder.format import FolderConfig, as_saved
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.folder.tokenizers.files import TokenizerFolder
-from dragoman.folder.tokenizers.template import find_template
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.wording import counted
@@ -36,6 +35,8 @@ class Contents:
             made = f"a folder of Hugging Face ({config.published.family}), read as it is"
         facts = {"folder": f"{folder} ({made})", **_architecture(config)}
         if config.published is not None:
+            from dragoman.folder.tokenizers.template import find_template  # which loads Jinja
+
             tokenizer = TokenizerFolder.of(self.folder.origin, {}, {})
             if template := find_template(tokenizer):
                 facts["chat template"] = template[1].name

@@ -10,16 +10,21 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 
 from dragoman.decode import Model
-from dragoman.engine import freeze, freezes
-from dragoman.engine.products import Lend
+from dragoman.engine import freeze
+from dragoman.engine.products import Lend, can_pack
 from dragoman.folder.opening import ModelFolder
-from dragoman.models import DecoderOnly, EncoderDecoder
-from dragoman.models.build import build_on_meta
+from dragoman.models import (
+    DecoderOnly,
+    DecoderOnlyConfig,
+    EncoderDecoder,
+    EncoderDecoderConfig,
+)
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.tasks.task import model_of
 
 GLIBC_LARGEST = (32 << 20) - (64 << 10)
 """Bytes of a block just below glibc's `DEFAULT_MMAP_THRESHOLD_MAX`."""
+CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
 WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
 
 
@@ -53,20 +58,19 @@ class Held(Generic[WriterT]):
 
         Raises InputError for a folder with a model of another kind.
         """
-        empty = build_on_meta(folder.config.model)
-        if not (
-            isinstance(empty, kind)
-            and folder.device.type == "cpu"
-            and folder.lends
-            and freezes(empty, arithmetic)
-        ):
+        there = "model" in vars(folder)  # was read already
+        lends = isinstance(folder.config.model, CONFIGS[kind]) and folder.lends
+        if there or not lends or folder.device.type != "cpu" or not can_pack(arithmetic):
             return cls.of(model_of(folder, kind), arithmetic)
 
-        def make(model: Any, lend: Lend) -> tuple[WriterT, Model[Any]]:  # noqa: ANN401 -- of `kind`
-            return model, freeze(model, arithmetic, lend)
+        def make(model: Any, lend: Lend) -> tuple[WriterT, Model[Any]] | None:  # noqa: ANN401 -- of `kind`
+            frozen = freeze(model, arithmetic, lend)
+            return None if frozen is model else (model, frozen)
 
-        shape, frozen = folder.lend_to(make)
+        if (made := folder.lend_to(make)) is None:
+            return cls.of(model_of(folder, kind), arithmetic)
         _give_back()
+        shape, frozen = made
         whole = cache(lambda: evaluation_view(model_of(folder, kind)))
         return cls(frozen, shape, whole)
 

@@ -97,7 +97,8 @@ class Published:
     @property
     def _in_source(self) -> bool:
         """Whether the source says which language is to be written."""
-        return FAMILIES[self.defaults.family].lang_in_source
+        kind = FAMILIES.get(self.defaults.family)
+        return kind is not None and kind.lang_in_source
 
     @property
     def _src_frame(self) -> Frame:
