@@ -29,9 +29,9 @@ V4 = (
 )
 LEVELS = {
     "x86_64": {
-        "x86-64-v4-vnni": (*V4, "-mavx512vnni"),
-        "x86-64-v4": V4,
-        "x86-64-v3": V3,
+        "x86-64-v4-vnni": (*V4, "-mavx512vnni", "-mtune=icelake-server"),
+        "x86-64-v4": (*V4, "-mtune=skylake-avx512"),
+        "x86-64-v3": (*V3, "-mtune=haswell"),
     },
     "aarch64": {"aarch64": ()},
 }
