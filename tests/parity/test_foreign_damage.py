@@ -15,8 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.test_foreign_folders import KINDS, saved
 
+from dragoman.engine import freeze
+from dragoman.engine.products import Lend
 from dragoman.errors import InputError
 from dragoman.folder.foreign.files import load_foreign
+from dragoman.folder.opening import open_folder
 
 Change = Callable[[Path], object]
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -119,14 +122,28 @@ SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
 }
 
 
-def sentence(folder: Path) -> str:
-    """What loading a folder says: one line, one sentence."""
-    with pytest.raises(InputError) as caught:
-        load_foreign(folder)
-    text = str(caught.value)
-    assert text.endswith(".")
-    assert "\n" not in text
-    return text
+def lent(folder: Path) -> object:
+    """The model of a folder, frozen layer by layer."""
+
+    def make(model: Any, lend: Lend) -> object:  # noqa: ANN401 -- of any kind
+        return freeze(model, "fp32", lend)
+
+    return open_folder(folder).lend_to(make)
+
+
+def sentences(folder: Path) -> list[str]:
+    """What loading a folder says, at once and layer by layer: one line, one sentence."""
+    ways: list[Callable[[Path], object]] = [load_foreign]
+    if (folder / "config.json").is_file():  # else nothing is lent
+        ways.append(lent)
+    said = []
+    for load in ways:
+        with pytest.raises(InputError) as caught:
+            load(folder)
+        said.append(text := str(caught.value))
+        assert text.endswith(".")
+        assert "\n" not in text
+    return said
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -134,8 +151,8 @@ def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
     """What is wrong, which file, what to do."""
     change, pattern = REFUSED[case]
     change(saved("marian", tmp_path / "model"))
-    found = sentence(tmp_path / "model")
-    assert re.search(pattern, found), found
+    found = sentences(tmp_path / "model")
+    assert all(re.search(pattern, text) for text in found), found
 
 
 @pytest.mark.parametrize("case", SHARDED)
@@ -144,8 +161,8 @@ def test_shards_that_do_not_fit_are_named(case: str, tmp_path: Path) -> None:
     change, pattern = SHARDED[case]
     folder = saved("marian", tmp_path / "model", max_shard_size="5KB")
     change(folder, sorted(folder.glob("model-*.safetensors")))
-    found = sentence(folder)
-    assert re.search(pattern, found), found
+    found = sentences(folder)
+    assert all(re.search(pattern, text) for text in found), found
 
 
 VALUES: tuple[Any, ...] = (
