@@ -22,6 +22,7 @@ from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig
 from dragoman.nn import Arithmetic, Precision, TokenEmbedding
+from dragoman.nn.cpu.products import rows_are_independent
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.tag.tagger import Tagger
@@ -184,6 +185,8 @@ def test_answers_are_those_of_one_thread(
     task: Callable[[Precision], tuple[Model, list[Ask]]], precision: Precision
 ) -> None:
     """Eight threads ask at once, while a ninth trains: to the bit what one alone is answered."""
+    if not rows_are_independent(precision):
+        pytest.skip(f"rows of {precision} products depend on those of other threads here")
     model, asks = task(precision)
     expected = [ask() for ask in asks]
     with ThreadPoolExecutor(THREADS) as threads, learning(model):
