@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 
 from benchmarks.paired import Figures, environment, paired, show
-from dragoman.decode import Beam, Forbid, Greedy, Limits, Model, search
+from dragoman.decode import Beam, Forbid, Greedy, Limits, search
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
-from dragoman.engine import freeze
 from dragoman.folder.opening import open_folder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
-from dragoman.nn import Arithmetic, inference
+from dragoman.nn import Arithmetic
+from dragoman.nn.cpu.products import computing
+from dragoman.tasks.held import Held
 
 SIZE = EncoderDecoderConfig(
     src_vocab_size=8000,
@@ -44,32 +45,30 @@ Decode = Callable[[Tensor, int], list[list[int]]]
 
 
 def our_decoder(
-    model: EncoderDecoder | DecoderOnly,
+    held: Held[Any],
     config: EncoderDecoderConfig | DecoderOnlyConfig,
     precision: Arithmetic,
     beam_size: int,
-    *,
-    frozen: Model[Any],
-    shortlisted: bool = False,
+    shortlisted: bool = False,  # noqa: FBT001, FBT002 -- as the mode of an engine says
 ) -> Decode:
     """Decodes by the engine and the search; by lists of tokens drawn for each sentence if asked.
 
-    `frozen` is the model in this precision.
+    `held` is frozen in this precision.
     """
     strategy = Greedy() if beam_size == 1 else Beam(beam_size=beam_size)
-    goes_on = isinstance(model, DecoderOnly)
+    goes_on = isinstance(held.shape, DecoderOnly)
     free = goes_on or config.pad_id == config.bos_id  # where padding begins, peers may write it
     never = (config.eos_id,) if free else (config.pad_id, config.bos_id, config.eos_id)
     forbid = Forbid(never)
-    shortlist = drawn_shortlist(len(model.output.weight)) if shortlisted else None
+    shortlist = drawn_shortlist(len(held.shape.output.weight)) if shortlisted else None
 
     def decode(src_BS: Tensor, length: int) -> list[list[int]]:
         max_B = torch.full(src_BS.shape[:1], length, device=src_BS.device)
         first_B = src_BS[:, -1] if goes_on else None
         limits = Limits(bos_id=config.bos_id, eos_id=config.eos_id, max_B=max_B, first_B=first_B)
         processors = [forbid]
-        with inference(model, precision):
-            decoder = frozen
+        with computing(src_BS.device, precision):
+            decoder = held.frozen
             if shortlist is not None:
                 found_V = [shortlist.of(row) for row in src_BS.tolist()]
                 lists = [ids_V[~np.isin(ids_V, never)] for ids_V in found_V]
@@ -177,8 +176,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         size = (batch, chosen.length)
         ids_BS = torch.randint(4, config.src_vocab_size, size, generator=generator).to(device)
         for beam in chosen.beam:
-            frozen = freeze(model, chosen.precision)
-            ours = our_decoder(model, config, chosen.precision, beam, frozen=frozen)
+            held: Held[Any] = Held.of(model, chosen.precision)
+            ours = our_decoder(held, config, chosen.precision, beam)
             theirs = peer_decoder(peer, beam)
             sides = (partial(_count, decode, ids_BS) for decode in (ours, theirs))
             found = paired(*sides, chosen.rounds)

@@ -49,24 +49,23 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     import torch
 
     from benchmarks.decoding import our_decoder
-    from dragoman.engine import freeze
     from dragoman.folder.opening import open_folder
+    from dragoman.models import DecoderOnly, EncoderDecoder
+    from dragoman.tasks.held import Held
 
     arithmetic, *ways = mode.split("+")
     torch.set_num_threads(1 if "1" in ways else threads)
     begun = perf_counter()
-    opened = open_folder(folder)
-    model, about = opened.model, opened.config
-    frozen: Any = freeze(model, arithmetic)
+    about = open_folder(folder)
+    kind: Any = EncoderDecoder if about.config.model.kind == "encoder-decoder" else DecoderOnly
+    held: Any = Held.read(about, kind, arithmetic)
     loaded = perf_counter() - begun
     decoders: dict[int, Any] = {}
-    vocab_size = len(model.output.weight)
+    vocab_size, listed = len(held.shape.output.weight), "shortlist" in ways
 
     def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
         if beam not in decoders:
-            decoders[beam] = our_decoder(
-                model, about.model, arithmetic, beam, frozen=frozen, shortlisted="shortlist" in ways
-            )
+            decoders[beam] = our_decoder(held, about.config.model, arithmetic, beam, listed)
         return decoders[beam](torch.tensor(drawn(rows, length, vocab_size)), output)
 
     return decode, loaded
