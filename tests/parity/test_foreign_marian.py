@@ -177,7 +177,7 @@ def test_arrays_of_another_kind_are_refused(case: str, tmp_path: Path) -> None:
     change, message = CHANGED[case]
     PACK.get(case, np.savez)(path, **arrays | change(arrays))
     with pytest.raises(InputError, match=message):
-        read_folder(tmp_path / "own", device="cpu")
+        read_folder(tmp_path / "own", device="cpu").load()
 
 
 def test_a_pipe_in_place_of_the_arrays_is_refused(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_pipe_in_place_of_the_arrays_is_refused(tmp_path: Path) -> None:
     os.mkfifo(path)
     threading.Thread(target=path.write_bytes, args=(b"",), daemon=True).start()  # whoever waits
     with pytest.raises(InputError, match=r"model\.npz is not a regular file"):
-        read_folder(tmp_path / "own", device="cpu")
+        read_folder(tmp_path / "own", device="cpu").load()
 
 
 def test_numbers_of_the_other_byte_order_are_the_same(tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ class Content(NamedTuple):
         )
 
 
+def loaded(path: Path) -> ModelFolder:
+    """A folder whose model was read."""
+    folder = read_folder(path, device="cpu")
+    folder.model  # noqa: B018 -- read here
+    return folder
+
+
 def content(folder: ModelFolder) -> Content:
     """What a folder holds apart from descriptions and defaults."""
     hashes = (folder.src_tokenizer.content_hash, folder.tgt_tokenizer.content_hash)
@@ -125,7 +132,7 @@ def test_a_damaged_folder_is_what_it_was_or_refused(
             name = draw.choice(sorted(files))
             (folder / name).write_bytes(damage(files[name], draw))
             opened.listening = True
-            found = attempt(lambda: read_folder(folder, device="cpu"), f"{case}: {name}")
+            found = attempt(lambda: loaded(folder), f"{case}: {name}")
             opened.listening = False
             if isinstance(found, ModelFolder):
                 assert content(found).same(whole), (case, name)
