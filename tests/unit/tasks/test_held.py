@@ -1,0 +1,52 @@
+"""What a translator keeps of a folder, and whose requests share a batch."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.processors import needs_compiler
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.decoding import TRANSLATING, Decoding, merged
+from dragoman.folder.opening import Lender, ModelFolder, open_folder
+from dragoman.models import EncoderDecoder
+from dragoman.models.build import Model
+from dragoman.tasks.held import Held
+from dragoman.tasks.options import key_of
+
+
+@needs_compiler
+def test_a_model_that_was_read_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was not is let go of, and read when it is asked for."""
+    folder = open_folder(save_translator(tmp_path / "m"))
+    held = Held.read(folder, EncoderDecoder, "fp32")
+    assert "model" not in vars(folder)
+    assert held.whole().output.weight.device.type == "cpu"
+    assert "model" in vars(folder)
+    monkeypatch.delattr(ModelFolder, "lend_to")
+    assert Held.read(folder, EncoderDecoder, "fp32").shape.output.weight.device.type == "cpu"
+
+
+def test_what_is_lent_is_of_one_save(tmp_path: Path) -> None:
+    """A file that is replaced meanwhile is read anew."""
+    path = save_translator(tmp_path / "m")
+    weights, calls = path / "model.safetensors", list[Model]()
+
+    def make(model: Model, _lend: Lender) -> int:
+        if not calls:
+            (path / "new").write_bytes(weights.read_bytes())
+            os.replace(path / "new", weights)  # noqa: PTH105 -- as a save does
+        calls.append(model)
+        return len(calls)
+
+    assert open_folder(path).lend_to(make) == 2
+
+
+def test_requests_with_processors_share_no_batch() -> None:
+    """Processors may be anything: they are neither compared nor mixed."""
+    own = [Decoding(processors=(lambda logits, _: logits,)) for _ in range(2)]
+    assert key_of(own[0]) != key_of(Decoding(processors=own[0].processors))
+    assert key_of(own[0]) == key_of(own[0])
+    assert key_of(merged(TRANSLATING)) == key_of(merged(TRANSLATING))
