@@ -267,8 +267,8 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
     long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
     float *weights = malloc((store->length + LANES) * sizeof(float)); /* of each thread */
 #pragma omp for collapse(2)
-    for (long n = 0; n < store->rows; n++) {
-        for (long k = 0; k < kv_heads; k++) {
+    for (long k = 0; k < kv_heads; k++) { /* the beams of a sentence, one after another, share keys */
+        for (long n = 0; n < store->rows; n++) {
             long place = store->place[n];
             long length = store->lengths ? store->lengths[place] : store->length;
             const int32_t *slot = store->slot ? store->slot + n * store->slot_stride : 0;
