@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dragoman.decode.protocol import Closing, Frontier, Prefixes, State, Uneven
+from dragoman.decode.protocol import Closing, Prefixes, State, Uneven
 from dragoman.nn.cpu.ranking import top_tokens
 
 
@@ -26,7 +26,7 @@ class OpenRows:
     Slots of a beam close as their hypotheses end, and only one is open at first.
     """
 
-    def __init__(self, frontier: Frontier, state: State, open_N: Tensor) -> None:
+    def __init__(self, frontier: object, state: State, open_N: Tensor) -> None:
         self._state = state
         uneven = isinstance(state, Uneven) and state.uneven
         self._closing = frontier if uneven and isinstance(frontier, Closing) else None

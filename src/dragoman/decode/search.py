@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.decode.compiled import CompiledFrontier
 from dragoman.decode.open_rows import OpenRows
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import (
     Advance,
+    Frontier,
     Hypothesis,
     Limits,
     Model,
@@ -69,7 +71,7 @@ def search_steps(
         return
     width = strategy.beam_size
     state = model.start(src_BS, width)
-    frontier = strategy.begin(limits.max_B, limits.eos_id)
+    frontier = CompiledFrontier.of(strategy, limits) or strategy.begin(limits.max_B, limits.eos_id)
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     open_rows = OpenRows(frontier, state, rows.open_N)
@@ -77,17 +79,10 @@ def search_steps(
         logits_MV = model.step(open_rows.of(rows.last_N), state)
         for process in processors:
             logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
-        log_probs_MV = log_softmax(logits_MV)
-        advance = frontier.advance(log_probs_MV)
-
-        # One row of a softmax is NaN as a whole or not at all. One table, one synchronisation.
-        broken_M = log_probs_MV[:, 0].isnan() & open_rows.of(rows.open_N)
-        flags = torch.cat([advance.ended_N, advance.open_N, broken_M]).tolist()
-        count = len(advance.ended_N)
-        ended, goes_on = flags[:count], flags[count : 2 * count]
-        if any(flags[2 * count :]):
+        advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
+        if advance is None:
             raise _broken(logits_MV)
-
+        ended, goes_on = advance.ended_N.tolist(), advance.open_N.tolist()
         rows.append(advance)
         if any(ended):
             rows.collect(advance)
@@ -110,6 +105,21 @@ def search_steps(
         if not len(rows.last_N):
             return
         open_rows.select(parents_N)
+
+
+def _advanced(
+    frontier: Frontier | CompiledFrontier,
+    log_softmax: LogSoftmax,
+    logits_MV: Tensor,
+    open_M: Tensor,
+) -> Advance | None:
+    """What the frontier chooses; None where a row that is open has no probabilities."""
+    if isinstance(frontier, CompiledFrontier):
+        return frontier.advance(logits_MV)
+    log_probs_MV = log_softmax(logits_MV)
+    advance = frontier.advance(log_probs_MV)
+    # One row of a softmax is NaN as a whole or not at all.
+    return None if bool((log_probs_MV[:, 0].isnan() & open_M).any()) else advance
 
 
 def _check(src_BS: Tensor, limits: Limits) -> None:
@@ -177,7 +187,7 @@ class _Rows:
         self._log_probs_NL[:, self._length] = advance.token_log_probs_N
         self._length += 1
         self.last_N = advance.tokens_N
-        self.open_N = advance.open_N
+        self.open_N = advance.open_N.clone()  # who gets the step may keep it
 
     def collect(self, advance: Advance) -> None:
         """Copy the hypotheses that ended with this step; what two groups found counts once."""

@@ -373,19 +373,27 @@ void run(const struct Operation *operations, long count, uint8_t *vectors, float
     }
 }
 
+/* The largest number of a row and log(sum(exp(x - largest))), which is NaN where the row has NaN or
+   infinity, or nothing but minus infinity. */
+struct Share { float largest, total; };
+static struct Share share_of(const float *from, long columns) {
+    float largest = -INFINITY, total = 0.0f;
+#pragma omp simd reduction(max : largest)
+    for (long i = 0; i < columns; i++) largest = from[i] > largest ? from[i] : largest;
+#pragma omp simd reduction(+ : total)
+    for (long i = 0; i < columns; i++) total += exponential(from[i] - largest);
+    return (struct Share){largest, logf(total)};
+}
+
 /* logits - log(sum(exp(logits))) of each row of x (N, columns); NaN where a row has NaN or infinity. */
 void log_softmax(const float *x, float *out, long rows, long columns) {
 #pragma omp parallel for if (rows * columns > ENOUGH)
     for (long n = 0; n < rows; n++) {
         const float *from = x + n * columns;
-        float *to = out + n * columns, largest = -INFINITY, total = 0.0f;
-#pragma omp simd reduction(max : largest)
-        for (long i = 0; i < columns; i++) largest = from[i] > largest ? from[i] : largest;
-#pragma omp simd reduction(+ : total)
-        for (long i = 0; i < columns; i++) total += exponential(from[i] - largest);
-        total = logf(total);
+        float *to = out + n * columns;
+        struct Share share = share_of(from, columns);
 #pragma omp simd
-        for (long i = 0; i < columns; i++) to[i] = from[i] - largest - total;
+        for (long i = 0; i < columns; i++) to[i] = from[i] - share.largest - share.total;
     }
 }
 
@@ -467,31 +475,120 @@ int cross_entropy(void *x, const int64_t *targets, float *loss, long rows, long 
 
 #define CHUNK 64
 
-/* The k largest of each row of x (N, columns), in falling order, the lower index first among equals.
+/* The k largest of a row of numbers x - share, in falling order, the lower index first among equals.
    Chunks without a number above the k-th so far are passed over. */
-void top(const float *x, long k, float *values, int64_t *indices, long rows, long columns) {
-#pragma omp parallel for if (rows * columns > ENOUGH)
-    for (long n = 0; n < rows; n++) {
-        const float *from = x + n * columns;
-        float *best = values + n * k;
-        int64_t *where = indices + n * k;
-        long found = 0;
-        for (long start = 0; start < columns; start += CHUNK) {
-            long end = start + CHUNK < columns ? start + CHUNK : columns;
-            float largest = -INFINITY;
+static void top_of_row(const float *from, struct Share share, long k, float *best, int64_t *where,
+                       long columns) {
+    long found = 0;
+    for (long start = 0; start < columns; start += CHUNK) {
+        long end = start + CHUNK < columns ? start + CHUNK : columns;
+        float largest = -INFINITY;
 #pragma omp simd reduction(max : largest)
-            for (long i = start; i < end; i++) largest = from[i] > largest ? from[i] : largest;
-            if (found == k && !(largest > best[k - 1])) continue;
-            for (long i = start; i < end; i++) {
-                if (found == k && !(from[i] > best[k - 1])) continue;
-                long place = found < k ? found++ : k - 1;
-                for (; place > 0 && from[i] > best[place - 1]; place--) {
-                    best[place] = best[place - 1];
-                    where[place] = where[place - 1];
-                }
-                best[place] = from[i];
-                where[place] = i;
+        for (long i = start; i < end; i++) largest = from[i] > largest ? from[i] : largest;
+        if (found == k && !(largest - share.largest - share.total > best[k - 1])) continue;
+        for (long i = start; i < end; i++) {
+            float value = from[i] - share.largest - share.total;
+            if (found == k && !(value > best[k - 1])) continue;
+            long place = found < k ? found++ : k - 1;
+            for (; place > 0 && value > best[place - 1]; place--) {
+                best[place] = best[place - 1];
+                where[place] = where[place - 1];
             }
+            best[place] = value;
+            where[place] = i;
         }
     }
+}
+
+/* The k largest of each row of x (N, columns) and their places. */
+void top(const float *x, long k, float *values, int64_t *indices, long rows, long columns) {
+#pragma omp parallel for if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++)
+        top_of_row(x + n * columns, (struct Share){0}, k, values + n * k, indices + n * k, columns);
+}
+
+/* The open prefixes of a beam search, W slots for each sentence (`decode/beam.py`): their
+   log-probabilities (B, W), minus infinity where a slot is closed; the scores (B, best) of the best
+   that are complete; for each sentence the slots that are not used up, the greatest length, and the
+   penalty of that. */
+struct Beams {
+    float *log_probs, *best_scores, *greatest_penalty;
+    int64_t *slots, *most;
+    long width, best, eos;
+};
+
+/* What a step chose for each of the B W slots: `struct Advance` of `decode/protocol.py`. */
+struct Chosen {
+    int64_t *tokens, *parents;
+    float *values, *log_probs, *scores;
+    uint8_t *ended, *open;
+};
+
+/* Rank the continuations of the slots of sentence b, k of each, and fill the slots that are open. */
+static void choose(const struct Beams *beams, const struct Chosen *chosen, const float *values,
+                   const int64_t *tokens, long k, long b, long length, float penalty) {
+    long width = beams->width, best = beams->best, first = b * width, count = 0, used = 0;
+    float *open = beams->log_probs + first, *sums = chosen->log_probs + first;
+    float *scores = beams->best_scores + b * best, reachable = -INFINITY;
+    int64_t *from = chosen->parents + first;
+    for (long n = 0; n < width * k; n++) { /* those of a slot fall */
+        float sum = open[n / k] + values[first * k + n];
+        if (!(sum > -INFINITY) || (count == width && !(sum > sums[width - 1]))) {
+            n += k - 1 - n % k;
+            continue;
+        }
+        long place = count < width ? count++ : width - 1;
+        for (; place > 0 && sum > sums[place - 1]; place--) {
+            sums[place] = sums[place - 1];
+            from[place] = from[place - 1];
+        }
+        sums[place] = sum;
+        from[place] = n;
+    }
+    for (long w = 0; w < width; w++) {
+        long n = w < count ? from[w] : 0, slot = first + w, is_open = w < count && w < beams->slots[b];
+        if (w >= count) sums[w] = -INFINITY;
+        chosen->tokens[slot] = tokens[first * k + n];
+        chosen->values[slot] = values[first * k + n];
+        chosen->scores[slot] = sums[w] / penalty;
+        chosen->parents[slot] = first + n / k;
+        chosen->ended[slot] = is_open && (chosen->tokens[slot] == beams->eos || beams->most[b] <= length);
+        open[w] = is_open && !chosen->ended[slot] ? sums[w] : -INFINITY;
+        reachable = open[w] > reachable ? open[w] : reachable;
+        if (!chosen->ended[slot]) continue;
+        used++;
+        float score = chosen->scores[slot];
+        for (long i = 0; i < best; i++) /* the worst falls out */
+            if (score > scores[i]) { float other = scores[i]; scores[i] = score; score = other; }
+    }
+    beams->slots[b] -= used;
+    int undecided = reachable / beams->greatest_penalty[b] > scores[best - 1];
+    for (long w = 0; w < width; w++) chosen->open[first + w] = undecided && open[w] > -INFINITY;
+}
+
+/* One step of a beam search over B sentences, from the logits (M, columns) of all slots, or of the open
+   ones if `only_open`. The k best of a slot are written to `values` and `tokens` (B W, k). Returns the
+   number of rows that have no probabilities. */
+long advance(const struct Beams *beams, const struct Chosen *chosen, const float *logits,
+             int only_open, float *values, int64_t *tokens, long k, long sentences, long columns,
+             long length, float penalty) {
+    long rows = sentences * beams->width, broken = 0, given = 0;
+    for (long n = 0; n < rows; n++) /* where its logits are */
+        chosen->parents[n] = only_open ? (given += beams->log_probs[n] > -INFINITY) - 1 : n;
+#pragma omp parallel for reduction(+ : broken) if (rows * columns > ENOUGH)
+    for (long n = 0; n < rows; n++) {
+        if (!(beams->log_probs[n] > -INFINITY)) {
+            for (long i = 0; i < k; i++) values[n * k + i] = -INFINITY, tokens[n * k + i] = 0;
+            continue;
+        }
+        const float *from = logits + chosen->parents[n] * columns;
+        struct Share share = share_of(from, columns);
+        if (share.total == share.total)
+            top_of_row(from, share, k, values + n * k, tokens + n * k, columns);
+        else
+            broken++;
+    }
+    for (long b = 0; b < sentences && !broken; b++)
+        choose(beams, chosen, values, tokens, k, b, length, penalty);
+    return broken;
 }

@@ -116,6 +116,11 @@ def _loaded() -> Functions | None:
         *(ctypes.c_float, ctypes.c_int, ctypes.c_int),
     )
     functions.top.argtypes = (at, size, at, at, size, size)
+    functions.advance.argtypes = (
+        *(at, at, at, ctypes.c_int, at, at, size, size, size, size),
+        ctypes.c_float,
+    )
+    functions.advance.restype = size
     return functions
 
 
