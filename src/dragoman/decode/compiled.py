@@ -71,10 +71,12 @@ class CompiledFrontier:
             *(part.data_ptr() for part in (*parts, self._slots_B, self._max_B)),
             *(self._width, self._best_Bn.shape[1], self._eos_id),
         )
-        chosen_2N = torch.empty(2, count * self._width, dtype=torch.int64)
-        sums_3N = torch.empty(3, count * self._width)
-        states_2N = torch.empty(2, count * self._width, dtype=torch.bool)
-        chosen = (*chosen_2N, *sums_3N, *states_2N)
+        rows = count * self._width
+        chosen = (
+            *torch.empty(2, rows, dtype=torch.int64),
+            *torch.empty(3, rows),
+            *torch.empty(2, rows, dtype=torch.bool),
+        )
         self._chosen = _Chosen(*(part.data_ptr() for part in chosen))
         tokens_N, parents_N, values_N, log_probs_N, scores_N, ended_N, open_N = chosen
         self._advance = Advance(

@@ -9,11 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from dragoman.engine.layers import FrozenLayer, FrozenNorm
+from dragoman.engine.layers import FrozenEmbedding, FrozenLayer, FrozenNorm
 from dragoman.engine.products import (
     DTYPES,
     Copies,
     Lend,
+    PackedLinear,
+    Product,
     copied,
     familiar_rows,
     prepared,
@@ -48,11 +50,11 @@ class FrozenStack:
         for layer in stack.each_layer():
             with lend(layer.parameters()):
                 self.layers.append(FrozenLayer(layer, arithmetic, functions))
-        self._embedding = embedding
+        self._embedding = FrozenEmbedding(embedding, functions)
         self._heads = Heads.of(stack.each_layer()[0].self_attn)
         with lend(stack.final_norm.parameters()):
             self._final_norm = FrozenNorm(stack.final_norm, functions)
-        self._dtype = DTYPES[arithmetic]
+        self._like = torch.empty(0, dtype=DTYPES[arithmetic])
         self._functions = functions
         self._rotation = stack.rotation
         self._bias: nn.Module | None = None
@@ -63,7 +65,7 @@ class FrozenStack:
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
         self._is_normed = not isinstance(stack.final_norm, nn.Identity)
-        self._recorded = all(layer.recorded for layer in self.layers)
+        self._recorded = self._embedding.recorded and all(each.recorded for each in self.layers)
         self._recorded = self._recorded and (self._final_norm.recorded or not self._is_normed)
 
     def _rows(self, rows: int) -> int:
@@ -74,9 +76,9 @@ class FrozenStack:
         """Sentences to attend to; the mask is true at tokens, which come first."""
         return Sources(self._functions, self._heads, mask_BS)
 
-    def _info(self, x_BLD: Tensor, positions: range) -> PositionInfo:
+    def _info(self, positions: range) -> PositionInfo:
         """What attention needs to know about positions."""
-        angles = None if self._rotation is None else self._rotation.angles(positions, x_BLD)
+        angles = None if self._rotation is None else self._rotation.angles(positions, self._like)
         return PositionInfo(angles, self._bias)
 
     def encode(
@@ -84,8 +86,8 @@ class FrozenStack:
     ) -> tuple[Tensor, list[KeyValue]]:
         """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
         size = (ids_BL.shape[0], ids_BL.shape[1])
-        x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._dtype)
-        info = self._info(x_BLD, range(size[1]))
+        x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._like)
+        info = self._info(range(size[1]))
         x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
         if isinstance(mask, Sources):  # every token attends to its own sentence
             mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
@@ -95,33 +97,42 @@ class FrozenStack:
             kvs.append(kv)
         return self._final_norm(x_MD), kvs
 
-    def step(self, ids_N: Tensor, store: BeamStore) -> Tensor:
-        """Read one more token of each row: last hidden states, `(M, D)`."""
-        place = range(store.length, store.length + 1)
+    def step(self, ids_N: Tensor, store: BeamStore, output: Product | None) -> Tensor:
+        """Read one more token of each row: last hidden states `(M, D)`, or their logits.
+
+        In int8 each step with a store uses the same memory.
+        """
+        position = store.length
+        place = range(position, position + 1)
         store.begin_step(len(ids_N))
-        x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._dtype)
-        info = self._info(x_ND, place)
+        info = self._info(place)
         store.turn_by(info.angles)
         if info.bias is not None:
-            distances = torch.arange(store.length)[None] - (store.length - 1)
+            distances = torch.arange(-position, 1)[None]
             store.add(info.bias(distances).flatten(1))
-        if self._recorded:
+        if self._recorded and not isinstance(output, PackedLinear):
             if store.program is None:
-                store.program = self._record(store, store.most_rows, x_ND.shape[1])
-            return store.program.run(x_ND)
+                store.program = Program(self._functions, store.most_rows)
+            if not store.program.operations:
+                self._record(store.program, store, output)
+            return store.program.run(ids_N, self._embedding.added_at(position))
+        x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store)
-        return self._final_norm(x_MD)
+        hidden_MD = self._final_norm(x_MD)
+        return hidden_MD if output is None else output(hidden_MD)
 
-    def _record(self, store: BeamStore, rows: int, columns: int) -> Program:
-        """List what `step` computes with this store, for this many rows or fewer."""
-        program = Program(self._functions, rows, columns)
+    def _record(self, program: Program, store: BeamStore, output: QuantizedLinear | None) -> None:
+        """List what `step` computes with this store."""
+        x_RD = self._embedding.record(program)
         for layer in self.layers:
-            layer.record(program, program.input_RX, store)
+            layer.record(program, x_RD, store)
         if self._is_normed:
-            self._final_norm.record(program, program.input_RX, program.input_RX)
-        return program.finish()
+            self._final_norm.record(program, x_RD, x_RD)
+        if output is not None:
+            output.record(program, x_RD, program.vectors("logits", output.outputs))
+        program.finish()
 
     def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
         """Make the store in which decoding keeps keys and values."""
@@ -151,25 +162,25 @@ class FrozenDecoder:
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
         """Append one token to every row and return the logits `(N, V)` of the next."""
-        with _without_autocast():
-            hidden_MD = self._decoder.step(ids_N, state)
-            if self._logit_scale != 1.0:
-                hidden_MD = hidden_MD * self._logit_scale
-            return soft_cap(self._logits(hidden_MD, state), self._logit_soft_cap)[: len(ids_N)]
-
-    def _logits(self, hidden_MD: Tensor, state: BeamStore) -> Tensor:
-        """The logits `(M, V)`; in int8 each step of a search uses the same memory."""
         output = state.output or self._output
-        if not isinstance(output, QuantizedLinear):
+        with _without_autocast():
+            if self._logit_scale == 1.0:
+                logits_MV = self._decoder.step(ids_N, state, output)
+            else:
+                hidden_MD = self._decoder.step(ids_N, state, None) * self._logit_scale
+                logits_MV = self._logits(hidden_MD, output, state.program)
+            return soft_cap(logits_MV, self._logit_soft_cap)[: len(ids_N)]
+
+    def _logits(self, hidden_MD: Tensor, output: Product, program: Program | None) -> Tensor:
+        if program is None or isinstance(output, PackedLinear):
             return output(hidden_MD)
-        if state.logits_MV is None or len(state.logits_MV) < len(hidden_MD):
-            state.logits_MV = torch.empty(len(hidden_MD), output.outputs)
-        return output(hidden_MD, out_MO=state.logits_MV[: len(hidden_MD)])
+        rows, columns = len(hidden_MD), output.outputs
+        return output(hidden_MD, out_MO=program.vectors("logits", columns)[:rows])
 
     @torch.no_grad()
     def narrow(self, ids_U: Tensor, state: BeamStore) -> None:
         """From now on let a step with this state return the logits `(N, U)` of these tokens."""
-        state.logits_MV = None
+        state.program = None
         whole = self._output_of
         if whole is None:
             state.output = copy(cast("QuantizedLinear", self._output))

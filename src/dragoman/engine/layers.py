@@ -17,6 +17,7 @@ from dragoman.engine.quantized import QuantizedLinear
 from dragoman.engine.store import BeamStore, Sources
 from dragoman.nn import (
     Arithmetic,
+    Embedding,
     FeedForward,
     Full,
     KeyValue,
@@ -125,6 +126,43 @@ class FrozenAttention:
             return q
         scaled: Tensor = self._q_norm(q) * self._scale
         return scaled
+
+
+class _Table(ctypes.Structure):
+    """`struct Table` of `native.c`."""
+
+    _fields_ = (
+        ("weight", ctypes.c_void_p),
+        *((name, ctypes.c_long) for name in ("tokens", "columns")),
+        ("scale", ctypes.c_float),
+    )
+
+
+class FrozenEmbedding:
+    """`Embedding`, of which a copy is given."""
+
+    def __init__(self, embedding: Embedding, functions: Functions) -> None:
+        self.embed = embedding.embed
+        weight_VD, self._positions = embedding.weight, embedding.positions
+        self._norm = FrozenNorm(embedding.norm, functions)
+        self._is_normed = not isinstance(embedding.norm, nn.Identity)
+        self._none_11D = weight_VD.new_zeros(1, 1, weight_VD.shape[1])
+        self._by = _Table(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
+        plain = type(embedding) is Embedding and embedding.types is None
+        self.recorded = plain and (self._norm.recorded or not self._is_normed)
+        """Whether `record` can be called."""
+
+    def record(self, program: Program) -> Tensor:
+        """Append what maps ids to vectors to a program."""
+        x_RD = program.embed(ctypes.addressof(self._by), self._by.columns)
+        return self._norm.record(program, x_RD, x_RD) if self._is_normed else x_RD
+
+    def added_at(self, position: int) -> Tensor | None:
+        """What is added to the vector of any token at a position."""
+        if self._positions is None:
+            return None
+        row: Tensor = self._positions(self._none_11D, range(position, position + 1))
+        return row.flatten()
 
 
 class _Norm(ctypes.Structure):

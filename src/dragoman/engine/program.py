@@ -12,9 +12,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import Functions
+from dragoman.nn.cpu.native import Functions, address
 
-NORM, PRODUCT, GATE, SILU, ATTEND = range(5)
+EMBED, NORM, PRODUCT, GATE, SILU, ATTEND = range(6)
 
 
 class _Operation(ctypes.Structure):
@@ -29,15 +29,17 @@ class _Operation(ctypes.Structure):
 class Program:
     """Operations on the vectors of up to `rows` rows, and the memory of these."""
 
-    def __init__(self, functions: Functions, rows: int, columns: int) -> None:
-        """Begin with no operation, and an input of this many columns."""
+    def __init__(self, functions: Functions, rows: int) -> None:
+        """Begin with no operation."""
         self._functions, self._rows = functions, rows
-        self._operations: list[_Operation] = []
         self._memory: dict[tuple[str, int], Tensor] = {}
-        self._products = 0
         self._rounded, self._scale_R = torch.empty(0, dtype=torch.uint8), torch.empty(rows)
-        self.input_RX = self.vectors("input", columns)
-        """What `run` begins with."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the operations and keep the memory, for those that are listed next."""
+        self.operations: list[_Operation] = []
+        self._products = 0
 
     def vectors(self, name: str, columns: int) -> Tensor:
         """Return memory for `(rows, columns)`, the same for the same name."""
@@ -46,8 +48,16 @@ class Program:
             self._memory[key] = torch.empty(self._rows, columns)
         return self._memory[key]
 
+    def embed(self, by: int, columns: int) -> Tensor:
+        """Look up the vectors of the tokens that `run` is given.
+
+        `by` is the address of the operation's parameters, here and below.
+        """
+        x_RX = self.vectors("input", columns)
+        return self._add(_Operation(kind=EMBED, by=by), x_RX, x_RX)
+
     def norm(self, by: int, x_RX: Tensor, out_RX: Tensor) -> Tensor:
-        """Normalise; `by` is the address of the operation's parameters, here and below."""
+        """Normalise."""
         return self._add(_Operation(kind=NORM, by=by), x_RX, out_RX)
 
     def product(
@@ -82,19 +92,24 @@ class Program:
 
     def _add(self, operation: _Operation, x_RX: Tensor, out_RX: Tensor) -> Tensor:
         operation.source, operation.to = x_RX.data_ptr(), out_RX.data_ptr()
-        self._operations.append(operation)
+        self.operations.append(operation)
         self.output_RX = out_RX
         return out_RX
 
     def finish(self) -> Self:
         """Take no more operations."""
-        self._listed = (_Operation * len(self._operations))(*self._operations)
+        self._listed = (_Operation * len(self.operations))(*self.operations)
         return self
 
-    def run(self, x_NX: Tensor) -> Tensor:
-        """Compute the last operation's result for these rows, valid until the next call."""
-        rows = len(x_NX)
-        self.input_RX[:rows] = x_NX
+    def run(self, ids_N: Tensor, added_D: Tensor | None) -> Tensor:
+        """Compute the last operation's result for these tokens, valid until the next call.
+
+        `added_D` is added to their vectors.
+        """
+        ids_N, rows = ids_N.long().contiguous(), len(ids_N)
+        first = self._listed[0]
+        first.source = address(ids_N, torch.int64, rows)
+        first.added = None if added_D is None else address(added_D, torch.float32, len(added_D))
         scratch = self._rounded.data_ptr(), self._scale_R.data_ptr()
         self._functions.run(self._listed, len(self._listed), *scratch, rows, self._products)
         return self.output_RX[:rows]

@@ -118,8 +118,6 @@ class BeamStore:
         """Begin with no position."""
         self.length = 0
         """Positions that were read."""
-        self.logits_MV: Tensor | None = None
-        """Memory for the logits of a step, to be used again."""
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
         places, self.beam_size = size_PW
@@ -130,7 +128,7 @@ class BeamStore:
         """Sentences may have any numbers of rows, up to `W`."""
         self._functions = functions
         self.program: Program | None = None
-        """A step with these stores, once it has been listed."""
+        """A step with these stores; without operations until it is listed (anew)."""
         shape = (places, heads.num_kv_heads, BLOCK, self.beam_size, heads.head_dim)
         self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
         self._memory: list[tuple[Tensor, Tensor]] = []
@@ -224,7 +222,8 @@ class BeamStore:
         capacity = self._slots_NC.shape[1]
         if self.length <= capacity:
             return
-        self.program = None
+        if self.program is not None:
+            self.program.clear()
         more = max(self.length, 2 * capacity) - capacity
         self._slots_NC = F.pad(self._slots_NC, (0, more))
         for layer, kv in enumerate(self._stores):

@@ -349,8 +349,29 @@ void attend(const struct Store *store, float *all_keys, float *all_values, float
     attend_rows(store, all_keys, all_values, q, own, stride, out);
 }
 
-/* One of the functions above; `by` is its Norm, Matrix or Store. */
-enum kind { NORM, PRODUCT, GATE, SILU, ATTEND };
+/* The vectors of tokens, (tokens, columns). */
+struct Table {
+    const float *weight;
+    long tokens, columns;
+    float scale;
+};
+
+/* out[n] = weight[ids[n]] * scale [+ added]; NaN, which search rejects, for an id beyond the table. */
+static void embed_rows(const struct Table *by, const int64_t *ids, const float *added, float *out,
+                       long rows) {
+    long columns = by->columns;
+#pragma omp for
+    for (long n = 0; n < rows; n++) {
+        int known = ids[n] >= 0 && ids[n] < by->tokens;
+        const float *from = by->weight + (known ? ids[n] : 0) * columns;
+        float scale = known ? by->scale : NAN;
+#pragma omp simd
+        for (long i = 0; i < columns; i++) out[n * columns + i] = from[i] * scale + (added ? added[i] : 0.0f);
+    }
+}
+
+/* One of the functions above; `by` is its Table, Norm, Matrix or Store. */
+enum kind { EMBED, NORM, PRODUCT, GATE, SILU, ATTEND };
 struct Operation {
     long kind, relu, width; /* width: of an activation, or from row to row of what attends */
     const void *by;
@@ -364,6 +385,7 @@ void run(const struct Operation *operations, long count, uint8_t *vectors, float
     for (const struct Operation *each = operations; each < operations + count; each++) {
         float *from = each->from, *add = each->add, *to = each->to;
         switch (each->kind) {
+        case EMBED: embed_rows(each->by, (const int64_t *)from, add, to, rows); break;
         case NORM: norm_rows(each->by, from, to, rows); break;
         case PRODUCT: multiply(each->by, from, vectors, scale, add, each->relu, to, rows); break;
         case GATE: gate_rows(from, to, rows, each->width, 1); break;
