@@ -140,16 +140,22 @@ tile(const struct Matrix *matrix, long first, const uint8_t *vectors, const floa
     for (int b = 0; b < TILE_BLOCKS; b++) {
         long o = first + b * LANES, count = matrix->outputs - o;
         if (count <= 0) return;
-        size_t size = count < LANES ? count * sizeof(float) : sizeof(lanes);
         for (int n = 0; n < rows; n++) {
+            long at = n * matrix->outputs + o;
+            const float *add = residual ? residual + at : 0;
+            float *to = out + at;
             integers exact = sum[n][b] - *(const integers *)(matrix->offset + o);
             lanes result = __builtin_convertvector(exact, lanes) * scale[n] *
                                *(const lanes *)(matrix->scale + o) + *(const lanes *)(matrix->bias + o);
             lanes other = {0};
             if (relu) result = (lanes)((integers)result & ~(result < other)); /* keeps NaN */
-            if (residual) memcpy(&other, residual + n * matrix->outputs + o, size);
+            if (count >= LANES) {
+                *(lanes *)to = add ? result + *(const lanes *)add : result;
+                continue;
+            }
+            if (add) memcpy(&other, add, count * sizeof(float));
             result += other;
-            memcpy(out + n * matrix->outputs + o, &result, size);
+            memcpy(to, &result, count * sizeof(float));
         }
     }
 }
