@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.serve import v1
+from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.web import (
@@ -46,6 +47,11 @@ async def metrics(call: Call) -> Response:
     return Response(call.service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
+async def openapi(_call: Call) -> Response:
+    """Describe all endpoints."""
+    return json_response(describe(ENDPOINTS))
+
+
 def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
     return Endpoint(
         method="GET",
@@ -62,6 +68,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _operator("/health/live", live, "Whether the process is alive."),
     _operator("/health/ready", ready, "Whether requests should be sent here."),
     _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
+    _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
     *v1.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""

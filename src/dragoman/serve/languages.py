@@ -70,19 +70,14 @@ def resolve(asked: str, codes: Iterable[str]) -> str | None:
 
     A code without script or region means any of them.
     """
-    codes = list(codes)
+    codes = sorted(codes, key=tag)  # simplified Chinese before traditional
     if asked in codes:
         return asked
-    wanted = tag(asked)
-    for code in codes:
-        if tag(code) == wanted:
-            return code
-    for code in codes:
-        if base_of(code) == base_of(asked) and (
-            wanted == base_of(asked) or tag(code) == base_of(code)
-        ):
-            return code
-    return None
+    wanted, base = tag(asked), base_of(asked)
+    alike = [code for code in codes if base_of(code) == base]
+    exact = [code for code in alike if tag(code) == wanted]
+    vague = [code for code in alike if base in {wanted, tag(code)}]
+    return next(iter(exact or vague), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +89,12 @@ class Detected:
     confidence: float
     candidates: tuple[tuple[str, float], ...]
     """The three most probable ones."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        listed = [{"language": code, "confidence": share} for code, share in self.candidates]
+        named = {"language": self.language, "confidence": self.confidence}
+        return {**named, "candidates": listed}
 
 
 SCRIPTS = {

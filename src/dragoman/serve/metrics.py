@@ -4,6 +4,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -110,8 +111,9 @@ def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "event": event, **fields}
     if sys.stderr is not None:
-        sys.stderr.write(f"{json.dumps(line)}\n")
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):  # a full disk, or a closed pipe: no request fails by it
+            sys.stderr.write(f"{json.dumps(line)}\n")
+            sys.stderr.flush()
 
 
 def log_failure(error: BaseException) -> None:

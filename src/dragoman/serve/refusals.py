@@ -21,6 +21,10 @@ class Refusal(Exception):  # noqa: N818 -- what it is
         self.status, self.what, self.where, self.do = status, what, where, do
         self.headers = dict(headers or {})
 
+    def plain(self) -> dict[str, dict[str, str]]:
+        """Return it in our own form, for JSON."""
+        return {"error": {"what": self.what, "where": self.where, "do": self.do}}
+
     @property
     def sentence(self) -> str:
         """All of it, for a dialect whose errors are one text."""

@@ -9,6 +9,9 @@ import msgspec
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding
 from dragoman.ranges import Range
 from dragoman.settings.fields import sentences
+from dragoman.tasks.classify.classifier import Classification
+from dragoman.tasks.results import Generation, Scored, Translation
+from dragoman.tasks.tag.tagger import Tagging
 
 WITHHELD = frozenset({"processors", "max_batch_tokens"})
 """Options that are the operator's: what is computed, and in how large batches."""
@@ -56,6 +59,109 @@ class DetectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Texts whose language is asked for."""
 
     text: str | list[str]
+
+
+class TranslateAnswer(msgspec.Struct):
+    """A translation for each text; with `alignment` also its `src_tokens` and `alignment`."""
+
+    model: str
+    translations: list[Translation]
+
+
+class GenerateAnswer(msgspec.Struct):
+    """A continuation for each prompt."""
+
+    model: str
+    generations: list[Generation]
+    seed: int | None = None
+    """By which it was sampled."""
+
+
+class ClassifyAnswer(msgspec.Struct):
+    """A label for each text."""
+
+    model: str
+    classifications: list[Classification]
+
+
+class TagAnswer(msgspec.Struct):
+    """The words of each text with their tags, and what they form."""
+
+    model: str
+    taggings: list[Tagging]
+
+
+class VectorForm(msgspec.Struct):
+    """The vector of a text."""
+
+    vector: list[float]
+    flags: list[str]
+
+
+class EmbedAnswer(msgspec.Struct):
+    """A vector for each text."""
+
+    model: str
+    embeddings: list[VectorForm]
+
+
+class ScoreAnswer(msgspec.Struct):
+    """The log-probability of each pair's second text, given the first."""
+
+    model: str
+    scores: list[Scored]
+
+
+class CandidateForm(msgspec.Struct):
+    """A language that a text may be in."""
+
+    language: str
+    confidence: float
+
+
+class DetectionForm(msgspec.Struct):
+    """The language of a text; null where it is unsure."""
+
+    language: str | None
+    confidence: float
+    candidates: list[CandidateForm]
+
+
+class DetectAnswer(msgspec.Struct):
+    """The language of each text."""
+
+    detections: list[DetectionForm]
+
+
+class ModelForm(msgspec.Struct):
+    """A model of the server."""
+
+    name: str
+    task: str | None
+    state: str
+    src_lang: str | None
+    tgt_lang: str | None
+    languages: list[str]
+
+
+class ModelsAnswer(msgspec.Struct):
+    """All models."""
+
+    models: list[ModelForm]
+
+
+class ErrorForm(msgspec.Struct):
+    """What is wrong, where, and what to do."""
+
+    what: str
+    where: str
+    do: str
+
+
+class ErrorAnswer(msgspec.Struct):
+    """A request without an answer."""
+
+    error: ErrorForm
 
 
 def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: ANN401 -- a type

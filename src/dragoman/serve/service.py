@@ -1,9 +1,10 @@
 """What all dialects call: a service answers texts by the models that it holds."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
@@ -12,9 +13,13 @@ from dragoman.serve.metrics import ServeMetrics, log_failure
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.web import Call
-from dragoman.serve.work import PricedRequest
+from dragoman.serve.work import PricedRequest, SteppedRequest
+from dragoman.tasks.generate.ids import See
+from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
+
+T = TypeVar("T")
 
 WAITING = 64
 """Threads that wait for answers: so many requests share batches. Others wait for a thread."""
@@ -35,7 +40,7 @@ class Service:
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
-        self._jobs = set[PricedRequest[Any]]()
+        self._requests = set[PricedRequest[Any] | SteppedRequest]()
 
     @property
     def ready(self) -> bool:
@@ -62,20 +67,67 @@ class Service:
         leaves the queue, and what is computed the batch, at its next step.
         """
         self.queue.check()
-        loop = asyncio.get_running_loop()
-        job = await call.unless_gone(
-            loop.run_in_executor(
+        request = await call.unless_gone(
+            asyncio.get_running_loop().run_in_executor(
                 self._pricing, lambda: PricedRequest(scheduler, courses(), finish, log_failure)
             )
         )
-        call.notes["tokens"] = job.cost
-        with self.queue.admit(job.cost):
-            self._jobs.add(job)
+        return await self.answered(call, request)
+
+    async def answered(self, call: Call, request: PricedRequest[Any] | SteppedRequest) -> list[Any]:
+        """Return the answers to a request with its price, if it is accepted; raises as `ask`."""
+        call.notes["tokens"] = request.cost
+        loop = asyncio.get_running_loop()
+        with self.queue.admit(request.cost):
+            self._requests.add(request)
             try:
-                return await call.unless_gone(loop.run_in_executor(self._waiting, job.run))
+                return await call.unless_gone(loop.run_in_executor(self._waiting, request.run))
             finally:
-                job.withdraw()
-                self._jobs.discard(job)
+                request.withdraw()
+                self._requests.discard(request)
+
+    async def growing(
+        self,
+        call: Call,
+        scheduler: Scheduler[Any, Any],
+        course: Callable[[See], Course[Any, Any, Any]],
+        text: TextStream,
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the pieces of a text while it grows, then its answer; raises as `ask`."""
+        loop = asyncio.get_running_loop()
+        known = asyncio.Queue[Sequence[int] | None]()
+
+        def see(ids: Sequence[int]) -> None:
+            loop.call_soon_threadsafe(known.put_nowait, ids)
+
+        work = loop.create_task(self.ask(call, scheduler, lambda: [course(see)]))
+        work.add_done_callback(lambda _: known.put_nowait(None))
+        try:
+            while (ids := await known.get()) is not None:
+                if piece := text.extend(ids):
+                    yield piece
+            (answer,) = await work
+            if piece := text.finish():
+                yield piece
+            yield answer
+        finally:
+            work.cancel()
+
+    async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
+        """Return what is computed in a moment, but not in the event loop."""
+        loop = asyncio.get_running_loop()
+        return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
+
+    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
+        """Raise InputError for texts or options above their limits."""
+        self.settings.limits.check_texts(texts)
+        if options is not None:
+            self.settings.limits.check_options(options)
+
+    def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
+        """Keep a model in memory for a request, whose log names it."""
+        call.notes |= {"model": served.name, "texts": texts}
+        return self.shelf.lease(served, call.unless_gone)
 
     async def translate(  # noqa: PLR0913 -- what a request may say
         self,
@@ -89,13 +141,10 @@ class Service:
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
         """Translate texts by a model, between two of its languages where it has several."""
-        limits, given = self.settings.limits, options or Decoding()
-        limits.check_texts([*texts, *(prefixes or ())])
-        limits.check_options(given)
-        call.notes |= {"model": served.name, "texts": len(texts)}
-        async with self.shelf.lease(served) as translator:
-            assert isinstance(translator, Translator)  # noqa: S101 (the folder's task says so)
-            bound = translator.between(*languages)
+        given = options or Decoding()
+        self.check([*texts, *(prefixes or ())], given)
+        async with self.lease(call, served, len(texts)) as translator:
+            bound: Translator = translator.between(*languages)
             chosen = merged(wide_enough(given, bound.options), bound.options)
             return await self.ask(
                 call, bound.scheduler, lambda: bound.courses(texts, chosen, prefixes), finish
@@ -103,10 +152,10 @@ class Service:
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
-        jobs = [*self._jobs]
-        for job in jobs:
-            job.withdraw()
-        return len(jobs)
+        requests = [*self._requests]
+        for request in requests:
+            request.withdraw()
+        return len(requests)
 
     def close(self) -> None:
         """Let idle threads end."""

@@ -1,7 +1,7 @@
 """The models of a server: opened, loaded, leased, and let go of."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -145,13 +145,34 @@ class Shelf:
             where="model",
         )
 
+    def is_for(self, name: str | None, task: str) -> bool:
+        """Whether a model has a task; without a name, whether one has, and none translates."""
+        if name is None:
+            return bool(self.usable(task)) and not self.usable("translate")
+        return name in self.models and self.models[name].task == task
+
+    def source_languages(self) -> set[str]:
+        """Return the codes of what the translators read, as far as they say."""
+        codes = set[str]()
+        for served in self.usable("translate"):
+            if served.languages and not served.targets_only:
+                codes |= {*served.languages}
+            elif served.src_lang is not None:
+                codes.add(served.src_lang)
+        return codes
+
     @asynccontextmanager
-    async def lease(self, served: Served) -> AsyncIterator[Answering[Any, Any]]:
-        """Load a model if need be, and keep it in memory meanwhile. Raises Refusal."""
+    async def lease(
+        self, served: Served, wait: Callable[[Awaitable[None]], Awaitable[None]]
+    ) -> AsyncIterator[Answering[Any, Any]]:
+        """Load a model if need be, and keep it in memory meanwhile. Raises Refusal.
+
+        `wait` is how the caller waits until it is loaded.
+        """
         served.leases += 1
         try:
             while served.answering is None:
-                await asyncio.shield(self.load(served))
+                await wait(asyncio.shield(self.load(served)))
                 if served.error is not None:
                     self.find(served.name, served.task)
             yield served.answering

@@ -1,7 +1,8 @@
 """HTTP under the dialects: endpoints, and a request that is read within limits and watched."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,10 +34,58 @@ def json_response(
     return Response(msgspec.json.encode(content), status, headers, JSON)
 
 
+class EventStream(Response):
+    """An answer of server-sent events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes]) -> None:
+        """`events` are the data of each."""
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
+        """Send the events as they come."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        async for event in self._events:
+            body = b"data: " + event + b"\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def begun(
+    events: AsyncGenerator[bytes, None], error_event: Callable[[Refusal], bytes]
+) -> AsyncGenerator[bytes, None]:
+    """Return events once the first is there: until then, an error has a status of its own."""
+    first = await anext(events)
+
+    async def rest() -> AsyncGenerator[bytes, None]:
+        async with aclosing(events):
+            yield first
+            try:
+                async for event in events:
+                    yield event
+            except Gone:
+                raise
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
+                yield error_event(logged(error))
+
+    return rest()
+
+
+def logged(error: Exception) -> Refusal:
+    """Return what a client is told about an error; a bug is logged."""
+    refusal = refusal_of(error)
+    if refusal.status == 500:
+        log_failure(error)
+    return refusal
+
+
 def plain_error(refusal: Refusal) -> Response:
     """Return an error in our own form."""
-    error = {"what": refusal.what, "where": refusal.where, "do": refusal.do}
-    return json_response({"error": error}, refusal.status, refusal.headers)
+    return json_response(refusal.plain(), refusal.status, refusal.headers)
 
 
 def bearer(headers: Headers) -> str:
@@ -280,10 +329,7 @@ class BoundEndpoint:
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
-            refusal = refusal_of(error)
-            if refusal.status == 500:
-                log_failure(error)
-            return self.endpoint.dialect.error(refusal)
+            return self.endpoint.dialect.error(logged(error))
 
 
 def _kind(status: int) -> str:

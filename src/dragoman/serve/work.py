@@ -79,6 +79,28 @@ class PricedRequest(Generic[Answer]):
             return None
 
 
+class SteppedRequest:
+    """Answers that are computed outside a scheduler, a few at a time."""
+
+    def __init__(self, steps: Iterable[Callable[[], list[Any]]], cost: int) -> None:
+        self._steps = steps
+        self._withdrawn = Event()
+        self.cost = cost
+
+    def run(self) -> list[Any]:
+        """Compute the answers. Raises Refusal where it was withdrawn."""
+        found: list[Any] = []
+        for step in self._steps:
+            if self._withdrawn.is_set():
+                raise ended()
+            found += step()
+        return found
+
+    def withdraw(self) -> None:
+        """Compute no further step."""
+        self._withdrawn.set()
+
+
 def padded_tokens(costs: Sequence[int], budget: int) -> int:
     """Return what items cost in batches of their own: in each, as much as its most expensive."""
     return sum(len(batch) * costs[batch[0]] for batch in schedule(costs, budget))
