@@ -32,12 +32,13 @@ from dragoman.cli.inspect import inspect
 from dragoman.cli.lines import classify, tag, translate
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
+from dragoman.cli.serve import serve
 from dragoman.cli.shortlist import shortlist
 from dragoman.cli.train import train
 from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory, nearest
 
 VERBS = (
-    *(demo, train, translate, generate, chat, classify, tag, embed),
+    *(demo, train, translate, generate, chat, classify, tag, embed, serve),
     *(evaluate, score, inspect, cost, convert, shortlist, download),
 )
 

@@ -38,12 +38,13 @@ from dragoman.decode.protocol import (
     Strategy,
 )
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import Course, Items, Request, Scheduler, schedule
+from dragoman.decode.scheduler import BatchReport, Course, Items, Request, Scheduler, schedule
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 
 __all__ = [
     "Advance",
+    "BatchReport",
     "Beam",
     "Chooser",
     "Course",

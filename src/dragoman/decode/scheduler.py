@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from inspect import ismethod
 from itertools import count
 from threading import Condition, local
+from time import monotonic
 from typing import Any, Generic, TypeVar
 from weakref import WeakMethod, WeakSet, finalize
 
@@ -76,6 +77,17 @@ class Items(Generic[Item]):
 Course = Generator[Items[Item], list[Found], Answer]
 """How a text is answered: it yields items, is sent what was found, and returns the answer."""
 
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What an observer of a scheduler is told of a batch before it is computed."""
+
+    costs: list[int]
+    """Of each item, in tokens; in the batch each costs as much as the most expensive one."""
+    waited: list[float]
+    """Seconds since each was asked for."""
+
+
 Withdrawn = Callable[[int], bool]
 """Whether the answer for an item, by its number in the batch, is not wanted any more."""
 
@@ -108,6 +120,8 @@ class _Asked:
     course: Course[Any, Any, Any]
     items: Items[Any]
     found: dict[int, Any] = field(default_factory=dict)
+    since: float = field(default_factory=monotonic)
+    """When the course asked."""
 
 
 _Entry = tuple[_Asked, int]
@@ -175,6 +189,8 @@ class Scheduler(Generic[Item, Found]):
         """The requests in the order in which they lead a batch."""
         self._gone: deque[_Waiting] = deque()
         """Withdrawn requests whose items are still in a queue."""
+        self.observe: Callable[[BatchReport], None] | None = None
+        """Called by the thread that computes, for each batch."""
         self._begin()
         _SCHEDULERS.add(self)
 
@@ -312,6 +328,9 @@ class Scheduler(Generic[Item, Found]):
         how = batch[0][0].items.how
         run = self._run()
         assert run is not None  # noqa: S101 (whoever waits has it)
+        if self.observe is not None:
+            costs = [asked.items.costs[index] for asked, index in batch]
+            self.observe(BatchReport(costs, [monotonic() - asked.since for asked, _ in batch]))
         results = run(how, values, lambda number: requests[number].withdrawn)
         return [*zip(batch, results, strict=True)]
 

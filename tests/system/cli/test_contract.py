@@ -47,6 +47,10 @@ VERBS: dict[str, str | None] = {
     "classify": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "tag": "--input --max-batch-tokens --json --device --verify --output --overwrite --resume",
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
+    "serve": (
+        "--host --port --lazy --max-memory --queue-tokens --deadline --drain-delay "
+        "--shutdown-timeout --api-keys --cors --limit --device --compute"
+    ),
     "evaluate": (
         "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "

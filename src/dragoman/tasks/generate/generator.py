@@ -34,7 +34,7 @@ from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
-from dragoman.tasks.generate.ids import IdGenerator, Prompt
+from dragoman.tasks.generate.ids import IdGenerator, Prompt, See
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import (
     PromptCodec,
@@ -193,21 +193,26 @@ class Generator(Answering[Decoding, Generation]):
         yield from self._stream(ids, options, begins_text=self._codec.begins_text(prompt))
 
     def _stream(self, ids: list[int], options: Decoding, *, begins_text: bool) -> Iterator[str]:
-        growing = TextStream(self.tokenizer, options.stop, begins_text=begins_text)
+        growing = self.growing(options, begins_text=begins_text)
         steps = self._ids.steps([ids], strategy_of(options, (0,)), options, begins_text=begins_text)
-        pushed = 0
         while not growing.stopped:
             with self._ids.inference():  # and what is done with a piece outside
                 step = next(steps, None)
             if step is None:
                 break
             known = known_ids(step, drafting=options.beam_size > 1)
-            piece = "".join(map(growing.push, known[pushed:]))
-            pushed = len(known)
-            if piece:
+            if piece := growing.extend(known.get(0, ())):
                 yield piece
         if piece := growing.finish():
             yield piece
+
+    def growing(self, options: Decoding, *, begins_text: bool) -> TextStream:
+        """Return what makes the text of a continuation of its tokens, as they come."""
+        return TextStream(self.tokenizer, options.stop, begins_text=begins_text)
+
+    def begins_text(self, prompt: str) -> bool:
+        """Whether the continuation of a prompt begins a text."""
+        return self._codec.begins_text(prompt)
 
     def chat(self, options: Decoding | None = None, *, system: str | None = None) -> Chat:
         """Begin a conversation; `system` is a system prompt, for chat templates of Hugging Face.
@@ -267,39 +272,74 @@ class Generator(Answering[Decoding, Generation]):
         with self._ids.inference():
             for step in self._ids.steps([ids], strategy, options, begins_text=begins_text):
                 best |= step.finished
-        return self._result(prompt, ids, best[0][0], options)
+        return self._result(prompt, ids, best[0][0], options, begins_text=begins_text)
 
     def courses(
-        self, texts: Sequence[str], options: Decoding, numbers: Iterable[int] | None = None
+        self,
+        texts: Sequence[str],
+        options: Decoding,
+        numbers: Iterable[int] | None = None,
+        see: See | None = None,
     ) -> list[Course[Prompt, Hypothesis, Generation]]:
         """How each prompt is continued, given all options.
 
         What is drawn follows from the `numbers` of the prompts, as many as they want: 0, 1, ....
+        `see` watches a single one grow.
         """
         room = options.prompt_room(self._ids.context(options))
         encoded = encode_each(partial(self._codec.encode, room=room), texts)
         columns = zip(texts, encoded, count() if numbers is None else numbers, strict=False)
-        return [self._course(*column, options) for column in columns]
+        return [self._course(*column, options, see) for column in columns]
+
+    def answering_turns(
+        self,
+        turns: Sequence[str],
+        options: Decoding,
+        *,
+        system: str | None = None,
+        number: int = 0,
+        see: See | None = None,
+    ) -> Course[Prompt, Hypothesis, Generation]:
+        """How the last of the turns of user and model is answered, given all options.
+
+        Raises InputError for a model without a chat template.
+        """
+        dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
+        ids = dialogue.encode_turns(turns, options.prompt_room(self._ids.context(options)))
+        return self._continued(turns[-1], Prompt(number, ids, see), options, begins_text=True)
 
     def _course(
-        self, prompt: str, ids: list[int] | None, number: int, options: Decoding
+        self, text: str, ids: list[int] | None, number: int, options: Decoding, see: See | None
     ) -> Course[Prompt, Hypothesis, Generation]:
         """Continue a prompt; one without ids, or with None that has none, has no continuation."""
         if not ids:
             flag = "unreadable" if ids is None else "empty"
-            return Generation(prompt=prompt, text="", stopped="eos", flags=(flag,))
-        begins_text = self._codec.begins_text(prompt)
-        (best,) = yield self._ids.continued((number, ids), options, begins_text=begins_text)
-        return self._result(prompt, ids, best, options)
+            return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
+        prompt, begins_text = Prompt(number, ids, see), self._codec.begins_text(text)
+        return (yield from self._continued(text, prompt, options, begins_text=begins_text))
+
+    def _continued(
+        self, text: str, prompt: Prompt, options: Decoding, *, begins_text: bool
+    ) -> Course[Prompt, Hypothesis, Generation]:
+        """Continue the ids of a prompt; its text is told in the result."""
+        (best,) = yield self._ids.continued(prompt, options, begins_text=begins_text)
+        return self._result(text, prompt.ids, best, options, begins_text=begins_text)
 
     def _encode(self, prompts: Sequence[str], options: Decoding) -> list[list[int]]:
         """The ids of prompts. Raises InputError for one without any."""
         return self._codec.encode_some(prompts, options.prompt_room(self._ids.context(options)))
 
     def _result(
-        self, prompt: str, ids: Sequence[int], best: Hypothesis, options: Decoding
+        self,
+        prompt: str,
+        ids: Sequence[int],
+        best: Hypothesis,
+        options: Decoding,
+        *,
+        begins_text: bool,
     ) -> Generation:
-        whole = self._codec.decode(prompt, best.ids)
+        decode = self.tokenizer.decode if begins_text else self.tokenizer.decode_rest
+        whole = decode(best.ids)
         cut = cut_at(whole, options.stop)
         context = self._ids.context(options)
         forgotten = context is not None and len(ids) + len(best.ids) > context

@@ -3,9 +3,10 @@
 Axes as in `dragoman.decode`: B prompts, S their length, T text, V vocabulary, N rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,13 +34,24 @@ from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.products import computing
-from dragoman.tasks.generate.prompts import Ends, StopAt
+from dragoman.tasks.generate.prompts import Ends, StopAt, known_ids
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import extra_processors, key_of, strategy_of
 from dragoman.text.tokenizer import Tokenizer
 
-Prompt = tuple[int, list[int]]
-"""The number of a prompt, by which it is sampled, and its ids."""
+See = Callable[[Sequence[int]], None]
+"""Is given all tokens that are certain, by the thread that computes, after each step."""
+
+
+class Prompt(NamedTuple):
+    """What is continued."""
+
+    number: int
+    """By which it is sampled."""
+    ids: list[int]
+    see: See | None = None
+    """Who watches its text grow."""
+
 
 NOTHING = Hypothesis(ids=(), score=0.0, log_prob=0.0, token_log_probs=(), stopped="length")
 """What is found for a prompt that was withdrawn."""
@@ -95,7 +107,7 @@ class IdGenerator:
 
         Prompts of equal length share a batch, so there is no padding.
         """
-        length = len(prompt[1])
+        length = len(prompt.ids)
         return Items(
             values=[prompt],
             costs=[(length + options.new_tokens(length)) * options.beam_size],
@@ -108,14 +120,18 @@ class IdGenerator:
         self, how: tuple[Decoding, bool], prompts: list[Prompt], withdrawn: Withdrawn
     ) -> list[Hypothesis]:
         options, begins_text = how
-        strategy = strategy_of(options, tuple(number for number, _ in prompts))
-        ids = [ids for _, ids in prompts]
+        strategy = strategy_of(options, tuple(prompt.number for prompt in prompts))
+        ids = [prompt.ids for prompt in prompts]
+        watched = {n: prompt.see for n, prompt in enumerate(prompts) if prompt.see is not None}
         best: dict[int, list[Hypothesis]] = {}
         with self.inference():
             for step in self.steps(
                 ids, strategy, options, begins_text=begins_text, withdrawn=withdrawn
             ):
                 best |= step.finished
+                known = known_ids(step, drafting=options.beam_size > 1) if watched else {}
+                for number in watched.keys() & known.keys():
+                    watched[number](known[number])
         return [best[row][0] if best[row] else NOTHING for row in range(len(prompts))]
 
     def force(self, prompt: Sequence[int], text: Sequence[int]) -> list[float]:

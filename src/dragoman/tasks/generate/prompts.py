@@ -59,12 +59,6 @@ class PromptCodec:
         """Whether the continuation of the prompt is the beginning of a text."""
         return self._opening is None and not prompt
 
-    def decode(self, prompt: str, ids: Iterable[int]) -> str:
-        """The text of what was generated."""
-        if self.begins_text(prompt):
-            return self._tokenizer.decode(ids)
-        return self._tokenizer.decode_rest(ids)
-
 
 class TextStream:
     """Text as it grows, token by token; what was handed out is never taken back.
@@ -79,7 +73,13 @@ class TextStream:
         self._begins_text = begins_text
         self._pending: list[int] = []
         self._held = ""
+        self._pushed = 0
         self.stopped = False
+
+    def extend(self, known: Sequence[int]) -> str:
+        """The text that has become certain with all tokens that are known by now."""
+        new, self._pushed = known[self._pushed :], max(self._pushed, len(known))
+        return "".join(map(self.push, new))
 
     def push(self, token: int) -> str:
         """The text that is certain with this token."""
@@ -172,13 +172,13 @@ class Ends:
         return logits_NV
 
 
-def known_ids(step: SearchStep, *, drafting: bool) -> Sequence[int]:
-    """The tokens that are certain after a step of a single prompt; a beam has only drafts."""
-    if step.finished:
-        return step.finished[0][0].ids
-    if drafting:
-        return ()
-    return list[int](step.prefixes.ids_NL[0].tolist())
+def known_ids(step: SearchStep, *, drafting: bool) -> dict[int, Sequence[int]]:
+    """The tokens of each prompt that are certain after a step; a beam has only drafts."""
+    known: dict[int, Sequence[int]] = {n: best[0].ids for n, best in step.finished.items() if best}
+    if not drafting:
+        numbers, rows = step.prefixes.sentence_N.tolist(), step.prefixes.ids_NL.tolist()
+        known = dict(zip(numbers, rows, strict=True)) | known
+    return known
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str | None:

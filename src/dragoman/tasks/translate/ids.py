@@ -119,21 +119,20 @@ class IdTranslator:
         self.precision = precision
         self._forbid = Forbid(specials.forbidden)
         self.shortlist = shortlist
-        self.scheduler = Scheduler(self._run)
-        """Computes what `searched` and `forced` ask for."""
+        self.scheduler = Scheduler(_run)
+        """Computes what `searched` and `forced` ask for, also of others made by `between`."""
 
     def between(self, specials: Specials) -> Self:
         """Return the same models with other ids around sources and targets."""
         other = copy(self)
         other.specials, other._forbid = specials, Forbid(specials.forbidden)  # noqa: SLF001
-        other.scheduler = Scheduler(other._run)  # noqa: SLF001 -- the same class
         return other
 
     def ensemble(self, others: Sequence["IdTranslator"]) -> Self:
         """Return all models as one, which decodes by the mean of their probabilities."""
         joined = copy(self)
         joined._models += tuple(chain.from_iterable(o._models for o in others))  # noqa: SLF001
-        joined.scheduler = Scheduler(joined._run)  # noqa: SLF001
+        joined.scheduler = Scheduler(_run)
         return joined
 
     @property
@@ -161,16 +160,18 @@ class IdTranslator:
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
         costs = [len(source) * options.beam_size for source in sources]
-        budget, key = options.max_batch_tokens, key_of(options)
-        return Items(values=sources, costs=costs, budget=budget, how=options, key=key)
+        budget, key = options.max_batch_tokens, (key_of(options), self.specials)
+        return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
         """The same for the log-probability of a pair, its score, and those of its tokens."""
         cost, budget = sum(map(len, pair)), max(1, options.max_batch_tokens // 2)
-        penalty = options.length_penalty
-        return Items(values=[pair], costs=[cost], budget=budget, how=penalty, key=penalty)
+        key = options.length_penalty, self.specials
+        how = self, options.length_penalty
+        return Items(values=[pair], costs=[cost], budget=budget, how=how, key=key)
 
-    def _run(self, how: Decoding | float, items: list[Any], withdrawn: Withdrawn) -> list[Any]:
+    def answers(self, how: Decoding | float, items: list[Any], withdrawn: Withdrawn) -> list[Any]:
+        """What a batch of sources, or of pairs to be scored, is answered by."""
         with self.inference():
             if isinstance(how, Decoding):
                 return self.search(items, how, withdrawn=withdrawn)
@@ -321,6 +322,14 @@ class IdTranslator:
         tgt_in_BT = padded([[*read, *ids] for ids in targets], specials.pad_id)
         tgt_out_BT = padded([[*ids, specials.eos_id] for ids in targets], specials.pad_id)
         return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
+
+
+def _run(
+    how: tuple[IdTranslator, Decoding | float], items: list[Any], withdrawn: Withdrawn
+) -> list[Any]:
+    """Compute a batch by the languages and the options that its items have in common."""
+    translator, options = how
+    return translator.answers(options, items, withdrawn)
 
 
 def padded(sequences: Sequence[Ids], pad_id: int) -> Tensor:

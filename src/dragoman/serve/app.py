@@ -1,0 +1,114 @@
+"""The ASGI application: the endpoints of all dialects, and those of the operator."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dragoman.serve import v1
+from dragoman.serve.openapi import describe
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.service import Service
+from dragoman.serve.web import (
+    BoundEndpoint,
+    Call,
+    Dialect,
+    Endpoint,
+    Handler,
+    json_response,
+    plain_error,
+)
+
+OPERATOR = Dialect(name="operator")
+
+
+async def live(_call: Call) -> Response:
+    """Answer as long as the process does."""
+    return json_response({"status": "live"})
+
+
+async def ready(call: Call) -> Response:
+    """Say whether requests should be sent here."""
+    if call.service.ready:
+        return json_response({"status": "ready"})
+    return json_response({"status": "draining" if call.service.draining else "loading"}, 503)
+
+
+async def metrics(call: Call) -> Response:
+    """Write the figures for Prometheus."""
+    return Response(call.service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+async def openapi(_call: Call) -> Response:
+    """Describe all endpoints."""
+    return json_response(describe(ENDPOINTS))
+
+
+def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=path,
+        handler=handler,
+        dialect=OPERATOR,
+        summary=summary,
+        open=not key,
+        always=True,
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    _operator("/health/live", live, "Whether the process is alive."),
+    _operator("/health/ready", ready, "Whether requests should be sent here."),
+    _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
+    _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
+    *v1.ENDPOINTS,
+)
+"""All endpoints, in the order of the description."""
+
+
+def make_app(service: Service) -> Starlette:
+    """Return the application that answers for a service, and loads its models meanwhile."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        loading = asyncio.get_running_loop().create_task(service.shelf.load_all())
+        yield
+        loading.cancel()
+        service.close()
+
+    async def on_error(_request: Request, error: Exception) -> Response:
+        """An unknown path, or a method that it does not have."""
+        assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
+        phrase = HTTPStatus(error.status_code).phrase
+        refusal = Refusal(
+            error.status_code,
+            f"{phrase}: no such path or method.",
+            "GET /openapi.json lists them.",
+            where="path",
+            headers=error.headers,
+        )
+        return plain_error(refusal)
+
+    origins = list(service.settings.cors)
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
+    )
+    app = Starlette(
+        routes=[
+            Route(each.path, BoundEndpoint(each, service), methods=[each.method])
+            for each in ENDPOINTS
+        ],
+        middleware=[cors] if origins else [],
+        exception_handlers={HTTPException: on_error},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app

@@ -1,0 +1,123 @@
+"""What a server counts for Prometheus, and the lines that it logs: never the users' texts."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from dragoman.decode import BatchReport
+from dragoman.serve.admission import AdmissionQueue
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+
+
+class ServeMetrics:
+    """The figures of one server, in a registry of its own."""
+
+    def __init__(self, queue: AdmissionQueue) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        gauges: dict[str, tuple[str, Callable[[], float]]] = {
+            "queue_tokens": ("Padded tokens accepted and not yet answered", lambda: queue.tokens),
+            "queue_tokens_limit": ("Padded tokens that are accepted at most", lambda: queue.most),
+            "queue_requests": ("Requests accepted and not yet answered", lambda: queue.requests),
+        }
+        for name, (what, value) in gauges.items():
+            Gauge(f"dragoman_{name}", what, registry=registry).set_function(value)
+        self.requests = Counter(
+            "dragoman_requests",
+            "Requests by dialect, path and outcome",
+            ["dialect", "path", "outcome"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "dragoman_request_seconds",
+            "Time from a request to its answer",
+            ["dialect", "path"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.waiting = Histogram(
+            "dragoman_waiting_seconds",
+            "Time for which an item waits for its batch",
+            ["model"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.rows = Histogram(
+            "dragoman_batch_rows", "Items of a batch", ["model"], buckets=ROWS, registry=registry
+        )
+        self.tokens = Histogram(
+            "dragoman_batch_tokens",
+            "Padded tokens of a batch",
+            ["model"],
+            buckets=TOKENS,
+            registry=registry,
+        )
+        self.padding = Counter(
+            "dragoman_padding_tokens",
+            "Tokens of batches that are padding",
+            ["model"],
+            registry=registry,
+        )
+        self.loads = Counter(
+            "dragoman_model_loads",
+            "Models loaded, let go of, and failed to load",
+            ["model", "outcome"],
+            registry=registry,
+        )
+        self.memory = Gauge(
+            "dragoman_model_bytes", "Bytes of the weights in memory", ["model"], registry=registry
+        )
+
+    def observer(self, model: str) -> Callable[[BatchReport], None]:
+        """Return what counts the batches of a model."""
+        waiting, rows = self.waiting.labels(model), self.rows.labels(model)
+        tokens, padding = self.tokens.labels(model), self.padding.labels(model)
+
+        def observe(batch: BatchReport) -> None:
+            padded = len(batch.costs) * max(batch.costs)
+            rows.observe(len(batch.costs))
+            tokens.observe(padded)
+            padding.inc(padded - sum(batch.costs))
+            for seconds in batch.waited:
+                waiting.observe(seconds)
+
+        return observe
+
+    def text(self) -> bytes:
+        """Return all figures in Prometheus' format."""
+        return generate_latest(self.registry)
+
+
+def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
+    """Write a line of JSON on standard error."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    line = {"time": now, "level": level, "event": event, **fields}
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):  # a full disk, or a closed pipe: no request fails by it
+            sys.stderr.write(f"{json.dumps(line)}\n")
+            sys.stderr.flush()
+
+
+def log_failure(error: BaseException) -> None:
+    """Log a bug by its type and its place: its message may hold a user's text."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    log("failure", {"error": type(error).__name__, "trace": places}, "error")

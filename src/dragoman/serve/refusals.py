@@ -1,0 +1,66 @@
+"""What a client is told when it gets no answer."""
+
+from collections.abc import Mapping
+
+from dragoman.errors import InputError, is_out_of_memory
+
+
+class Refusal(Exception):  # noqa: N818 -- what it is
+    """A request without an answer: a status, and what is wrong, where, and what to do."""
+
+    def __init__(
+        self,
+        status: int,
+        what: str,
+        do: str,
+        *,
+        where: str = "request",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.status, self.what, self.where, self.do = status, what, where, do
+        self.headers = dict(headers or {})
+
+    def plain(self) -> dict[str, dict[str, str]]:
+        """Return it in our own form, for JSON."""
+        return {"error": {"what": self.what, "where": self.where, "do": self.do}}
+
+    @property
+    def sentence(self) -> str:
+        """All of it, for a dialect whose errors are one text."""
+        return f"{self.what} {self.do}"
+
+
+class Gone(Exception):  # noqa: N818 -- what it is
+    """The client has disconnected."""
+
+
+def refusal_of(error: BaseException) -> Refusal:
+    """Return what a client is told about an exception: nothing of one that is a bug."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, InputError):
+        what, _, do = str(error).rpartition("; ")
+        what, do = what or str(error), do if what else "correct the request."
+        return Refusal(400, as_sentence(what), as_sentence(do))
+    if is_out_of_memory(error):
+        return busy(503, "The server has run out of memory.", 5)
+    return Refusal(500, "The server failed.", "Try again; its log says more.")
+
+
+def busy(status: int, what: str, seconds: int) -> Refusal:
+    """Return the refusal of a request that may be accepted in so many seconds."""
+    do = f"Try again in {seconds} s."
+    return Refusal(status, what, do, headers={"retry-after": str(seconds)})
+
+
+def ended() -> Refusal:
+    """Return the refusal of a server that is about to end."""
+    return busy(503, "The server is shutting down.", 1)
+
+
+def as_sentence(text: str) -> str:
+    """Return the text with a capital letter, unless it begins with an option, and a full stop."""
+    if "_" not in text.partition(" ")[0]:
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -1,0 +1,142 @@
+"""The process: a socket, uvicorn with time limits, and an end that loses nothing."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from functools import partial
+from time import monotonic
+from types import FrameType
+
+import uvicorn
+
+from dragoman.errors import DragomanError, InputError
+from dragoman.serve.app import make_app
+from dragoman.serve.connections import LimitedProtocol
+from dragoman.serve.metrics import log, log_failure
+from dragoman.serve.service import Service
+from dragoman.serve.settings import ServeSettings
+from dragoman.wording import counted
+
+TICK = 0.05
+"""Seconds between two looks whether all is answered."""
+GRACE = 1
+"""Seconds in which clients take the answers that were written last."""
+
+
+def serve(settings: ServeSettings) -> None:
+    """Serve until a signal comes: then nothing that was accepted is lost.
+
+    Raises InputError for an address that cannot be had and where no model can be used,
+    DragomanError where time ran out before all was answered, KeyboardInterrupt after Ctrl-C.
+    """
+    service = Service(settings)
+    listening = _listen(settings)
+    host, port = listening.getsockname()[:2]
+    local = " (this machine only)" if host in {"127.0.0.1", "::1"} else ""
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    names = list(service.shelf.models)
+    log("listening", {"address": address + local, "models": names, "keys": bool(settings.keys)})
+    server = DrainingServer(service)
+    server.run([listening])
+    service.close()
+    if server.lost:
+        requests = counted(server.lost, "accepted request")
+        raise DragomanError(
+            f"{requests} could not be answered within --shutdown-timeout; allow more seconds."
+        )
+    if server.failure is not None:
+        raise server.failure
+    if server.signals == [signal.SIGINT]:
+        raise KeyboardInterrupt
+
+
+def _listen(settings: ServeSettings) -> socket.socket:
+    """Open the socket. Raises InputError where somebody else has it."""
+    host, port = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"{host} port {port} cannot be opened ({error}); choose another --port."
+        ) from error
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that answers what it has accepted before it ends.
+
+    The first signal makes it unready; after a delay new requests are refused; it ends when all
+    others are answered, or time is up. A second signal ends the process at once.
+    """
+
+    def __init__(self, service: Service) -> None:
+        config = uvicorn.Config(
+            make_app(service),
+            http=partial(LimitedProtocol, limits=service.settings.limits),  # type: ignore[arg-type] # it makes one
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=60,
+        )
+        super().__init__(config)
+        self._service = service
+        self._draining: asyncio.Task[None] | None = None
+        self.signals: list[int] = []
+        self.lost = 0
+        """Accepted requests that were not answered."""
+        self.failure: DragomanError | None = None
+        """Why it has ended by itself."""
+        logging.getLogger("uvicorn").addHandler(_Handler(logging.WARNING))
+        logging.getLogger("uvicorn").propagate = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's
+        """Begin to end, or end."""
+        self.signals.append(sig)
+        if len(self.signals) > 1:
+            os._exit(128 + sig)
+        self._loop.call_soon_threadsafe(self._begin_drain)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Also end where no model could be loaded."""
+        shelf = self._service.shelf
+        if not self.signals and not shelf.usable_all() and not shelf.pending:
+            reasons = "; ".join(str(one.error) for one in shelf.models.values())
+            self.failure = InputError(f"No model can be used: {reasons}")
+            return True
+        return await super().on_tick(counter)
+
+    def _begin_drain(self) -> None:
+        self._draining = self._loop.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        """Refuse what is new, answer what was accepted, and let uvicorn close the connections."""
+        service, settings = self._service, self._service.settings
+        end = monotonic() + settings.shutdown_timeout
+        service.draining = True
+        log("draining", {"requests": service.queue.requests})
+        await asyncio.sleep(min(settings.drain_delay, settings.shutdown_timeout))
+        service.queue.closed = True
+        while service.queue.requests and monotonic() < end - GRACE:
+            await asyncio.sleep(TICK)
+        self.lost = service.abandon()
+        self.config.timeout_graceful_shutdown = max(GRACE, int(end - monotonic()))
+        self.should_exit = True
+
+
+class _Handler(logging.Handler):
+    """Logs uvicorn's warnings as lines of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log("http", {"message": record.getMessage().strip()}, record.levelname.lower())
+        if record.exc_info and record.exc_info[1]:
+            log_failure(record.exc_info[1])

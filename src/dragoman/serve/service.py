@@ -1,0 +1,164 @@
+"""What all dialects call: a service answers texts by the models that it holds."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from dragoman.decode import Course, Scheduler
+from dragoman.decoding import Decoding, merged, wide_enough
+from dragoman.serve.admission import AdmissionQueue
+from dragoman.serve.metrics import ServeMetrics, log_failure
+from dragoman.serve.settings import ServeSettings
+from dragoman.serve.shelf import Served, Shelf
+from dragoman.serve.web import Call
+from dragoman.serve.work import PricedRequest, SteppedRequest
+from dragoman.tasks.generate.ids import See
+from dragoman.tasks.generate.prompts import TextStream
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.translator import Translator
+
+T = TypeVar("T")
+
+WAITING = 64
+"""Threads that wait for answers: so many requests share batches. Others wait for a thread."""
+PRICING = 2
+"""Threads that turn texts into ids, by which requests are priced."""
+
+
+class Service:
+    """Models, their queue, and the threads in which requests are answered."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        """Open the folders. Raises InputError if no model can be used."""
+        self.settings = settings
+        self.queue = AdmissionQueue(settings.queue_tokens)
+        self.metrics = ServeMetrics(self.queue)
+        self.shelf = Shelf(settings, self.metrics)
+        self.draining = False
+        """Whether the server is about to end: it is not ready, but accepts requests for a while."""
+        self._waiting = ThreadPoolExecutor(WAITING, "wait")
+        self._pricing = ThreadPoolExecutor(PRICING, "price")
+        self._requests = set[PricedRequest[Any] | SteppedRequest]()
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests should be sent here."""
+        usable = self.shelf.usable_all()
+        return bool(usable) and not self.shelf.pending and not self.draining
+
+    def check_open(self) -> None:
+        """Raise Refusal where no request is accepted any more."""
+        if self.queue.closed:
+            self.queue.check()
+
+    async def ask(
+        self,
+        call: Call,
+        scheduler: Scheduler[Any, Any],
+        courses: Callable[[], Iterable[Course[Any, Any, Any]]],
+        finish: Callable[[Any], Any] | None = None,
+    ) -> list[Any]:
+        """Return the answers of courses, in order; None where a library failed at one text.
+
+        `courses` is called in a thread, and `finish` with each answer. Raises Refusal for a request
+        that is not accepted or too late, Gone for a client that has left: what waited for an answer
+        leaves the queue, and what is computed the batch, at its next step.
+        """
+        self.queue.check()
+        request = await call.unless_gone(
+            asyncio.get_running_loop().run_in_executor(
+                self._pricing, lambda: PricedRequest(scheduler, courses(), finish, log_failure)
+            )
+        )
+        return await self.answered(call, request)
+
+    async def answered(self, call: Call, request: PricedRequest[Any] | SteppedRequest) -> list[Any]:
+        """Return the answers to a request with its price, if it is accepted; raises as `ask`."""
+        call.notes["tokens"] = request.cost
+        loop = asyncio.get_running_loop()
+        with self.queue.admit(request.cost):
+            self._requests.add(request)
+            try:
+                return await call.unless_gone(loop.run_in_executor(self._waiting, request.run))
+            finally:
+                request.withdraw()
+                self._requests.discard(request)
+
+    async def growing(
+        self,
+        call: Call,
+        scheduler: Scheduler[Any, Any],
+        course: Callable[[See], Course[Any, Any, Any]],
+        text: TextStream,
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the pieces of a text while it grows, then its answer; raises as `ask`."""
+        loop = asyncio.get_running_loop()
+        known = asyncio.Queue[Sequence[int] | None]()
+
+        def see(ids: Sequence[int]) -> None:
+            loop.call_soon_threadsafe(known.put_nowait, ids)
+
+        work = loop.create_task(self.ask(call, scheduler, lambda: [course(see)]))
+        work.add_done_callback(lambda _: known.put_nowait(None))
+        try:
+            while (ids := await known.get()) is not None:
+                if piece := text.extend(ids):
+                    yield piece
+            (answer,) = await work
+            if piece := text.finish():
+                yield piece
+            yield answer
+        finally:
+            work.cancel()
+
+    async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
+        """Return what is computed in a moment, but not in the event loop."""
+        loop = asyncio.get_running_loop()
+        return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
+
+    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
+        """Raise InputError for texts or options above their limits."""
+        self.settings.limits.check_texts(texts)
+        if options is not None:
+            self.settings.limits.check_options(options)
+
+    def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
+        """Keep a model in memory for a request, whose log names it."""
+        call.notes |= {"model": served.name, "texts": texts}
+        return self.shelf.lease(served, call.unless_gone)
+
+    async def translate(  # noqa: PLR0913 -- what a request may say
+        self,
+        call: Call,
+        served: Served,
+        texts: Sequence[str],
+        *,
+        languages: tuple[str | None, str | None] = (None, None),
+        options: Decoding | None = None,
+        prefixes: list[str] | None = None,
+        finish: Callable[[Translation], Any] | None = None,
+    ) -> list[Any]:
+        """Translate texts by a model, between two of its languages where it has several."""
+        given = options or Decoding()
+        self.check([*texts, *(prefixes or ())], given)
+        async with self.lease(call, served, len(texts)) as translator:
+            bound: Translator = translator.between(*languages)
+            chosen = merged(wide_enough(given, bound.options), bound.options)
+            return await self.ask(
+                call, bound.scheduler, lambda: bound.courses(texts, chosen, prefixes), finish
+            )
+
+    def abandon(self) -> int:
+        """Let go of all that is not answered; return how many requests that are."""
+        requests = [*self._requests]
+        for request in requests:
+            request.withdraw()
+        return len(requests)
+
+    def close(self) -> None:
+        """Let idle threads end."""
+        for pool in (self._waiting, self._pricing):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self.shelf.close()

@@ -1,0 +1,148 @@
+"""How a server is set up, and what it accepts."""
+
+import hmac
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from dragoman.decoding import Decoding, Precision
+from dragoman.errors import InputError
+from dragoman.ranges import Count, NonNegative, Positive, check_ranges
+from dragoman.wording import counted
+
+KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
+"""The environment variable with keys, separated by commas."""
+
+CAPPED: Mapping[str, str] = {
+    **dict.fromkeys(("beam_size", "n_best", "beam_groups", "mbr"), "beam"),
+    **dict.fromkeys(("max_tokens", "min_length", "max_length_constant"), "tokens"),
+    **dict.fromkeys(("max_src_tokens", "context"), "tokens"),
+    "max_length_factor": "factor",
+}
+"""Options of decoding that a limit bounds, and which one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """What a request, and a connection, may have at most."""
+
+    body: Count = 1 << 20
+    """Bytes of a body."""
+    texts: Count = 1000
+    """Texts of a request."""
+    characters: Count = 200_000
+    """Characters of all its texts."""
+    beam: Count = 20
+    """Hypotheses of a beam, alternatives, samples."""
+    tokens: Count = 4096
+    """Tokens that a request may ask for by an option."""
+    factor: Positive = 10.0
+    """Tokens of a translation for each token of its source."""
+    strings: Count = 100
+    """Stop strings, or forbidden words."""
+    headers: Count = 1 << 14
+    """Bytes before the body."""
+    connections: Count = 1000
+    """Connections at a time."""
+    read_seconds: Positive = 15.0
+    """Seconds in which a request must arrive."""
+    write_seconds: Positive = 30.0
+    """Seconds for which a client may leave what it is sent unread."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value out of range."""
+        check_ranges(self)
+
+    def check_options(self, options: Decoding) -> None:
+        """Raise InputError for an option above its limit."""
+        given = options.given()
+        for name, limit in CAPPED.items():
+            if (value := given.get(name)) is not None and value > (most := getattr(self, limit)):
+                raise InputError(f"{name} is {value}; this server allows at most {most}")
+        for name in ("stop", "forbidden_words"):
+            if len(strings := given.get(name, ())) > self.strings:
+                raise InputError(
+                    f"{name} has {counted(len(strings), 'string')}; this server allows at most "
+                    f"{self.strings}"
+                )
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raise InputError for too many texts, or characters."""
+        if len(texts) > self.texts:
+            raise InputError(
+                f"the request has {len(texts):,} texts; this server allows at most {self.texts:,}: "
+                "send several requests"
+            )
+        if (size := sum(map(len, texts))) > self.characters:
+            raise InputError(
+                f"the texts have {size:,} characters; this server allows at most "
+                f"{self.characters:,}: send several requests"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """All that an operator chooses."""
+
+    models: tuple[Path, ...]
+    """Folders."""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    """0 lets the system choose one."""
+    lazy: bool = False
+    """Load each model at its first request."""
+    max_memory: float | None = None
+    """Bytes of all weights that are loaded at a time."""
+    queue_tokens: Count = 1 << 17
+    """Padded tokens of all requests that are accepted and not yet answered."""
+    deadline: Positive = 60.0
+    """Seconds in which a request that names none is to be answered."""
+    drain_delay: NonNegative = 0.0
+    """Seconds from the signal to the first refusal, in which a load balancer learns of it."""
+    shutdown_timeout: Positive = 30.0
+    """Seconds from the signal to the end."""
+    cors: tuple[str, ...] = ()
+    """Origins whose pages may read answers."""
+    keys: "ApiKeys" = field(default_factory=lambda: ApiKeys(()))
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    device: str = "auto"
+    compute: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value out of range."""
+        check_ranges(self)
+
+
+class ApiKeys:
+    """Keys that open a server; it is open where there are none."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._digests = [sha256(key.encode()).digest() for key in keys]
+
+    @classmethod
+    def read(cls, file: Path | None) -> "ApiKeys":
+        """Read a file with a key a line (`#` begins a comment), and the environment.
+
+        Raises InputError for a file that cannot be read, or that has no key.
+        """
+        keys = [key.strip() for key in os.environ.get(KEYS_VARIABLE, "").split(",")]
+        if file is not None:
+            try:
+                lines = file.read_text("utf-8").splitlines()
+            except (OSError, UnicodeError) as error:
+                raise InputError(f"{file} cannot be read ({type(error).__name__}).") from error
+            listed = [line.partition("#")[0].strip() for line in lines]
+            if not any(listed):
+                raise InputError(f"{file} has no key; write one a line.")
+            keys += listed
+        return cls([key for key in keys if key])
+
+    def __bool__(self) -> bool:
+        return bool(self._digests)
+
+    def allows(self, key: str) -> bool:
+        """Whether a key is one of them, in a time that does not depend on which."""
+        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
+        return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0

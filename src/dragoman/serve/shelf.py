@@ -1,0 +1,288 @@
+"""The models of a server: opened, loaded, leased, and let go of."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
+from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.opening import open_folder
+from dragoman.models.build import build_on_meta
+from dragoman.serve.metrics import ServeMetrics, log
+from dragoman.serve.refusals import Refusal, busy
+from dragoman.serve.settings import ServeSettings
+from dragoman.tasks.answering import Answering
+from dragoman.tasks.folders import arithmetic_of, load
+from dragoman.tasks.task import TASKS, find_task, task_of
+from dragoman.wording import format_bytes
+
+BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
+"""Of a weight, by arithmetic."""
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """A model of the server."""
+
+    name: str
+    path: Path
+    task: str = ""
+    """What it is for: translate, generate, classify, tag or embed."""
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    languages: tuple[str, ...] = ()
+    """The codes of a model of several languages."""
+    targets_only: bool = False
+    """Whether these are of what it writes: it does not ask what it reads."""
+    bytes: int = 0
+    """Of its weights in memory."""
+    error: str | None = None
+    """Why it cannot be used."""
+    answering: Answering[Any, Any] | None = None
+    """What answers, as long as it is loaded."""
+    leases: int = 0
+    """Requests that use it."""
+    used: float = 0.0
+    """When a request used it last."""
+    loading: asyncio.Task[None] | None = None
+    aside: Lock = field(default_factory=Lock)
+    """Held by what computes outside the scheduler."""
+
+    @property
+    def state(self) -> str:
+        """Its state in a word."""
+        if self.error is not None:
+            return "failed"
+        return "unloaded" if self.answering is None else "ready"
+
+    def open(self, arithmetic: str) -> None:
+        """Read what the folder says, without weights. Raises InputError for a broken one."""
+        folder = open_folder(self.path)
+        config, task = folder.config, task_of(folder.config)
+        names = {find_task(name).kind: name for name in TASKS}
+        if config.task is not None or (task is not None and task.load is None):
+            raise InputError(f"{self.path} holds a model of a task that is not served.")
+        self.task = "embed" if task is None else names[task.kind]
+        self.src_lang, self.tgt_lang = config.src_lang, config.tgt_lang
+        self.languages = tuple(folder.src_tokenizer.languages) if self.task == "translate" else ()
+        if self.languages and config.published is not None:
+            self.targets_only = FAMILIES[config.published.family].lang_in_source
+        parameters = build_on_meta(config.model).parameters()
+        self.bytes = BYTES[arithmetic] * sum(each.numel() for each in parameters)
+
+    def plain(self) -> dict[str, Any]:
+        """Return what `/v1/models` says of it."""
+        return {
+            "name": self.name,
+            "task": self.task or None,
+            "state": self.state,
+            "src_lang": self.src_lang,
+            "tgt_lang": self.tgt_lang,
+            "languages": list(self.languages),
+        }
+
+
+class Shelf:
+    """All models by name, of which only some may be in memory. Used in the event loop alone."""
+
+    def __init__(self, settings: ServeSettings, metrics: ServeMetrics) -> None:
+        """Open the folders: a broken one is logged. Raises its InputError if all are."""
+        self._settings, self._metrics = settings, metrics
+        arithmetic = arithmetic_of(settings.compute, settings.device)
+        self.models = {name: Served(name, path) for name, path in _named(settings.models).items()}
+        self._loader = ThreadPoolExecutor(1, "load")
+        for served in self.models.values():
+            try:
+                served.open(arithmetic)
+                self._check_size(served)
+            except DragomanError as error:
+                self._fail(served, error)
+        if all(served.error is not None for served in self.models.values()):
+            raise InputError("; ".join(str(served.error) for served in self.models.values()))
+
+    @property
+    def pending(self) -> bool:
+        """Whether models are still to be loaded before the server is ready."""
+        return any(served.loading is not None for served in self.models.values())
+
+    def usable(self, task: str) -> list[Served]:
+        """Return the models of a task that have not failed."""
+        return [one for one in self.models.values() if one.task == task and one.error is None]
+
+    def find(self, name: str | None, task: str) -> Served:
+        """Return a task's model by its name, or the only one. Raises Refusal where there is none.
+
+        Of several without a name, none is chosen.
+        """
+        usable = {served.name: served for served in self.usable(task)}
+        if name is None and len(usable) == 1:
+            return next(iter(usable.values()))
+        if name is not None and (served := self.models.get(name)) is not None:
+            if served.error is not None:
+                raise Refusal(
+                    503,
+                    f"The model {name} could not be loaded.",
+                    "Tell the operator.",
+                    where="model",
+                )
+            if served.task == task:
+                return served
+        what = f"No model is called {name}" if name else f"{len(usable)} models could do this"
+        if name in self.models:
+            what = f"The model {name} does not {task}"
+        listed = ", ".join(usable) or "none"
+        hint = did_you_mean(name, usable) if name else ""
+        raise Refusal(
+            404 if name else 400,
+            f"{what}{hint}".rstrip("?") + ("?" if hint else "."),
+            f"Name a model that can: {listed}.",
+            where="model",
+        )
+
+    def is_for(self, name: str | None, task: str) -> bool:
+        """Whether a model has a task; without a name, whether one has, and none translates."""
+        if name is None:
+            return bool(self.usable(task)) and not self.usable("translate")
+        return name in self.models and self.models[name].task == task
+
+    def source_languages(self) -> set[str]:
+        """Return the codes of what the translators read, as far as they say."""
+        codes = set[str]()
+        for served in self.usable("translate"):
+            if served.languages and not served.targets_only:
+                codes |= {*served.languages}
+            elif served.src_lang is not None:
+                codes.add(served.src_lang)
+        return codes
+
+    @asynccontextmanager
+    async def lease(
+        self, served: Served, wait: Callable[[Awaitable[None]], Awaitable[None]]
+    ) -> AsyncIterator[Answering[Any, Any]]:
+        """Load a model if need be, and keep it in memory meanwhile. Raises Refusal.
+
+        `wait` is how the caller waits until it is loaded.
+        """
+        served.leases += 1
+        try:
+            while served.answering is None:
+                await wait(asyncio.shield(self.load(served)))
+                if served.error is not None:
+                    self.find(served.name, served.task)
+            yield served.answering
+        finally:
+            served.leases -= 1
+            served.used = monotonic()
+
+    def load(self, served: Served) -> asyncio.Task[None]:
+        """Return the task that loads a model, begun if it is not loading yet."""
+        if served.loading is None:
+            served.loading = asyncio.get_running_loop().create_task(self._load(served))
+        return served.loading
+
+    async def load_all(self) -> None:
+        """Load all models that there is room for, one after the other."""
+        for served in self.usable_all():
+            if not self._settings.lazy and self._room(served) >= 0:
+                self.load(served)
+        for served in self.usable_all():
+            if served.loading is not None:
+                await asyncio.shield(served.loading)
+
+    def usable_all(self) -> list[Served]:
+        """Return the models that have not failed."""
+        return [served for served in self.models.values() if served.error is None]
+
+    async def _load(self, served: Served) -> None:
+        """Make room for a model and read it in the loader's thread."""
+        try:
+            self._make_room(served)
+            settings = self._settings
+            served.answering = await asyncio.get_running_loop().run_in_executor(
+                self._loader, _read, served.path, settings.device, settings.compute
+            )
+        except (DragomanError, MemoryError, RuntimeError) as error:
+            if not isinstance(error, DragomanError) and not is_out_of_memory(error):
+                raise
+            self._fail(served, error)
+        else:
+            served.answering.scheduler.observe = self._metrics.observer(served.name)
+            served.used = monotonic()
+            self._count(served, "loaded")
+        finally:
+            served.loading = None
+
+    def _make_room(self, served: Served) -> None:
+        """Let go of the models that were used least recently. Raises Refusal if too many work."""
+        while self._room(served) < 0:
+            idle = [
+                one for one in self.usable_all() if one.answering is not None and not one.leases
+            ]
+            if not idle:
+                what = f"There is no memory for the model {served.name} while others work."
+                raise busy(503, what, 1)
+            oldest = min(idle, key=lambda one: one.used)
+            oldest.answering = None
+            self._count(oldest, "unloaded")
+
+    def _room(self, served: Served) -> float:
+        """Bytes that are left beside a model."""
+        if self._settings.max_memory is None:
+            return 0.0
+        others = (one for one in self.models.values() if one is not served)
+        held = sum(one.bytes for one in others if one.answering is not None or one.loading)
+        return self._settings.max_memory - held - served.bytes
+
+    def _check_size(self, served: Served) -> None:
+        most = self._settings.max_memory
+        if most is not None and served.bytes > most:
+            raise InputError(
+                f"{served.path} needs {format_bytes(served.bytes)}, more than --max-memory "
+                f"{format_bytes(most)}."
+            )
+
+    def _fail(self, served: Served, error: BaseException) -> None:
+        served.error = str(error)
+        self._count(served, "failed")
+
+    def _count(self, served: Served, outcome: str) -> None:
+        held = served.bytes if served.answering is not None else 0
+        self._metrics.memory.labels(served.name).set(held)
+        self._metrics.loads.labels(served.name, outcome).inc()
+        fields = {"model": served.name, "outcome": outcome, "bytes": served.bytes}
+        if served.error is not None:
+            fields["error"] = served.error
+        log("model", fields, "error" if served.error else "info")
+
+    def close(self) -> None:
+        """Let the thread that loads end."""
+        self._loader.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
+    answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+    return answering
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """Name each folder by the end of its path: as much of it as no other has.
+
+    Raises InputError for a folder that is given twice.
+    """
+    absolute = {path: path.resolve().parts[1:] for path in paths}
+    if len(set(absolute.values())) < len(paths):
+        raise InputError("A model folder is given twice; give each once.")
+    names = dict[str, Path]()
+    for path, parts in absolute.items():
+        others = [other for other in absolute.values() if other != parts]
+        size = 1
+        while any(other[-size:] == parts[-size:] for other in others):
+            size += 1
+        names["/".join(parts[-size:])] = path
+    return names

@@ -1,0 +1,339 @@
+"""HTTP under the dialects: endpoints, and a request that is read within limits and watched."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from dragoman.serve.metrics import log, log_failure
+from dragoman.serve.refusals import Gone, Refusal, refusal_of
+
+if TYPE_CHECKING:
+    from dragoman.serve.service import Service
+
+T = TypeVar("T")
+
+DEADLINE = "x-deadline"
+"""The header with the seconds in which a request is to be answered."""
+DISCARDED = 8
+"""How many times larger than allowed a body may be to be read to its end before it is refused."""
+JSON = "application/json"
+
+
+def json_response(
+    content: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an answer in JSON, which has no NaN: msgspec writes null."""
+    return Response(msgspec.json.encode(content), status, headers, JSON)
+
+
+class EventStream(Response):
+    """An answer of server-sent events."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes]) -> None:
+        """`events` are the data of each."""
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
+        """Send the events as they come."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        async for event in self._events:
+            body = b"data: " + event + b"\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def begun(
+    events: AsyncGenerator[bytes, None], error_event: Callable[[Refusal], bytes]
+) -> AsyncGenerator[bytes, None]:
+    """Return events once the first is there: until then, an error has a status of its own."""
+    first = await anext(events)
+
+    async def rest() -> AsyncGenerator[bytes, None]:
+        async with aclosing(events):
+            yield first
+            try:
+                async for event in events:
+                    yield event
+            except Gone:
+                raise
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
+                yield error_event(logged(error))
+
+    return rest()
+
+
+def logged(error: Exception) -> Refusal:
+    """Return what a client is told about an error; a bug is logged."""
+    refusal = refusal_of(error)
+    if refusal.status == 500:
+        log_failure(error)
+    return refusal
+
+
+def plain_error(refusal: Refusal) -> Response:
+    """Return an error in our own form."""
+    return json_response(refusal.plain(), refusal.status, refusal.headers)
+
+
+def bearer(headers: Headers) -> str:
+    """Return the key of a request in the standard header."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def unauthorized(_given: str) -> Refusal:
+    """Return the refusal of a key."""
+    return Refusal(
+        401,
+        "The API key is missing or wrong.",
+        "Send it as Authorization: Bearer KEY.",
+        where="header authorization",
+        headers={"www-authenticate": "Bearer"},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a family of clients sends its key and reads errors."""
+
+    name: str
+    error: Callable[[Refusal], Response] = plain_error
+    key: Callable[[Headers], str] = bearer
+    unauthorized: Callable[[str], Refusal] = unauthorized
+    """Returns the refusal of the key that was given."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request that is being answered."""
+
+    service: "Service"
+    endpoint: "Endpoint"
+    scope: Scope
+    receive: Receive
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What the log says of it, besides its outcome."""
+    deadline: float = 0.0
+    """When it is too late for an answer."""
+    _body: bytes | None = None
+    _gone: asyncio.Task[None] | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """Its headers."""
+        return Headers(scope=self.scope)
+
+    @property
+    def query(self) -> QueryParams:
+        """The parameters behind its path."""
+        return QueryParams(self.scope["query_string"])
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters in its path."""
+        parameters: Mapping[str, str] = self.scope["path_params"]
+        return parameters
+
+    def begin(self) -> None:
+        """Take the time, and check key and deadline. Raises Refusal."""
+        settings, dialect = self.service.settings, self.endpoint.dialect
+        seconds = settings.deadline
+        if given := self.headers.get(DEADLINE):
+            try:
+                seconds = float(given)
+            except ValueError:
+                seconds = 0.0
+            if not 0 < seconds < float("inf"):
+                raise Refusal(
+                    400,
+                    f"{DEADLINE} is no positive number of seconds.",
+                    "Correct it, or leave it out.",
+                    where=f"header {DEADLINE}",
+                )
+        self.deadline = monotonic() + seconds
+        if not self.endpoint.open and not settings.keys.allows(key := dialect.key(self.headers)):
+            raise dialect.unauthorized(key)
+
+    async def body(self) -> bytes:
+        """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
+        if self._body is None:
+            limits = self.service.settings.limits
+            try:
+                async with asyncio.timeout(limits.read_seconds):
+                    self._body = await self._read(limits.body)
+            except TimeoutError:
+                raise Refusal(
+                    408,
+                    f"The body did not arrive within {limits.read_seconds:g} s.",
+                    "Send it faster.",
+                    where="body",
+                    headers={"connection": "close"},
+                ) from None
+        return self._body
+
+    async def _read(self, most: int) -> bytes:
+        """Read the body; of one that is too large, some more, so that its client reads on."""
+        length, body = self.headers.get("content-length", "0"), bytearray()
+        size, more = 0, True
+        far_too_large = length.isdecimal() and float(length) > DISCARDED * most
+        while more and not far_too_large:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            size += len(piece)
+            body += piece if size <= most else b""
+            far_too_large = size > DISCARDED * most
+        if size > most or far_too_large:
+            raise Refusal(
+                413,
+                f"The body has more than {most:,} bytes.",
+                "Send several smaller requests.",
+                where="body",
+                headers={"connection": "close"},
+            )
+        return bytes(body)
+
+    async def json(self, kind: type[T]) -> T:
+        """Read the body as JSON of a type. Raises Refusal for anything else."""
+        if "json" not in self.headers.get("content-type", ""):
+            raise Refusal(
+                415,
+                "The body is no JSON by its content type.",
+                f"Send JSON with the header content-type: {JSON}.",
+                where="header content-type",
+            )
+        return decoded(await self.body(), kind)
+
+    async def unless_gone(self, work: Awaitable[T]) -> T:
+        """Wait for something. Raises Gone where the client leaves, Refusal when it is too late.
+
+        What is waited for is cancelled then. The body must have been read before.
+        """
+        task = asyncio.ensure_future(work)
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            await asyncio.wait(
+                {task, self._gone},
+                timeout=max(0.0, self.deadline - monotonic()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if task.done():
+                return task.result()
+            if self._gone.done():
+                raise Gone
+            raise Refusal(
+                504,
+                "The request was not answered within its deadline.",
+                f"Send less at a time, or a greater {DEADLINE}.",
+                where=f"header {DEADLINE}",
+            )
+        finally:
+            task.cancel()
+
+    async def _watch(self) -> None:
+        """Return when the client has disconnected."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def end(self) -> None:
+        """Stop watching."""
+        if self._gone is not None:
+            self._gone.cancel()
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """Return the JSON of a body as a type. Raises Refusal with the place of what is wrong."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except RecursionError:
+        what, where = "The JSON is nested too deeply", "body"
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `")
+        where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
+    except (msgspec.DecodeError, UnicodeError, ValueError) as error:
+        what, where = f"The body is no valid JSON ({error})", "body"
+    raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
+
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What a method and a path do."""
+
+    method: str
+    path: str
+    handler: Handler
+    dialect: Dialect
+    summary: str
+    takes: Any = None
+    """The type of the body, for the description."""
+    returns: Any = None
+    """The type of the answer."""
+    open: bool = False
+    """Whether no key is asked for, or the handler asks for it."""
+    always: bool = False
+    """Whether it answers also while the server shuts down."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundEndpoint:
+    """An endpoint of a service: an ASGI application."""
+
+    endpoint: Endpoint
+    service: "Service"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, count it, and log it."""
+        endpoint, metrics = self.endpoint, self.service.metrics
+        call, started = Call(self.service, endpoint, scope, receive), monotonic()
+        outcome, status = "gone", 0
+        try:
+            response = await self._response(call)
+            status = response.status_code
+            await response(scope, receive, send)
+            outcome = "answered" if status < 400 else OUTCOMES.get(status, _kind(status))
+        except Gone:
+            pass
+        finally:
+            call.end()
+            seconds = monotonic() - started
+            metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
+            metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
+            fields = {"dialect": endpoint.dialect.name, "path": endpoint.path, "outcome": outcome}
+            log("request", fields | {"status": status, "seconds": round(seconds, 4)} | call.notes)
+
+    async def _response(self, call: Call) -> Response:
+        """The answer, or the error, in the words of the dialect."""
+        try:
+            if not self.endpoint.always:
+                self.service.check_open()
+            call.begin()
+            return await self.endpoint.handler(call)
+        except Gone:
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
+            return self.endpoint.dialect.error(logged(error))
+
+
+def _kind(status: int) -> str:
+    return "failed" if status >= 500 else "refused"
+
+
+OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}

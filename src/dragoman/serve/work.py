@@ -1,0 +1,137 @@
+"""Work in threads: what a request costs, its answers, and its end when nobody waits for them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from threading import Event
+from typing import Any, Generic, TypeVar
+
+from dragoman.decode import Course, Items, Request, Scheduler, schedule
+from dragoman.errors import DragomanError
+from dragoman.serve.refusals import ended
+from dragoman.text.unreadable import is_library_error
+
+Answer = TypeVar("Answer")
+
+Fail = Callable[[BaseException], None]
+"""Told of an exception that costs a text its answer."""
+
+
+class PricedRequest(Generic[Answer]):
+    """The answers to a request's texts, which one thread waits for.
+
+    An answer is None where a library failed at its text alone.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler[Any, Any],
+        courses: Iterable[Course[Any, Any, Answer]],
+        finish: Callable[[Answer], Any] | None,
+        fail: Fail,
+    ) -> None:
+        """Begin the courses, up to the first items that they ask for: that is what they cost."""
+        self._scheduler, self._finish, self._fail = scheduler, finish, fail
+        self._courses = list[Course[Any, Any, Answer | None]]()
+        self._request: Request[Answer | None] | None = None
+        self._withdrawn = Event()
+        costs, budget = list[int](), 1
+        for course in courses:
+            try:
+                first = next(course)
+            except StopIteration as end:
+                self._courses.append(_answered(end.value))
+            else:
+                costs += first.costs
+                budget = max(budget, first.budget)
+                self._courses.append(_guarded(first, course, fail))
+        self.cost = padded_tokens(costs, budget)
+        """Padded tokens."""
+
+    def run(self) -> list[Any]:
+        """Wait for the answers, computing meanwhile. Raises Refusal where it was withdrawn."""
+        if self._withdrawn.is_set():
+            raise ended()
+        self._request = self._scheduler.submit(self._courses)
+        if self._withdrawn.is_set():
+            self._request.withdraw()
+        found: list[Any] = []
+        for answer in self._request.in_order():
+            if self._withdrawn.is_set():
+                break
+            found.append(self._finished(answer))
+        if len(found) < len(self._courses):
+            raise ended()
+        return found
+
+    def withdraw(self) -> None:
+        """Let go of what is not answered; it may be called from any thread, at any time."""
+        self._withdrawn.set()
+        if self._request is not None:
+            self._request.withdraw()
+
+    def _finished(self, answer: Answer | None) -> Any:  # noqa: ANN401 -- what `finish` returns
+        """What is made of an answer, such as its alignment."""
+        if self._finish is None or answer is None:
+            return answer
+        try:
+            return self._finish(answer)
+        except BaseException as error:  # noqa: BLE001 -- raised again unless a library failed
+            _keep(error, self._fail)
+            return None
+
+
+class SteppedRequest:
+    """Answers that are computed outside a scheduler, a few at a time."""
+
+    def __init__(self, steps: Iterable[Callable[[], list[Any]]], cost: int) -> None:
+        self._steps = steps
+        self._withdrawn = Event()
+        self.cost = cost
+
+    def run(self) -> list[Any]:
+        """Compute the answers. Raises Refusal where it was withdrawn."""
+        found: list[Any] = []
+        for step in self._steps:
+            if self._withdrawn.is_set():
+                raise ended()
+            found += step()
+        return found
+
+    def withdraw(self) -> None:
+        """Compute no further step."""
+        self._withdrawn.set()
+
+
+def padded_tokens(costs: Sequence[int], budget: int) -> int:
+    """Return what items cost in batches of their own: in each, as much as its most expensive."""
+    return sum(len(batch) * costs[batch[0]] for batch in schedule(costs, budget))
+
+
+def _answered(answer: Answer) -> Course[Any, Any, Answer]:
+    """A course that has its answer."""
+    yield Items(values=(), costs=(), budget=1)
+    return answer
+
+
+def _guarded(
+    first: Items[Any], course: Course[Any, Any, Answer], fail: Fail
+) -> Course[Any, Any, Answer | None]:
+    """The rest of a course that has asked for its first items."""
+    try:
+        found = yield first
+        while True:
+            found = yield course.send(found)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    except BaseException as error:  # noqa: BLE001 -- raised again unless a library failed
+        _keep(error, fail)
+        return None
+    finally:
+        course.close()
+
+
+def _keep(error: BaseException, fail: Fail) -> None:
+    """Raise the error again unless it is a library's failure, a panic of Rust among them."""
+    if isinstance(error, DragomanError | GeneratorExit) or not is_library_error(error):
+        raise error
+    fail(error)

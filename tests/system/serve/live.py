@@ -1,0 +1,176 @@
+"""A server in a thread of this process, and clients that speak to it."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Any
+
+from dragoman.decode import BatchReport
+from dragoman.serve.server import DrainingServer
+from dragoman.serve.service import Service
+from dragoman.serve.settings import ServeSettings
+
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came back."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 -- any JSON value
+        """The body, which has no NaN."""
+
+        def refuse(name: str) -> None:
+            raise ValueError(name)
+
+        return json.loads(self.body, parse_constant=refuse)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A server that listens."""
+
+    service: Service
+    port: int
+
+    def connect(self) -> HTTPConnection:
+        """Open a connection."""
+        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answered:
+        """Send a request by a connection of its own."""
+        connection = self.connect()
+        try:
+            connection.request(method, path, body, headers or {})
+            return taken(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> Answered:
+        """Get something."""
+        return self.send("GET", path, headers=headers)
+
+    def post(self, path: str, content: object, headers: dict[str, str] | None = None) -> Answered:
+        """Post JSON."""
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return self.send("POST", path, body, {"content-type": "application/json"} | (headers or {}))
+
+    def texts(self, lines: list[str], options: dict[str, Any] | None = None) -> list[str]:
+        """Translate lines."""
+        answer = self.post("/v1/translate", {"text": lines} | (options or {}))
+        assert answer.status == 200, answer.body
+        return [one["text"] for one in answer.json["translations"]]
+
+    def answering(self, name: str) -> Any:  # noqa: ANN401 -- what a model's task answers by
+        """What answers for a model."""
+        return self.service.shelf.models[name].answering
+
+    def raw(self) -> socket.socket:
+        """Open a connection to write bytes to."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
+    def counted(self, name: str) -> float:
+        """The value of a figure, all labels together."""
+        lines = self.get("/metrics").body.decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+
+def taken(response: HTTPResponse) -> Answered:
+    """Read a response to its end."""
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Answered(response.status, response.read(), headers)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something to be true."""
+    end = monotonic() + PATIENCE
+    while not condition():
+        assert monotonic() < end, "waited in vain"
+        sleep(0.005)
+
+
+@contextmanager
+def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -- of ServeSettings
+    """Serve folders until the block ends."""
+    service = Service(ServeSettings(models=models, **settings))
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = DrainingServer(service)
+    thread = Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        live = Live(service, listening.getsockname()[1])
+        until(lambda: live.get("/health/ready").status == 200)
+        yield live
+    finally:
+        service.abandon()
+        server.should_exit = True
+        server.config.timeout_graceful_shutdown = 1
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+class Gate:
+    """Holds the batches of a model back, and remembers them."""
+
+    def __init__(self, live: Live, model: str) -> None:
+        self.opened = Event()
+        self.batches = list[BatchReport]()
+        self._scheduler = live.answering(model).scheduler
+        self._scheduler.observe = self._pass
+
+    def waiting(self) -> int:
+        """How many items are held back, or wait behind those."""
+        queues = self._scheduler._queues.values()
+        return sum(map(len, queues)) + sum(len(batch.costs) for batch in self.batches)
+
+    def _pass(self, batch: BatchReport) -> None:
+        self.batches.append(batch)
+        assert self.opened.wait(PATIENCE)
+
+    def fill(self, call: Callable[[], Any]) -> list[Callable[[], Any]]:
+        """Call in the background until items have to wait."""
+        calls = list[Callable[[], Any]]()
+        while not self._scheduler._queues:
+            calls.append(in_background(call))
+            until(lambda: self.waiting() >= len(calls))
+        return calls
+
+
+def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Call in a thread; what is returned waits for the result."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+            found.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+
+    def result() -> Any:  # noqa: ANN401 -- what it returned
+        thread.join(PATIENCE)
+        assert found, "it has not ended"
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        return found[0]
+
+    return result

@@ -1,0 +1,172 @@
+"""Requests that nobody means well with: each is refused in our words, and nothing hangs."""
+
+import json
+import random
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from tests.system.serve.live import Live, serving, until
+
+from dragoman.serve.settings import RequestLimits
+
+BAD_JSON = {
+    "nothing": b"",
+    "no JSON": b"text=hello",
+    "broken": b'{"text": "a"',
+    "a list": b"[]",
+    "no text": b"{}",
+    "a number": b'{"text": 3}',
+    "null": b'{"text": null}',
+    "texts of numbers": b'{"text": ["a", 1]}',
+    "an unknown key": b'{"text": "a", "beam": 3}',
+    "NaN": b'{"text": "a", "temperature": NaN}',
+    "infinity": b'{"text": "a", "length_penalty": 1e999}',
+    "a huge integer": b'{"text": "a", "beam_size": ' + b"9" * 5000 + b"}",
+    "beyond 64 bits": b'{"text": "a", "seed": 18446744073709551617}',
+    "a large seed": b'{"text": "a", "seed": 9223372036854775808}',
+    "minus": b'{"text": "a", "beam_size": -1}',
+    "above our limit": b'{"text": "a", "beam_size": 21}',
+    "too many samples": b'{"text": "a", "n_best": 1000, "temperature": 1}',
+    "a long translation": b'{"text": "a", "max_length_constant": 20000000}',
+    "options that exclude each other": b'{"text": "a", "beam_size": 4, "temperature": 1.0}',
+    "an operator's option": b'{"text": "a", "max_batch_tokens": 1}',
+    "another task's option": b'{"text": "a", "max_tokens": 4}',
+    "nested": b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "nested in a key": b'{"x":' * 50_000,
+    "invalid UTF-8": b'{"text": "\xff\xfe"}',
+    "half a character": b'{"text": "\xe4\xbd"}',
+    "encoded surrogate": b'{"text": "\xed\xa0\x80"}',
+    "lone surrogate": b'{"text": "\\ud800"}',
+    "pair the wrong way": b'{"text": "\\udc00\\ud800"}',
+    "an unknown model": b'{"text": "a", "model": "none"}',
+    "a path for a model": b'{"text": "a", "model": "../../etc"}',
+    "an unknown language": b'{"text": "a", "tgt_lang": "xx"}',
+    "another pair": b'{"text": "a", "src_lang": "zh", "tgt_lang": "en"}',
+    "prefixes that are too few": b'{"text": ["a", "b"], "prefix": ["c"]}',
+    "too many texts": json.dumps({"text": ["a"] * 1001}).encode(),
+    "too many characters": json.dumps({"text": "a" * 200_001}).encode(),
+    "too many stop strings": json.dumps({"text": "a", "forbidden_words": ["b"] * 101}).encode(),
+}
+
+
+@pytest.mark.parametrize("body", BAD_JSON.values(), ids=BAD_JSON)
+def test_a_bad_body_is_refused(live: Live, body: bytes) -> None:
+    """With what is wrong, where, and what to do, and without a word of Python."""
+    answer = live.post("/v1/translate", body)
+    assert 400 <= answer.status < 500
+    error = answer.json["error"]
+    assert set(error) == {"what", "where", "do"}
+    assert all(error.values())
+    assert "Traceback" not in answer.body.decode()
+
+
+GOOD_TEXTS = [
+    "\0",
+    "\u2028",
+    "</s><s>",
+    "a" * 5000,
+    "\U0010ffff",
+    "👩‍👩‍👧",
+    "\ufeff",
+    "%s {x}",
+    " \t\r\n",
+]
+
+
+def test_any_text_is_answered(live: Live) -> None:
+    """As text: special tokens in it are none."""
+    assert len(live.texts(GOOD_TEXTS, {"beam_size": 1, "retry": False})) == len(GOOD_TEXTS)
+
+
+def test_other_requests_are_refused(live: Live) -> None:
+    """By their path, method, type and size."""
+    assert live.get("/v1/nothing").status == 404
+    assert live.get("/v1/translate").status == 405
+    assert live.send("POST", "/v1/translate", b'{"text": "a"}').status == 415
+    large = live.post("/v1/translate", b" " * (1 << 20) + b"{}")
+    assert (large.status, large.headers["connection"]) == (413, "close")
+    for path in ("/%ff", "/v1/translate%00", "/../../etc/passwd", "//v1", "/v1/translate/"):
+        assert live.get(path).status in {400, 404, 405}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"a" * 40_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: 1\r\n" * 6000,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n"
+        b"transfer-encoding: chunked\r\n\r\nzz\r\n",
+    ],
+    ids=["a long header", "many headers", "TLS", "version", "length", "chunks"],
+)
+def test_what_is_no_proper_request_is_refused(live: Live, sent: bytes) -> None:
+    """The connection is closed, with a status of ours."""
+    with live.raw() as raw:
+        raw.sendall(sent)
+        found = b""
+        while piece := raw.recv(4096):
+            found += piece
+    assert found.startswith(b"HTTP/1.1 4")
+
+
+def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
+    """Headers, or a body, that do not arrive; a half-sent body; and a reader that does not read."""
+    limits = RequestLimits(read_seconds=0.3, write_seconds=0.3)
+    with serving(translator_folder, limits=limits) as live:
+        head = b"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        started = monotonic()
+        with live.raw() as no_headers, live.raw() as no_body:
+            no_headers.sendall(b"GET / HT")
+            no_body.sendall(head + b'content-length: 100\r\n\r\n{"text')
+            assert no_body.recv(4096).startswith(b"HTTP/1.1 408")
+            assert no_headers.recv(4096) == b""
+        with live.raw() as half:
+            half.sendall(head + b'content-length: 100\r\n\r\n{"text')
+        assert 0.2 < monotonic() - started < 10
+        ask = {"text": ["the cat"] * 300, "n_best": 5, "retry": False}
+        body = json.dumps(ask).encode()
+        with live.raw() as unread:
+            unread.setsockopt(1, 8, 4096)  # SO_RCVBUF
+            sent = head + f"content-length: {len(body)}\r\n\r\n".encode() + body
+            for _ in range(20):
+                unread.sendall(sent)
+            until(lambda: not live.service.queue.requests)
+        assert live.texts(["the cat"])
+        until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') >= 1)
+
+
+def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
+    """One more is told so, and closed."""
+    with serving(translator_folder, limits=RequestLimits(connections=3)) as live:
+        open_ones = [live.raw() for _ in range(3)]
+        with live.raw() as more:
+            assert more.recv(4096).startswith(b"HTTP/1.1 503")
+        for one in open_ones:
+            one.close()
+        until(lambda: live.get("/health/live").status == 200)
+
+
+def test_mutated_requests_never_fail(live: Live) -> None:
+    """Bytes that are changed at random: an answer, or a refusal of ours, within its time."""
+    draw = random.Random(7)
+    good = json.dumps(
+        {"text": ["the cat", "我"], "beam_size": 2, "n_best": 1, "length_penalty": 0.5}
+    ).encode()
+    for _ in range(400):
+        body = bytearray(good)
+        for _ in range(draw.randint(1, 4)):
+            place = draw.randrange(len(body))
+            match draw.randrange(3):
+                case 0:
+                    body[place] = draw.randrange(256)
+                case 1:
+                    del body[place : place + draw.randint(1, 9)]
+                case _:
+                    body[place:place] = draw.randbytes(draw.randint(1, 5))
+        answer = live.post("/v1/translate", bytes(body))
+        assert answer.status in {200, 400, 404}, (bytes(body), answer)
+        assert answer.json

@@ -1,0 +1,266 @@
+"""What an operator relies on: keys, models, figures, logs, and an end that loses nothing."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from shutil import copytree
+from time import monotonic
+
+import pytest
+from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.serve.live import Answered, Gate, Live, in_background, serving, taken, until
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.errors import InputError
+from dragoman.serve.settings import ApiKeys
+
+TRANSLATE = "/v1/translate"
+
+
+def test_keys_open_the_server(
+    translator_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """All but its health asks for one; none is logged."""
+    file = tmp_path / "keys.txt"
+    file.write_text("# ours\nsecret-one\n\nsecret-two  # of a partner\n")
+    with serving(translator_folder, keys=ApiKeys.read(file)) as live:
+        for given in ("", "Bearer", "Bearer wrong", "Basic secret-one", "Bearer secret-one "[:-2]):
+            refused = live.post(TRANSLATE, {"text": "a"}, {"authorization": given})
+            assert refused.status == 401
+            assert refused.headers["www-authenticate"] == "Bearer"
+        assert live.get("/metrics").status == live.get("/v1/models").status == 401
+        for key in ("secret-one", "secret-two"):
+            allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": f"Bearer {key}"})
+            assert allowed.status == 200
+    assert "secret" not in capfd.readouterr().err
+
+
+def test_keys_come_from_the_environment_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be read, or is empty, is an error: the server would be open."""
+    assert not ApiKeys.read(None)
+    assert ApiKeys.read(None).allows("")
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a, b,")
+    keys = ApiKeys.read(None)
+    assert [keys.allows(key) for key in ("a", "b", "", ",", "a, b")] == [True, True] + [False] * 3
+    with pytest.raises(InputError, match="cannot be read"):
+        ApiKeys.read(tmp_path / "none")
+    (tmp_path / "empty").write_text("# nothing\n")
+    with pytest.raises(InputError, match="has no key"):
+        ApiKeys.read(tmp_path / "empty")
+
+
+def test_texts_are_not_logged(live: Live, capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither those that are answered nor those that are refused; each line is JSON."""
+    live.texts(["the privatecat sees"])
+    live.post(TRANSLATE, {"text": "privatedog", "model": "privatename", "x": "privatekey"})
+    live.get("/v1/privatepath?q=privatequery")
+    until(lambda: live.counted("dragoman_requests_total") > 0)
+    lines = capfd.readouterr().err.splitlines()
+    assert {"request"} <= {json.loads(line)["event"] for line in lines}
+    assert "private" not in "".join(lines)
+
+
+def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> None:
+    """Then for the origins that are named."""
+    origin = {"origin": "https://ours.example"}
+    assert "access-control-allow-origin" not in live.get("/v1/models", origin).headers
+    with serving(translator_folder, cors=("https://ours.example",)) as open_one:
+        header = "access-control-allow-origin"
+        assert open_one.get("/v1/models", origin).headers[header] == "https://ours.example"
+        assert header not in open_one.get("/v1/models", {"origin": "https://b.example"}).headers
+
+
+def test_figures_of_batches(live: Live) -> None:
+    """Rows, tokens, padding and waiting time are counted by model."""
+    before = live.counted("dragoman_batch_rows_count")
+    live.texts(["the cat", "a", "the big dog sees a tree"], {"retry": False})
+    assert live.counted("dragoman_batch_rows_count") > before
+    assert live.counted("dragoman_padding_tokens_total") > 0
+    assert live.counted("dragoman_waiting_seconds_count") >= 3
+    assert live.counted("dragoman_queue_tokens_limit") == 1 << 17
+    assert live.counted("process_resident_memory_bytes") > 0
+
+
+# ---------------------------------------------------------------- models
+
+
+def states(live: Live) -> dict[str, str]:
+    """The state of each model."""
+    return {one["name"]: one["state"] for one in live.get("/v1/models").json["models"]}
+
+
+def test_a_broken_folder_stops_no_other(
+    translator_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One that is missing, and one whose weights are damaged: both are reported."""
+    damaged = copytree(translator_folder, tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with serving(damaged, translator_folder, tmp_path / "missing") as live:
+        assert states(live) == {"damaged": "failed", "en-zh": "ready", "missing": "failed"}
+        assert live.texts(["the cat"])
+        for name in ("damaged", "missing"):
+            refused = live.post(TRANSLATE, {"text": "a", "model": name})
+            assert refused.status == 503
+            assert str(tmp_path) not in refused.body.decode()
+        assert live.counted("dragoman_model_loads_total{") == 3
+    assert "There is no model folder" in capfd.readouterr().err
+
+
+def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_path: Path) -> None:
+    """With `lazy`; the least recently used is let go of where memory is short, none that works."""
+    folders = [copytree(translator_folder, tmp_path / name) for name in ("a", "b", "c")]
+    with serving(*folders, lazy=True, max_memory=2.5 * 206172) as live:
+        assert set(states(live).values()) == {"unloaded"}
+        for name in "abac":
+            assert live.texts(["the cat"], {"model": name})
+        assert states(live) == {"a": "ready", "b": "unloaded", "c": "ready"}
+        gates = [Gate(live, name) for name in "ac"]
+        busy = [in_background(partial(live.texts, ["a dog"], {"model": n})) for n in "ac"]
+        until(lambda: all(gate.batches for gate in gates))
+        refused = live.post(TRANSLATE, {"text": "the cat", "model": "b"})
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        for gate in gates:
+            gate.opened.set()
+        assert [len(call()) for call in busy] == [1, 1]
+        assert live.texts(["the cat"], {"model": "b"})
+    with pytest.raises(InputError, match="more than --max-memory"), serving(*folders, max_memory=9):
+        pass
+
+
+def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path: Path) -> None:
+    """Folders of one name are told apart by more of their path; a choice must be one."""
+    twins = [copytree(translator_folder, tmp_path / part / "model") for part in ("x", "y")]
+    with serving(*twins) as live:
+        assert list(states(live)) == ["x/model", "y/model"]
+        assert live.texts(["the cat"], {"model": "x/model"})
+        assert live.texts(["the cat"], {"src_lang": "en", "tgt_lang": "zh"})
+        assert live.texts(["the cat"], {"src_lang": "EN-us", "tgt_lang": "zho_Hans"})
+        unclear = live.post(TRANSLATE, {"text": "a"})
+        assert unclear.status == 400
+        assert "x/model, y/model" in unclear.json["error"]["do"]
+        unknown = live.post(TRANSLATE, {"text": "a", "model": "x/modle"})
+        assert unknown.status == 404
+        assert "did you mean x/model?" in unknown.json["error"]["what"]
+
+
+# ---------------------------------------------------------------- the end
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken_one:
+        return int(taken_one.getsockname()[1])
+
+
+class Process:
+    """A server that was started by the command line."""
+
+    def __init__(self, running: Running, port: int) -> None:
+        self.running = running
+        self.ended = False
+        self.live = Live(None, port)  # type: ignore[arg-type] # which is in another process
+
+    def end(self, number: int | None = None) -> Ended:
+        """Wait for its end, which a signal may bring."""
+        self.ended = True
+        return self.running.end(number)
+
+    def status(self, path: str = "/health/ready") -> int:
+        """The status of a path; 0 where nobody listens."""
+        try:
+            return self.live.get(path).status
+        except OSError:
+            return 0
+
+
+@pytest.fixture
+def process(
+    dragoman: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Process]:
+    """`dragoman serve` with the options of the test's parameter, ready, killed in the end."""
+    folder, port = (
+        save_translator(tmp_path / "en-zh", max_length_constant=400, min_length=300),
+        free_port(),
+    )
+    running = dragoman.start(["serve", folder, "--port", port, *request.param])
+    found = Process(running, port)
+    assert running.wait_until(lambda: found.status() == 200), running.said()
+    yield found
+    if not found.ended:
+        found.end(signal.SIGKILL)
+
+
+DRAINING = ["--drain-delay", "0.6", "--shutdown-timeout", "60"]
+
+
+@pytest.mark.parametrize("process", [DRAINING], indirect=True)
+def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
+    """First it is not ready, then refuses, then answers what it has, and exits with 0."""
+    connections = [process.live.connect() for _ in range(4)]
+    lines = [f"the cat {number} sees a dog" for number in range(8)]
+    ask = json.dumps({"text": lines, "beam_size": 5, "retry": False})
+    for connection in connections:
+        connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
+    os.kill(process.running.pid, signal.SIGTERM)
+    until(lambda: process.status() == 503)
+    assert process.status("/health/live") == 200
+    assert (
+        process.live.post(TRANSLATE, {"text": "a", "min_length": 0, "beam_size": 1}).status == 200
+    )
+    late = process.live.connect()
+    late.connect()
+    until(lambda: process.status("/v1/models") in {0, 503})
+    answers = [taken(connection.getresponse()) for connection in connections]
+    for connection in [*connections, late]:
+        connection.close()
+    assert [one.status for one in answers] == [200] * 4
+    assert [len(one.json["translations"]) for one in answers] == [8] * 4
+    assert process.end().code == 0
+
+
+@pytest.mark.parametrize("process", [["--shutdown-timeout", "60"]], indirect=True)
+def test_a_second_signal_ends_at_once(process: Process) -> None:
+    """Whatever is not answered."""
+    connection = process.live.connect()
+    ask = json.dumps({"text": ["the cat sees a dog"] * 50, "beam_size": 10})
+    connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    os.kill(process.running.pid, signal.SIGTERM)
+    started = monotonic()
+    until(lambda: "draining" in process.running.said())
+    assert process.end(signal.SIGTERM).code == 143
+    assert monotonic() - started < 5
+    connection.close()
+
+
+@pytest.mark.parametrize("process", [["--shutdown-timeout", "1.5"]], indirect=True)
+def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
+    """The rest is told so, and the exit code says that something was lost."""
+
+    def ask() -> Answered:
+        lines = ["the cat sees a dog"] * 200
+        return process.live.post(TRANSLATE, {"text": lines, "beam_size": 20, "retry": True})
+
+    call = in_background(ask)
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    ended = process.end(signal.SIGTERM)
+    assert ended.code == 1
+    assert "could not be answered within --shutdown-timeout" in ended.said
+    assert call().status == 503
+
+
+@pytest.mark.parametrize("process", [[]], indirect=True)
+def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
+    """As other commands: with 130."""
+    ended = process.end(signal.SIGINT)
+    assert (ended.code, "Traceback" in ended.said) == (130, False)

@@ -1,0 +1,193 @@
+"""The rest of our API: generate, classify, tag, embed, score, detect, and its description."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Live, in_background, serving, until
+from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
+from tests.unit.tasks.tiny_generator import PROMPTS, save_generator
+
+import dragoman
+from dragoman.serve.app import ENDPOINTS
+
+GENERATE = "/v1/generate"
+
+
+@pytest.fixture(scope="module")
+def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model of each task."""
+    root = tmp_path_factory.mktemp("tasks")
+    return {
+        "en-zh": translator_folder,
+        "gen": save_generator(root / "gen"),
+        "kinds": save_reader(root / "kinds", head=CLASSIFY),
+        "names": save_reader(root / "names", head=TAG),
+    }
+
+
+@pytest.fixture(scope="module")
+def every(folders: dict[str, Path]) -> Iterator[Live]:
+    """A server of all of them."""
+    with serving(*folders.values()) as live:
+        yield live
+
+
+def plain(answers: list[Any]) -> Any:  # noqa: ANN401 -- JSON
+    """As JSON has them."""
+    return json.loads(json.dumps([one.to_dict() for one in answers]))
+
+
+@needs_independent_rows
+@pytest.mark.parametrize(
+    ("path", "key", "name", "ask"),
+    [
+        ("/v1/classify", "classifications", "kinds", "classify"),
+        ("/v1/tag", "taggings", "names", "tag"),
+    ],
+)
+def test_encoders_answer_as_from_python(
+    every: Live, folders: dict[str, Path], path: str, key: str, name: str, ask: str
+) -> None:
+    """By the only model of the task, or by its name."""
+    lines = ["the cat sees a dog", "", "我喜欢学习", "a"]
+    expected = plain(getattr(dragoman.load(folders[name]), ask)(lines))
+    for model in ({}, {"model": name}):
+        answer = every.post(path, {"text": lines} | model)
+        assert answer.json == {"model": name, key: expected}
+    assert every.post(path, {"text": lines, "model": "gen"}).status == 404
+    assert every.post(path, {"text": lines, "beam_size": 3}).status == 400
+
+
+@needs_independent_rows
+def test_prompts_are_continued_as_from_python(every: Live, folders: dict[str, Path]) -> None:
+    """Sampled by the seed that is given; one that was drawn is told."""
+    generator = dragoman.load(folders["gen"])
+    prompts = [prompt for prompt in PROMPTS if prompt]
+    answer = every.post(GENERATE, {"text": prompts, "seed": 5, "temperature": 0.7})
+    assert answer.status == 200
+    assert answer.json["seed"] == 5
+    assert answer.json["generations"] == plain(generator.generate(prompts, seed=5, temperature=0.7))
+    drawn = every.post(GENERATE, {"text": prompts}).json
+    again = every.post(GENERATE, {"text": prompts, "seed": drawn["seed"]}).json
+    assert again == drawn
+    greedy = every.post(GENERATE, {"text": "the cat", "temperature": 0}).json
+    assert greedy["seed"] is None
+
+
+def events(body: bytes) -> list[Any]:
+    """The data of server-sent events."""
+    assert body.endswith(b"\n\n")
+    return [json.loads(event.removeprefix(b"data: ")) for event in body.split(b"\n\n")[:-1]]
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("prompt", PROMPTS[:6])
+@pytest.mark.parametrize("more", [{}, {"stop": ["a"]}, {"temperature": 0, "beam_size": 3}])
+def test_a_stream_is_the_text(every: Live, prompt: str, more: dict[str, Any]) -> None:
+    """Its pieces make up the text of the answer that ends it, which is that without a stream."""
+    ask = {"text": prompt, "seed": 3} | more
+    answer = every.post(GENERATE, ask | {"stream": True})
+    assert (answer.status, answer.headers["content-type"]) == (
+        200,
+        "text/event-stream; charset=utf-8",
+    )
+    *pieces, last = events(answer.body)
+    assert last == {"done": every.post(GENERATE, ask).json["generations"][0]}
+    assert "".join(piece["text"] for piece in pieces) == last["done"]["text"]
+
+
+def test_a_stream_is_refused_before_it_begins(every: Live) -> None:
+    """With a status of its own."""
+    assert every.post(GENERATE, {"text": ["a", "b"], "stream": True}).status == 400
+    assert every.post(GENERATE, {"text": "a", "stream": True, "max_tokens": 9999}).status == 400
+    assert every.post(GENERATE, {"text": "a", "model": "en-zh", "stream": True}).status == 404
+
+
+def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
+    """Streams share batches; one whose client leaves takes no further step."""
+    with serving(folders["gen"]) as live:
+        seen: list[int] = []
+        ids = live.answering("gen")._ids
+        steps = ids.steps
+
+        def slowly(*given: Any, **more: Any) -> Any:  # noqa: ANN401 -- as it is
+            for step in steps(*given, **more):
+                seen.append(len(step.prefixes.sentence_N))
+                sleep(0.01)
+                yield step
+
+        ids.steps = slowly
+        ask = {"text": "the cat", "max_tokens": 500, "min_length": 499, "seed": 1, "stream": True}
+        body = json.dumps(ask).encode()
+        head = f"POST {GENERATE} HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
+        sent = f"{head}content-type: application/json\r\n\r\n".encode() + body
+        with live.raw() as raw:
+            raw.sendall(sent)
+            found = b""
+            while found.count(b"data: ") < 3:
+                found += raw.recv(4096)
+        until(lambda: live.service.queue.requests == 0)
+        sleep(0.05)
+        taken = len(seen)
+        sleep(0.2)
+        assert len(seen) == taken < 400
+        late = live.post(GENERATE, ask, {"x-deadline": "0.3"})
+        assert events(late.body)[-1]["error"]["where"] == "header x-deadline"
+        short = ask | {"max_tokens": 60, "min_length": 59}
+        seen.clear()
+        calls = [in_background(partial(live.post, GENERATE, short)) for _ in range(6)]
+        assert len({call().body for call in calls}) == 1
+        assert max(seen) > 1
+
+
+@needs_independent_rows
+def test_pairs_are_scored(every: Live, folders: dict[str, Path]) -> None:
+    """By a translator, or by a generator whose name is given."""
+    pairs = [("the cat", "我"), ("", "a"), *[(f"a dog {n}", "the tree") for n in range(40)]]
+    ask = {"src": [src for src, _ in pairs], "tgt": [tgt for _, tgt in pairs]}
+    for name in ("en-zh", "gen"):
+        expected = plain(dragoman.load(folders[name]).score(pairs))
+        assert every.post("/v1/score", ask | {"model": name}).json["scores"] == expected
+    assert every.post("/v1/score", ask).json["model"] == "en-zh"
+    assert every.post("/v1/score", {"src": ["a"], "tgt": []}).status == 400
+    assert every.post("/v1/score", {"src": "a", "tgt": "b", "model": "kinds"}).status == 404
+
+
+def test_languages_are_detected(every: Live) -> None:
+    """Among those that the models read: here English alone, so that its script decides."""
+    texts = ["The weather is nice today.", "我喜欢学习", "", "123"]
+    found = every.post("/v1/detect", {"text": texts}).json["detections"]
+    assert [one["language"] for one in found] == ["en", None, None, None]
+
+
+def test_the_description_is_whole(every: Live) -> None:
+    """Every endpoint is in it, and every reference leads somewhere."""
+    described = every.get("/openapi.json").json
+    assert described["openapi"] == "3.1.0"
+    listed = {(m.upper(), path) for path, methods in described["paths"].items() for m in methods}
+    assert listed == {(each.method, each.path) for each in ENDPOINTS}
+    schemas = described["components"]["schemas"]
+    references = set[str]()
+
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            references.update([value["$ref"]] if isinstance(value.get("$ref"), str) else [])
+            for each in value.values():
+                walk(each)
+        elif isinstance(value, list):
+            for each in value:
+                walk(each)
+
+    walk(described)
+    assert references <= {f"#/components/schemas/{name}" for name in schemas}
+    options = schemas["TranslateRequest"]["properties"]
+    assert options["beam_size"]["maximum"] == 1000
+    assert "Beam size" in options["beam_size"]["description"]
+    assert "processors" not in options
+    assert schemas["GenerateRequest"]["additionalProperties"] is False

@@ -1,0 +1,207 @@
+"""Translating over HTTP: the same answers, in shared batches, and no work for who has left."""
+
+import json
+import socket
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from time import sleep
+
+import pytest
+import torch
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Gate, Live, in_background, serving, taken, until
+from tests.unit.tasks.tiny import random_lines
+
+from dragoman.decode import Prefixes
+from dragoman.tasks.translate.translator import Translator
+
+LINES = [*random_lines(12, seed=3), "", "   ", "😀", "我喜欢学习"]
+
+
+@needs_independent_rows
+def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path) -> None:
+    """Text, scores, flags and alternatives; as many as texts, in their order."""
+    translator = Translator.load(translator_folder)
+    answer = live.post("/v1/translate", {"text": LINES, "n_best": 2, "alignment": True})
+    expected = translator.translate(LINES, n_best=2)
+    assert answer.status == 200
+    assert answer.json["model"] == "en-zh"
+    assert answer.json["translations"] == [
+        json.loads(json.dumps(one.to_dict() | one.linked())) for one in expected
+    ]
+    assert live.texts(["the cat"]) == [translator.translate("the cat").text]
+    assert live.post("/v1/translate", {"text": "the cat", "prefix": "a"}).status == 200
+
+
+@needs_independent_rows
+def test_the_sentences_of_clients_share_a_batch(translator_folder: Path) -> None:
+    """What comes while batches are computed is computed together in the next."""
+    with serving(translator_folder) as live:
+        gate, plain = Gate(live, "en-zh"), {"retry": False}
+        lines = [[f"a dog {number}", "the tree"] for number in range(6)]
+        calls = [in_background(partial(live.texts, some, plain)) for some in lines]
+        until(lambda: gate.waiting() == 12)
+        gate.opened.set()
+        alone = Translator.load(translator_folder)
+        options = replace(alone.options, retry=False)
+        for some, call in zip(lines, calls, strict=True):
+            assert call() == [one.text for one in alone.translate(some, options=options)]
+        sizes = [len(batch.costs) for batch in gate.batches]
+        assert sum(sizes) == 12
+        assert max(sizes) > 2
+        assert live.service.queue.tokens == 0
+
+
+class Steps:
+    """A processor that counts the steps of a search, none of which ends early."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, logits_NV: torch.Tensor, _prefixes: Prefixes) -> torch.Tensor:
+        """Take a while."""
+        self.count += 1
+        sleep(0.01)
+        return logits_NV
+
+
+def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) -> None:
+    """Its rows leave at the next step, its waiting sentences at once; it is counted as gone."""
+    with serving(translator_folder) as live:
+        steps, translator = Steps(), live.answering("en-zh")
+        translator.options = replace(
+            translator.options, processors=(steps,), min_length=200, max_length_constant=200
+        )
+        connection = live.connect()
+        body = json.dumps({"text": ["the cat sees"] * 3})
+        connection.request("POST", "/v1/translate", body, {"content-type": "application/json"})
+        until(lambda: steps.count > 3)
+        connection.close()
+        until(lambda: live.service.queue.requests == 0)
+        sleep(0.05)
+        taken_steps = steps.count
+        sleep(0.3)
+        assert steps.count == taken_steps < 100
+        assert live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') == 1
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("seed", range(3))
+def test_arrivals_and_departures_change_no_answer(
+    translator_folder: Path, live: Live, seed: int
+) -> None:
+    """Clients come and go at random: each that stays is answered as if it were alone."""
+    draw = Random(seed)
+    alone = Translator.load(translator_folder)
+
+    def leaves(lines: list[str], after: float) -> None:
+        body = json.dumps({"text": lines}).encode()
+        with live.raw() as raw:
+            head = f"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
+            raw.sendall(f"{head}content-type: application/json\r\n\r\n".encode() + body)
+            sleep(after)
+
+    clients = []
+    for number in range(30):
+        lines = random_lines(draw.randint(1, 6), seed=100 * seed + number)
+        sleep(draw.random() * 0.01)
+        if draw.random() < 0.4:
+            after = draw.random() * 0.05
+            in_background(partial(leaves, lines, after))
+        else:
+            clients.append((lines, in_background(partial(live.texts, lines))))
+    for lines, found in clients:
+        assert found() == [one.text for one in alone.translate(lines)]
+    until(lambda: live.service.queue.tokens == 0)
+
+
+def test_a_deadline_drops_what_waits(translator_folder: Path) -> None:
+    """504 in time, and the sentences leave the queue before they cost anything."""
+    with serving(translator_folder, deadline=20.0) as live:
+        gate = Gate(live, "en-zh")
+        before = gate.fill(lambda: live.texts(["the cat"], {"retry": False}))
+        ask = {"text": "the big dog sees a house", "retry": False}
+        late = live.post("/v1/translate", ask, {"x-deadline": "0.1"})
+        assert late.status == 504
+        assert "deadline" in late.json["error"]["what"]
+        gate.opened.set()
+        assert [len(call()) for call in before] == [1] * len(before)
+        assert {cost for batch in gate.batches for cost in batch.costs} == {6}
+        assert live.post("/v1/translate", {"text": "a"}, {"x-deadline": "soon"}).status == 400
+
+
+def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_folder: Path) -> None:
+    """429 with Retry-After for one text or fifty; 413 for more than the whole queue."""
+    with serving(translator_folder, queue_tokens=100) as live:
+        gate = Gate(live, "en-zh")
+        accepted = in_background(lambda: live.texts(["the cat sees a dog"] * 5))
+        until(lambda: len(gate.batches) == 1)
+        before = live.service.queue.tokens
+        assert 0 < before <= 100
+        for count in (3, 6):
+            full = live.post("/v1/translate", {"text": ["the big dog runs"] * count})
+            assert full.status == 429
+            assert 1 <= int(full.headers["retry-after"]) <= 60
+            assert set(full.json["error"]) == {"what", "where", "do"}
+        large = live.post("/v1/translate", {"text": ["the cat sees"] * 50})
+        assert large.status == 413
+        assert "100" in large.json["error"]["what"]
+        gate.opened.set()
+        assert len(accepted()) == 5
+        assert live.service.queue.tokens == 0
+        assert len(live.texts(["the big dog"] * 3)) == 3
+
+
+def test_every_request_is_answered_or_refused_under_overload(translator_folder: Path) -> None:
+    """Ten times as much as there is room for: no other status, and no lost answer."""
+    with serving(translator_folder, queue_tokens=60) as live:
+        ask = {"text": ["the cat sees a dog"] * 2}
+        calls = [in_background(lambda: live.post("/v1/translate", ask)) for _ in range(60)]
+        statuses = [call().status for call in calls]
+        assert set(statuses) <= {200, 429}
+        assert 200 in statuses
+        assert live.service.queue.requests == live.service.queue.tokens == 0
+
+
+def test_a_library_that_fails_refuses_one_text(translator_folder: Path) -> None:
+    """Also by what is no `Exception`, as Rust's panics: the others are answered."""
+
+    class PanicException(BaseException):
+        """As pyo3's."""
+
+    with serving(translator_folder) as live:
+        translator = live.answering("en-zh")
+        result = translator._result
+
+        def panics(line: str, *rest: object) -> object:
+            if line == "the dog":
+                raise PanicException("index out of bounds")
+            return result(line, *rest)
+
+        translator._result = panics
+        answer = live.post("/v1/translate", {"text": ["the cat", "the dog", "a tree"]})
+        assert answer.status == 200
+        assert [one["flags"] == ["failed"] for one in answer.json["translations"]] == [
+            False,
+            True,
+            False,
+        ]
+
+
+def test_pipelined_and_reused_connections(live: Live) -> None:
+    """One connection carries several requests."""
+    connection = live.connect()
+    for _ in range(3):
+        connection.request("GET", "/v1/models")
+        assert taken(connection.getresponse()).status == 200
+    connection.close()
+    with live.raw() as raw, suppress(socket.timeout):
+        raw.sendall(b"GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n" * 2)
+        raw.settimeout(2)
+        found = b""
+        while found.count(b"HTTP/1.1 200") < 2:
+            found += raw.recv(4096)
+    assert found.count(b'"live"') == 2

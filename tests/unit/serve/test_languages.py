@@ -1,0 +1,97 @@
+"""Codes of languages in one form, and the language of a text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("py3langid", reason="the extra 'serve' is not installed")
+
+from dragoman.serve.languages import LanguageDetector, chinese, resolve, tag
+
+TAGS = {
+    "en": "en",
+    "EN": "en",
+    "en-US": "en",
+    "en_XX": "en",
+    "eng_Latn": "en",
+    ">>deu<<": "de",
+    "de_DE": "de",
+    "zh": "zh",
+    "zh_CN": "zh-Hans",
+    "zh-TW": "zh-Hant",
+    "zho_Hant": "zh-Hant",
+    "zh-hans": "zh-Hans",
+    "cmn_Hans": "zh-Hans",
+    "zt": "zh-Hant",
+    "pb": "pt-BR",
+    "pt_br": "pt-BR",
+    "arb_Arab": "ar",
+    "yue": "yue",
+}
+
+
+@pytest.mark.parametrize("code", TAGS)
+def test_codes_have_one_form(code: str) -> None:
+    """Whoever wrote them."""
+    assert tag(code) == TAGS[code]
+
+
+@pytest.mark.parametrize(
+    ("asked", "codes", "found"),
+    [
+        ("en", ["en_XX", "de_DE"], "en_XX"),
+        ("zh", ["zho_Hant", "zho_Hans"], "zho_Hans"),
+        ("zh-Hans", ["zho_Hant", "zho_Hans"], "zho_Hans"),
+        ("zh-Hans", ["zho_Hant"], None),
+        ("zh-Hans", ["zh"], "zh"),
+        ("en-GB", ["en"], "en"),
+        ("fr", ["en", "de"], None),
+        ("EN", ["en", "EN"], "EN"),
+    ],
+)
+def test_a_code_is_found_in_a_model(asked: str, codes: list[str], found: str | None) -> None:
+    """By its own spelling first; without a script, any will do."""
+    assert resolve(asked, codes) == found
+
+
+SENTENCES = {
+    "en": "The committee will discuss the proposal next week.",
+    "de": "Der Ausschuss wird den Vorschlag nächste Woche besprechen.",
+    "fr": "Le comité discutera de la proposition la semaine prochaine.",
+    "zh-Hans": "委员会下周将讨论这项提案。",
+    "zh-Hant": "委員會下週將討論這項提案。",
+    "ja": "委員会は来週その提案を検討する予定です。",
+    "ko": "위원회는 다음 주에 제안을 논의할 것이다.",
+    "ru": "Комитет обсудит предложение на следующей неделе.",
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_sentences_are_told_apart(language: str) -> None:
+    """By script, words, and for Chinese by characters."""
+    found = LanguageDetector(["zh", "zho_Hant", *SENTENCES]).detect(SENTENCES[language])
+    assert found.language == language
+    assert found.confidence >= 0.5
+    assert found.candidates[0] == (language, found.confidence)
+
+
+def test_what_could_be_anything_is_unsure() -> None:
+    """With three candidates; what has no letters, or no language of the models, has none."""
+    detector = LanguageDetector(["en", "de", "fr", "es", "it", "nl", "sv", "ru"])
+    unsure = detector.detect("taxi")
+    assert unsure.language is None
+    assert len(unsure.candidates) == 3
+    assert "ru" not in dict(unsure.candidates)
+    for text in ("", "123 !?", "我喜欢学习"):
+        assert detector.detect(text).candidates == ()
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_asked_about(text: str) -> None:
+    """Shares are probabilities, the best first."""
+    found = LanguageDetector(SENTENCES).detect(text)
+    shares = [share for _, share in found.candidates]
+    assert shares == sorted(shares, reverse=True)
+    assert all(0 <= share <= 1 for share in shares)
+    assert (found.language is None) == (found.confidence < 0.5)
+    assert chinese(text) in {"zh-Hans", "zh-Hant"}
