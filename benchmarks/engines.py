@@ -42,13 +42,14 @@ def drawn(rows: int, length: int, vocab_size: int) -> list[list[int]]:
 
 
 def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
-    """Ours: the engine and the search of `Translator`, on ids."""
+    """Ours: the engine, the search and the scheduler of `Translator`, on ids."""
     from dragoman import prepare_process
 
     prepare_process()
     import torch
 
     from benchmarks.decoding import our_decoder
+    from dragoman.decode import Course, Items, Scheduler
     from dragoman.folder.opening import open_folder
     from dragoman.models import DecoderOnly, EncoderDecoder
     from dragoman.tasks.held import Held
@@ -63,10 +64,23 @@ def dragoman(folder: Path, mode: str, threads: int) -> tuple[Decode, float]:
     decoders: dict[int, Any] = {}
     vocab_size, listed = len(held.shape.output.weight), "shortlist" in ways
 
-    def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
+    def run(how: tuple[int, int], batch: list[list[int]], _withdrawn: object) -> list[list[int]]:
+        beam, output = how
         if beam not in decoders:
             decoders[beam] = our_decoder(held, about.config.model, arithmetic, beam, listed)
-        return decoders[beam](torch.tensor(drawn(rows, length, vocab_size)), output)
+        found: list[list[int]] = decoders[beam](torch.tensor(batch), output)
+        return found
+
+    scheduler = Scheduler(run, held.lanes)
+
+    def decode(rows: int, beam: int, length: int, output: int) -> list[list[int]]:
+        sources = drawn(rows, length, vocab_size)
+
+        def course() -> Course[list[int], list[int], list[list[int]]]:
+            found = yield Items(values=sources, costs=[1] * rows, budget=rows, how=(beam, output))
+            return found
+
+        return dict(scheduler.submit([course()]))[0]
 
     return decode, loaded
 

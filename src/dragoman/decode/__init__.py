@@ -9,6 +9,7 @@ Axes in names: B sentences, S source length, T target length, L tokens so far, V
 W beams, N = B * W rows, k candidates of a row.
 """
 
+from dragoman.decode.batches import schedule
 from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
@@ -38,7 +39,7 @@ from dragoman.decode.protocol import (
     Strategy,
 )
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import BatchReport, Course, Items, Request, Scheduler, schedule
+from dragoman.decode.scheduler import BatchReport, Course, Items, Request, Scheduler
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 

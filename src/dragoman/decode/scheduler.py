@@ -9,54 +9,34 @@ say), is sent what was found for each of them, and returns the text's answer. It
 once, as a translation does that is searched again. The items of all requests wait together, and
 those of similar cost that are computed alike share a batch within a budget of tokens.
 
-A scheduler has no thread of its own: whoever waits for an answer runs batches meanwhile, one at a
-time, in which items of other threads take part. Each thread goes on with its own courses. Requests
-take turns to lead a batch, so none starves.
+Whoever waits for an answer runs batches meanwhile, in which items of other threads take part. Each
+thread goes on with its own courses. Requests take turns to lead a batch, so none starves.
+
+On a CPU two batches side by side, each on one thread, take less time than one after the other on
+two threads, which meet after every product. So there are *lanes*, one for each core. What waits is
+shared by those that are free, and threads are started that end when nothing waits any more. A
+single item takes all lanes, and all threads.
 """
 
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from inspect import ismethod
 from itertools import count
-from threading import Condition, local
+from threading import Condition, Thread, local
 from time import monotonic
 from typing import Any, Generic, TypeVar
 from weakref import WeakMethod, WeakSet, finalize
 
+from dragoman.decode.batches import room_for
 from dragoman.errors import InputError
+from dragoman.nn.cpu.native import single_threaded
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Answer = TypeVar("Answer")
-
-
-def schedule(
-    lengths: Sequence[int], max_batch_tokens: int, *, beam_size: int = 1
-) -> list[list[int]]:
-    """Batches of indices into `lengths`, each index in exactly one batch.
-
-    A batch of n inputs whose longest has m tokens costs `n * m * beam_size` (padding included, as
-    it is computed too) and stays within `max_batch_tokens`; an input that alone costs more gets a
-    batch of its own. Sorting makes padding small. The longest come first: a batch that is too large
-    for the memory fails at once instead of near the end, and an estimate of the time left errs on
-    the side of too much. Equal lengths keep their order.
-    """
-    if max_batch_tokens < 1:
-        raise InputError(f"max_batch_tokens is {max_batch_tokens}; it must be 1 or more.")
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    batches: list[list[int]] = []
-    while order:
-        room = room_for(lengths[order[0]] * beam_size, max_batch_tokens)
-        batches.append(order[:room])
-        del order[:room]
-    return batches
-
-
-def room_for(cost: int, budget: int) -> int:
-    """How many items of at most this cost a batch has room for."""
-    return max(1, budget // max(1, cost))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +155,14 @@ _HERE = local()
 class Scheduler(Generic[Item, Found]):
     """Serves the requests of any number of threads, in batches.
 
-    `run` computes a batch; of a method, the object is not kept alive. An item's result must not
-    depend on the items beside it.
+    `run` computes a batch, in several threads at once where there are `lanes`; of a method, the
+    object is not kept alive. An item's result must not depend on the items beside it.
     """
 
-    def __init__(self, run: Run[Item, Found]) -> None:
+    def __init__(self, run: Run[Item, Found], lanes: Callable[[], int] = lambda: 1) -> None:
         self._run: Callable[[], Run[Item, Found] | None]
         self._run = WeakMethod(run) if ismethod(run) else lambda: run
+        self._lanes = lanes
         self._queues: dict[_Place, list[_Entry]] = {}
         """The items that wait, the most expensive first where a queue is not in `_unsorted`."""
         self._unsorted = set[_Place]()
@@ -197,11 +178,16 @@ class Scheduler(Generic[Item, Found]):
     def _begin(self) -> None:
         """Let no thread compute a batch, or wait."""
         self._changed = Condition()
-        self._busy = False
+        self._running: dict[object, int] = {}
+        """The lanes of each batch that is computed."""
+        self._waiting = set[object]()
+        """A mark of each thread that waits for answers."""
+        self._idle = set[object]()
+        """Of each of them that computes nothing."""
 
-    def __reduce__(self) -> tuple[type, tuple[Any]]:
+    def __reduce__(self) -> tuple[type, tuple[Any, Any]]:
         """A copy of the object that has a scheduler has one of its own, without requests."""
-        return Scheduler, (self._run(),)
+        return Scheduler, (self._run(), self._lanes)
 
     def submit(self, courses: Sequence[Course[Item, Found, Answer]]) -> Request[Answer]:
         """Begin to answer; nothing is computed before somebody waits for an answer."""
@@ -218,18 +204,23 @@ class Scheduler(Generic[Item, Found]):
 
         Raises the request's error.
         """
-        while True:
-            while request.ready:
-                asked = request.ready.popleft()
-                found = [asked.found[number] for number in range(len(asked.found))]
-                self._advance(request, asked.number, asked.course, found)
-            if request.finished:
-                return True
-            if request.error is not None:
-                raise request.error
-            if not request.num_open or request.withdrawn:
-                return False
-            self._run_batch(request)
+        here = object()
+        try:
+            self._waiting.add(here)
+            while True:
+                while request.ready:
+                    asked = request.ready.popleft()
+                    found = [asked.found[number] for number in range(len(asked.found))]
+                    self._advance(request, asked.number, asked.course, found)
+                if request.finished:
+                    return True
+                if request.error is not None:
+                    raise request.error
+                if not request.num_open or request.withdrawn:
+                    return False
+                self._run_batch(request)
+        finally:
+            self._waiting.discard(here)
 
     def withdraw(self, request: _Waiting) -> None:
         """Let the items of a request leave: those that wait before the next batch.
@@ -242,25 +233,38 @@ class Scheduler(Generic[Item, Found]):
             with self._changed:
                 self._changed.notify_all()
 
-    def _run_batch(self, request: _Waiting) -> None:
+    def _run_batch(self, request: _Waiting | None) -> bool:
         """Compute a batch, or wait until another thread has, unless the request has news already.
 
-        After Ctrl-C the items of the batch wait again: it is no affair of the others.
+        Without a request nobody waits here. Returns whether there was a batch. After Ctrl-C its
+        items wait again: it is no affair of the others.
         """
-        batch, leads, nested = list[_Entry](), False, getattr(_HERE, "computes", False)
+        here, batch, nested = object(), list[_Entry](), getattr(_HERE, "computes", False)
         try:
             with self._changed:
-                if request.ready or request.error is not None or request.withdrawn:
-                    return
-                if nested or not self._busy:
-                    self._take(batch)
+                if request is not None and (
+                    request.ready or request.error is not None or request.withdrawn
+                ):
+                    return False
+                most = max(1, self._lanes())
+                if request is not None or self._waiting:
+                    self._running[here] = self._take(batch, most, nested=nested)
                 if not batch:
-                    self._changed.wait()
-                    return
-                leads = not self._busy
-                self._busy = True
+                    if request is not None:
+                        self._idle.add(here)
+                        self._changed.wait()
+                    return False
+                alone = self._running[here] == most
+                if (
+                    self._queues and sum(self._running.values()) < most
+                ):  # others have something to do, too
+                    if self._idle:
+                        self._changed.notify()
+                    else:
+                        Thread(target=self._help, name="dragoman lane").start()
             _HERE.computes = True
-            self._compute(batch)
+            with nullcontext() if alone else single_threaded():
+                self._compute(batch)
         except BaseException:
             with self._changed:
                 for entry in batch:
@@ -268,21 +272,33 @@ class Scheduler(Generic[Item, Found]):
             raise
         finally:
             _HERE.computes = nested
-            if batch:
+            self._idle.discard(here)
+            if self._running.pop(here, 0):
                 with self._changed:
-                    self._busy = self._busy and not leads
                     self._changed.notify_all()
+        return True
 
-    def _take(self, batch: list[_Entry]) -> None:
-        """Move the items of the next batch into `batch`; none where none wait.
+    def _help(self) -> None:
+        """Compute batches as long as some wait that somebody waits for."""
+        while self._run_batch(None):
+            pass
 
-        The first item is the most expensive of those that the request whose turn it is asked for
-        first; the rest are those, of any request, that follow it by cost.
+    def _take(self, batch: list[_Entry], most: int, *, nested: bool) -> int:
+        """Move the items of the next batch into `batch`; return the lanes that it takes of `most`.
+
+        None where none wait, or no lane is free and no batch of this thread waits for one. The
+        first item is the most expensive of those that the request whose turn it is asked for first;
+        the rest are those, of any request, that follow it by cost.
         """
+        free = most - sum(self._running.values())
+        if free < 1 and not nested:
+            return 0
         if self._gone:
             self._gone.clear()
             for place, queue in [*self._queues.items()]:
                 self._queues[place] = [entry for entry in queue if not entry[0].request.withdrawn]
+                if not self._queues[place]:
+                    del self._queues[place]
         for leader in [*self._turns]:
             for place, queue in self._queues.items():
                 if place in self._unsorted:
@@ -292,14 +308,16 @@ class Scheduler(Generic[Item, Found]):
                 if start is None:
                     continue
                 asked, index = queue[start]
-                end = start + room_for(asked.items.costs[index], asked.items.budget)
-                batch += queue[start:end]
-                del queue[start:end]
+                room = room_for(asked.items.costs[index], asked.items.budget // most)
+                room = min(room, -(-len(queue) // max(1, free)))
+                batch += queue[start : start + room]
+                del queue[start : start + room]
                 if not queue:
                     del self._queues[place]
                 self._turns[leader] = self._turns.pop(leader)  # and now the others
-                return
+                return most if len(batch) == 1 and free == most and not self._queues else 1
             del self._turns[leader]
+        return 0
 
     def _compute(self, batch: list[_Entry]) -> None:
         """Run a batch; one that fails is run for each request by itself, and fails that."""
@@ -307,7 +325,7 @@ class Scheduler(Generic[Item, Found]):
         if not batch:
             return
         try:
-            found = self._results(batch, requests)
+            results = self._results(batch, requests)
         except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
             alone = {request: [e for e in batch if e[0].request is request] for request in requests}
             if len(alone) > 1:
@@ -317,22 +335,21 @@ class Scheduler(Generic[Item, Found]):
                 requests[0].error = requests[0].error or error
                 self.withdraw(requests[0])
             return
-        for (asked, index), one in found:
-            if index not in asked.found:
-                asked.found[index] = one
-                if len(asked.found) == len(asked.items.values):
-                    asked.request.ready.append(asked)
+        with self._changed:
+            for (asked, index), one in zip(batch, results, strict=True):
+                if index not in asked.found:
+                    asked.found[index] = one
+                    if len(asked.found) == len(asked.items.values):
+                        asked.request.ready.append(asked)
 
-    def _results(self, batch: list[_Entry], requests: list[_Waiting]) -> list[tuple[_Entry, Any]]:
+    def _results(self, batch: list[_Entry], requests: list[_Waiting]) -> Sequence[Any]:
         values = [asked.items.values[index] for asked, index in batch]
-        how = batch[0][0].items.how
         run = self._run()
         assert run is not None  # noqa: S101 (whoever waits has it)
         if self.observe is not None:
             costs = [asked.items.costs[index] for asked, index in batch]
             self.observe(BatchReport(costs, [monotonic() - asked.since for asked, _ in batch]))
-        results = run(how, values, lambda number: requests[number].withdrawn)
-        return [*zip(batch, results, strict=True)]
+        return run(batch[0][0].items.how, values, lambda number: requests[number].withdrawn)
 
     def _advance(
         self,

@@ -24,6 +24,13 @@ from dragoman.tasks.task import model_of
 
 GLIBC_LARGEST = (32 << 20) - (64 << 10)
 """Bytes of a block just below glibc's `DEFAULT_MMAP_THRESHOLD_MAX`."""
+
+
+def one_lane() -> int:
+    """A batch at a time."""
+    return 1
+
+
 CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
 WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
 
@@ -45,6 +52,11 @@ class Held(Generic[WriterT]):
         if self.frozen is self.shape:
             return self.shape.output.weight.device
         return torch.device("cpu")
+
+    @property
+    def lanes(self) -> Callable[[], int]:
+        """How many batches its scheduler runs side by side: on a CPU as many as it has threads."""
+        return one_lane if self.frozen is self.shape else torch.get_num_threads
 
     @classmethod
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:

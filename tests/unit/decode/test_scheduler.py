@@ -97,7 +97,9 @@ def again(src: list[int], budget: int = 24) -> Course[list[int], list[Hypothesis
     return [token for best in found for token in best[0].ids]
 
 
-def scheduler_of(batches: list[Sources] | None = None) -> Scheduler[list[int], list[Hypothesis]]:
+def scheduler_of(
+    batches: list[Sources] | None = None, lanes: int = 1
+) -> Scheduler[list[int], list[Hypothesis]]:
     """One that searches by the table, and notes its batches."""
 
     def run(
@@ -107,7 +109,7 @@ def scheduler_of(batches: list[Sources] | None = None) -> Scheduler[list[int], l
             batches.append(batch)
         return searched(batch, beam_size=beam_size, withdrawn=withdrawn)
 
-    return Scheduler(run)
+    return Scheduler(run, lambda: lanes)
 
 
 @given(SOURCES, st.integers(1, 60), st.integers(1, 3))

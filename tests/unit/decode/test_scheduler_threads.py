@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import islice
 from random import Random
-from threading import Barrier, Event, Thread
+from threading import Barrier, Event, Thread, current_thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 from weakref import ref
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.decode.test_scheduler import (
@@ -27,13 +29,13 @@ from tests.unit.decode.test_scheduler import (
 from dragoman.decode import Course, Items, Scheduler
 
 
-@given(st.lists(SOURCES, min_size=2, max_size=4), st.integers(0, 2**31))
+@given(st.lists(SOURCES, min_size=2, max_size=4), st.integers(0, 2**31), st.integers(1, 3))
 @settings(max_examples=30, deadline=None)
 def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
-    requests: list[Sources], seed: int
+    requests: list[Sources], seed: int, lanes: int
 ) -> None:
     """Each thread takes some answers of each of its requests, and gives up the rest."""
-    scheduler, wrong = scheduler_of(), list[object]()
+    scheduler, wrong = scheduler_of(lanes=lanes), list[object]()
 
     def caller(number: int) -> None:
         draw = Random(f"{seed} {number}")
@@ -58,6 +60,92 @@ def test_threads_that_submit_and_withdraw_at_random_change_no_answer(
     assert not any(thread.is_alive() for thread in threads)
     request = scheduler.submit([course([3, 4])])  # and nothing is left of what was given up
     assert [*request] == [(0, searched([[3, 4]])[0])]
+
+
+@given(SOURCES, st.integers(1, 60), st.integers(2, 4))
+@settings(max_examples=30, deadline=None)
+def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lanes: int) -> None:
+    """One caller's texts are shared by the lanes, and together cost no more than the budget."""
+    batches: list[Sources] = []
+    request = scheduler_of(batches, lanes).submit([course(src, budget) for src in inputs])
+    assert [*request.in_order()] == [searched([src])[0] for src in inputs]
+    assert sorted(src for batch in batches for src in batch) == sorted(inputs)
+    for batch in batches:
+        assert len(batch) == 1 or max(map(len, batch)) * len(batch) <= budget // lanes
+
+
+def meeting(lanes: int, count: int) -> tuple[list[int], list[str]]:
+    """Ask for single items whose batches wait for each other; their threads' numbers and names."""
+    together, seen = Barrier(lanes), list[tuple[int, str]]()
+
+    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
+        together.wait(20)
+        seen.append((torch.get_num_threads(), current_thread().name))
+        return batch
+
+    def one(number: int) -> Course[int, int, int]:
+        (found,) = yield Items(values=[number], costs=[1], budget=lanes, key=number)
+        return found
+
+    request = Scheduler(run, lambda: lanes).submit([one(number) for number in range(count)])
+    assert dict(request) == {number: number for number in range(count)}
+    return [threads for threads, _ in seen], [name for _, name in seen]
+
+
+def test_as_many_batches_run_at_a_time_as_there_are_lanes() -> None:
+    """Each on one thread, in threads that end; who waits takes part."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        threads, names = meeting(3, 9)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1] * 9
+    assert current_thread().name in names
+    for thread in enumerate_threads():
+        if thread.name == "dragoman lane":
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def test_an_item_that_is_alone_has_all_threads() -> None:
+    """What is not shared by lanes is shared by threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        scheduler = Scheduler[int, int](lambda *_: [torch.get_num_threads()], lambda: 2)
+
+        def one() -> Course[int, int, int]:
+            (found,) = yield Items(values=[0], costs=[1], budget=9)
+            return found
+
+        assert [*scheduler.submit([one()])] == [(0, 2)]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_ctrl_c_leaves_no_lane_behind() -> None:
+    """Who waits is interrupted; the batch beside it ends, and the next request has all lanes."""
+    begun, go_on, main = Event(), Event(), current_thread()
+
+    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
+        if batch == [0] and current_thread() is main:
+            begun.wait(20)
+            raise KeyboardInterrupt
+        begun.set()
+        go_on.wait(20)
+        return batch
+
+    def one(number: int) -> Course[int, int, int]:
+        (found,) = yield Items(values=[number], costs=[1], budget=2, key=number)
+        return found
+
+    scheduler = Scheduler(run, lambda: 2)
+    with pytest.raises(KeyboardInterrupt):
+        dict(scheduler.submit([one(number) for number in range(5)]))
+    go_on.set()
+    assert dict(scheduler.submit([one(7), one(8)])) == {0: 7, 1: 8}
 
 
 def test_an_interrupted_batch_is_computed_for_the_others() -> None:

@@ -176,6 +176,24 @@ def _threads() -> str | None:
     return str(found[0]) if found else ctypes.util.find_library("gomp")
 
 
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Inside, parallel loops of PyTorch and `native.c` that this thread runs have one thread.
+
+    `torch.set_num_threads` would be for all threads that begin later, too.
+    """
+    if (threads := _threads()) is None:
+        yield
+        return
+    library = ctypes.CDLL(threads)
+    before = torch.get_num_threads()  # which lets PyTorch set it first, in a new thread
+    library.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        library.omp_set_num_threads(before)
+
+
 def _end_threads() -> None:
     """End the threads of GNU OpenMP; the next parallel loop starts them again.
 

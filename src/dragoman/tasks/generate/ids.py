@@ -84,7 +84,7 @@ class IdGenerator:
         self._eos_id = min(ends, key=lambda end: end != tokenizer.eos_id)
         self._forbid = Forbid(tuple(never))
         self._bound = context
-        self.scheduler = Scheduler(self._run)
+        self.scheduler = Scheduler(self._run, model.lanes)
         """Computes what `continued` asks for."""
 
     @property

@@ -119,7 +119,7 @@ class IdTranslator:
         self.precision = precision
         self._forbid = Forbid(specials.forbidden)
         self.shortlist = shortlist
-        self.scheduler = Scheduler(_run)
+        self.scheduler = Scheduler(_run, model.lanes)
         """Computes what `searched` and `forced` ask for, also of others made by `between`."""
 
     def between(self, specials: Specials) -> Self:
@@ -132,7 +132,7 @@ class IdTranslator:
         """Return all models as one, which decodes by the mean of their probabilities."""
         joined = copy(self)
         joined._models += tuple(chain.from_iterable(o._models for o in others))  # noqa: SLF001
-        joined.scheduler = Scheduler(_run)
+        joined.scheduler = Scheduler(_run, self._models[0].lanes)
         return joined
 
     @property
