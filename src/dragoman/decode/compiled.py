@@ -6,6 +6,7 @@ choice among them. Log-probabilities are never written.
 """
 
 import ctypes
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -88,6 +89,7 @@ class CompiledFrontier:
             ended_N=ended_N,
             open_N=open_N,
         )
+        self._quiet = replace(self._advance, quiet=True)
         self._values_Nk = torch.empty(0)
 
     @property
@@ -109,13 +111,15 @@ class CompiledFrontier:
             self._tokens_Nk = torch.empty(count, k, dtype=torch.int64)
         if rows != count and rows != int(self.open_N.sum()):
             raise ValueError(f"logits of {rows} rows, where {count} or those that are open exist")
-        broken = self._functions.advance(
+        news = self._functions.advance(
             *(ctypes.byref(self._beams), ctypes.byref(self._chosen)),
             *(address(logits_MV, torch.float32, rows, columns), rows < count),
             *(self._values_Nk.data_ptr(), self._tokens_Nk.data_ptr(), k, len(self._max_B)),
             *(columns, self._length, length_penalty(self._length, self._alpha)),
         )
-        return None if broken else self._advance
+        if news < 0:
+            return None
+        return self._advance if news else self._quiet
 
     def keep(self, sentences_K: Tensor) -> None:
         """Keep only these of the present sentences."""

@@ -52,8 +52,8 @@ class OpenRows:
         before_M, count = self._rows_M, self._count
         self._rows_M, self._count = None, len(parents_N)
         if self._closing is not None:
-            rows_M = self._closing.open_N.nonzero().flatten()
-            self._rows_M = rows_M if len(rows_M) < self._count else None
+            open_N = self._closing.open_N
+            self._rows_M = None if bool(open_N.all()) else open_N.nonzero().flatten()
         parents_M = self.of(parents_N)
         if before_M is not None:
             place_N = parents_N.new_empty(count)

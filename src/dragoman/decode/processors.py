@@ -30,7 +30,7 @@ class Forbid:
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         """Set the columns to minus infinity."""
         for columns in _runs(self.ids):  # slices: an index tensor would have to move to the device
-            logits_NV[:, columns] = IMPOSSIBLE
+            logits_NV[:, columns].fill_(IMPOSSIBLE)
         return logits_NV
 
 

@@ -73,6 +73,8 @@ class Advance:
     """True where the hypothesis is complete with this token: hand it out, the row is free."""
     open_N: Tensor
     """True where the hypothesis continues. A sentence without such a row is decided."""
+    quiet: bool = False
+    """Whether it is known that no hypothesis ended and no sentence is decided."""
 
 
 class Frontier(Protocol):

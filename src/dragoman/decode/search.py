@@ -82,13 +82,14 @@ def search_steps(
         advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
         if advance is None:
             raise _broken(logits_MV)
-        ended, goes_on = advance.ended_N.tolist(), advance.open_N.tolist()
         rows.append(advance)
-        if any(ended):
+        undecided = [True] * len(rows.sentences)
+        if not advance.quiet:
+            goes_on = advance.open_N.tolist()
+            undecided = [any(goes_on[n : n + width]) for n in range(0, len(goes_on), width)]
             rows.collect(advance)
         parents_N = advance.parents_N
         finished = {}
-        undecided = [any(goes_on[first : first + width]) for first in range(0, len(ended), width)]
         if withdrawn is not None:
             undecided = [
                 some and not withdrawn(sentence)

@@ -146,6 +146,7 @@ class FrozenEmbedding:
         weight_VD, self._positions = embedding.weight, embedding.positions
         self._norm = FrozenNorm(embedding.norm, functions)
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
+        self._added: dict[int, Tensor] = {}
         self._none_11D = weight_VD.new_zeros(1, 1, weight_VD.shape[1])
         self._by = _Table(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
@@ -159,10 +160,10 @@ class FrozenEmbedding:
 
     def added_at(self, position: int) -> Tensor | None:
         """What is added to the vector of any token at a position."""
-        if self._positions is None:
-            return None
-        row: Tensor = self._positions(self._none_11D, range(position, position + 1))
-        return row.flatten()
+        if self._positions is not None and position not in self._added:
+            row: Tensor = self._positions(self._none_11D, range(position, position + 1))
+            self._added[position] = row.flatten()
+        return self._added.get(position)
 
 
 class _Norm(ctypes.Structure):

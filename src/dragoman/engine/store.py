@@ -152,8 +152,8 @@ class BeamStore:
         elif bool((rows_N.diff() <= 0).any()):  # two rows may come from one
             self._move(self._place_N[rows_N])
             return
-        self._place_N = self._place_N.index_select(0, rows_N)
-        if self.beam_size > 1:
+        before_N, self._place_N = self._place_N, self._place_N.index_select(0, rows_N)
+        if self.beam_size > 1 and not torch.equal(before_N, self._place_N):
             first_N = torch.searchsorted(self._place_N, self._place_N)
             self._own_N = (torch.arange(len(first_N)) - first_N).int()
 

@@ -552,8 +552,9 @@ struct Chosen {
     uint8_t *ended, *open;
 };
 
-/* Rank the continuations of the slots of sentence b, k of each, and fill the slots that are open. */
-static void choose(const struct Beams *beams, const struct Chosen *chosen, const float *values,
+/* Rank the continuations of the slots of sentence b, k of each, and fill the slots that are open. Returns
+   whether a hypothesis ended or the sentence is decided. */
+static int choose(const struct Beams *beams, const struct Chosen *chosen, const float *values,
                    const int64_t *tokens, long k, long b, long length, float penalty) {
     long width = beams->width, best = beams->best, first = b * width, count = 0, used = 0;
     float *open = beams->log_probs + first, *sums = chosen->log_probs + first;
@@ -592,11 +593,12 @@ static void choose(const struct Beams *beams, const struct Chosen *chosen, const
     beams->slots[b] -= used;
     int undecided = reachable / beams->greatest_penalty[b] > scores[best - 1];
     for (long w = 0; w < width; w++) chosen->open[first + w] = undecided && open[w] > -INFINITY;
+    return used || !undecided;
 }
 
 /* One step of a beam search over B sentences, from the logits (M, columns) of all slots, or of the open
    ones if `only_open`. The k best of a slot are written to `values` and `tokens` (B W, k). Returns the
-   number of rows that have no probabilities. */
+   number of sentences that `choose` tells of, or -1 where a row has no probabilities. */
 long advance(const struct Beams *beams, const struct Chosen *chosen, const float *logits,
              int only_open, float *values, int64_t *tokens, long k, long sentences, long columns,
              long length, float penalty) {
@@ -616,7 +618,9 @@ long advance(const struct Beams *beams, const struct Chosen *chosen, const float
         else
             broken++;
     }
-    for (long b = 0; b < sentences && !broken; b++)
-        choose(beams, chosen, values, tokens, k, b, length, penalty);
-    return broken;
+    if (broken) return -1;
+    long news = 0;
+    for (long b = 0; b < sentences; b++)
+        news += choose(beams, chosen, values, tokens, k, b, length, penalty);
+    return news;
 }
