@@ -1,0 +1,64 @@
+"""Run what compiled code does under the sanitizers for addresses and undefined behaviour.
+
+    python -m tests.sanitized [argument of pytest ...]
+
+A copy of the package, whose libraries are compiled with them, is tested in a process in which their
+runtime is loaded first. It ends without tests where the compiler has no sanitizers.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import hatch_build
+
+ROOT = Path(__file__).parents[1]
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
+TESTS = (
+    *(f"tests/property/test_{name}.py" for name in ("compiled_search", "program", "shortlist")),
+    *(f"tests/property/test_{name}.py" for name in ("engine", "engine_numbers", "closed_rows")),
+    *(f"tests/unit/nn/test_{name}.py" for name in ("dropout", "native_training", "products")),
+    *(f"tests/unit/{name}.py" for name in ("decode/test_ranking", "train/test_objective")),
+)
+
+
+def runtime() -> list[str]:
+    """The files of the sanitizers' runtime, which must be loaded before Python; none if unknown."""
+    files = []
+    for name in ("libasan.so", "libubsan.so"):
+        said = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True)
+        files.append(said.stdout.strip())
+    return files if all(Path(file).is_absolute() for file in files) else []
+
+
+def main(arguments: list[str]) -> int:
+    """Compile, test, and return pytest's status."""
+    if shutil.which("cc") is None or not (files := runtime()):
+        print("skipped: the C compiler has no sanitizers (gcc's libasan and libubsan)")
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        package = Path(scratch) / "dragoman"
+        left_out = shutil.ignore_patterns("*.so", "__pycache__")
+        shutil.copytree(ROOT / "src" / "dragoman", package, ignore=left_out)
+        source = package / "nn" / "cpu" / "native.c"
+        os.environ["CC"] = f"cc {FLAGS}"
+        made, reasons = hatch_build.compile_all(source, source.parent)
+        if not made:
+            print(f"the compiled loops cannot be compiled with sanitizers: {reasons}")
+            return 1
+        environment = os.environ | {
+            "LD_PRELOAD": ":".join(files),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",  # Python's own, by the thousand
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+            "PYTHONPATH": scratch,
+            "OMP_NUM_THREADS": "2",
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-s", *(arguments or TESTS)]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
