@@ -218,9 +218,12 @@ def _usage(error: Click, given: Sequence[str], verbs: Mapping[str, Callable[...,
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The closest known name, else one that begins with the word."""
-    known = list(known)
-    close = nearest(word, known) or next((name for name in known if name.startswith(word)), None)
+    """The known name closest to the word, itself or in one of its parts, or beginning with it."""
+    named = {name.lstrip("-"): name for name in known}
+    parts = {part: named[bare] for bare in reversed(named) for part in bare.split("-")}
+    found = nearest(word.lstrip("-"), named) or nearest(word.lstrip("-"), parts)
+    begun = (name for name in named.values() if name.startswith(word))
+    close = {**parts, **named}[found] if found else next(begun, None)
     return f" (did you mean {close}?)" if close else ""
 
 

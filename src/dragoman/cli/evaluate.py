@@ -22,6 +22,7 @@ from dragoman.cli.verify import Verify, check
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.documents import reject_document
+from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
     ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
+    overwrite: Annotated[
+        bool, option("Replace the file of --hyp if it exists.", "--overwrite")
+    ] = False,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
     tokenize: Annotated[
@@ -87,6 +91,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     for file in () if plain else filter(None, (src, ref)):
         reject_document(file)
     check_output(hyp, model, src, ref, option="--hyp")
+    if hyp is not None and not overwrite:
+        check_new(hyp, "--hyp")
     test = EvaluationData(
         **files,
         tokenize=tokenize,

@@ -48,7 +48,8 @@ VERBS: dict[str, str | None] = {
     "tag": "--input --max-batch-tokens --json --device --verify --output --overwrite --resume",
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "evaluate": (
-        "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
+        "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "
+        "--length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "
         "--plain"
     ),

@@ -38,6 +38,11 @@ WRONG = [
     (generating, {"beam_size": 2}, "beam_size is 2 with temperature 0.8"),
     (translating, {"temperature": 1.0, "beam_size": 5}, "beam_size is 5 with temperature 1.0"),
     (translating, {"stop": ("a",)}, "stop is no option of this task; its options are beam_size"),
+    (
+        translating,
+        {"stop": ("a",)},
+        r"no_repeat_ngrams, .*min_p, seed, forbidden_words, shortlist",  # none of Python alone
+    ),
     (generating, {"n_best": 2}, "n_best is no option of this task; its options are beam_size"),
     (translating, {"n_best": 6}, "n_best is 6 with beam_size 5"),
     (translating, {"mbr": 6}, "mbr is 6 with beam_size 5"),
@@ -105,6 +110,8 @@ def test_what_is_set_earlier_goes_before() -> None:
     found = merged(Decoding(seed=2), folder, publisher, GENERATING)
     assert (found.seed, found.min_length, found.top_k) == (2, 3, 9)
     assert merged(Decoding(), TRANSLATING) == TRANSLATING
+    narrow = merged(Decoding(beam_size=2), Decoding(n_best=3, mbr=4), TRANSLATING)
+    assert (narrow.n_best, narrow.mbr) == (2, 2)
     assert Decoding.of({"seed": None, "top_k": 5}).given() == {"top_k": 5}
 
 
