@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.cost.check import usual_validation
 from dragoman.cost.counting import TrainingMemory, step_of
-from dragoman.cost.decoding import DecodingMemory, cache_read, decoding_flops, decoding_memory
+from dragoman.cost.decoding import DecodingMemory, decoding_memory, decoding_step
 from dragoman.cost.estimate import (
     FLOAT,
     TextEstimate,
@@ -137,8 +137,8 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
         # the last token of a prompt is the first step's, so one more is counted than is read
         batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
         cached = work.prompt + work.answer // 2
-        flops = decoding_flops(work.config, batch, cached=cached)
-        read, written = flops.prefill / (ROWS * work.length), flops.step / ROWS
+        step = decoding_step(work.config, batch, cached=cached)
+        read, written = step.prefill / (ROWS * work.length), step.flops / ROWS
     return FlopsPerToken(
         training=training.flops / work.shape.tokens,
         prefill=read,
@@ -155,8 +155,8 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
     checkpointed = step_of(work, rates.precision, checkpointing=checkpointing)
     cache = None
     if work.answer:
-        written = work.prompt + work.answer
-        cache = cache_read(work.config, src_length=work.src_length, length=written)
+        one = Shape(rows=1, src_length=work.src_length, length=1)
+        cache = decoding_step(work.config, one, cached=work.prompt + work.answer).read
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,
