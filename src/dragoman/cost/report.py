@@ -17,6 +17,7 @@ from dragoman.cost.estimate import (
     full_batch,
 )
 from dragoman.cost.machine import Rates
+from dragoman.cost.options import CostOptions
 from dragoman.cost.several import SeveralEstimate, estimate_several
 from dragoman.data.shape import Shape
 from dragoman.models import count_parameters
@@ -93,21 +94,22 @@ class Cost(Plain):
     """What was timed here."""
 
 
+NOTHING_ASKED = CostOptions()
+
+
 def cost_of(
     name: str,
     work: Work,
     rates: Rates,
-    *,
-    paid: Rates | None = None,
-    per_month: float | None = None,
+    asked: CostOptions = NOTHING_ASKED,
     measured: Timings | None = None,
 ) -> Cost:
-    """Count and estimate everything.
-
-    `paid` are the rates with the user's own prices, if any; `per_month` is a traffic in tokens.
-    """
-    parts, shape, paid = count_parameters(work.config), work.shape, paid or rates
+    """Count and estimate everything."""
+    parts, shape = count_parameters(work.config), work.shape
     sizes = {"rows": shape.rows, "src_length": shape.src_length, "length": shape.length}
+    paid = rates.priced(per_hour=asked.price, per_kwh=asked.kwh_price)
+    training = estimate_training(work, paid, measured)
+    link, month = 1e9 * (asked.link_gb or 0.0), asked.tokens_per_month
     return Cost(
         name=name,
         task=work.recipe.task,
@@ -117,17 +119,11 @@ def cost_of(
         flops_per_token=_flops_per_token(work),
         memory=_memory(work, rates),
         device=rates,
-        training=estimate_training(work, paid, measured),
-        several=(),
-        texts=estimate_texts(work, paid, per_month=per_month, measured=measured),
+        training=training,
+        several=[estimate_several(work, rates, training, n, link) for n in asked.nproc],
+        texts=estimate_texts(work, paid, per_month=month, measured=measured),
         measured=measured,
     )
-
-
-def among(cost: Cost, work: Work, devices: Sequence[int], link: float) -> Cost:
-    """Add steps of several devices; a link between two carries `link` bytes a second."""
-    each = [estimate_several(work, cost.device, cost.training, n, link) for n in devices]
-    return replace(cost, several=each)
 
 
 def _flops_per_token(work: Work) -> FlopsPerToken:

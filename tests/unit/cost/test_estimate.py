@@ -21,6 +21,7 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.machine import Rates
 from dragoman.cost.measure import measure
+from dragoman.cost.options import CostOptions
 from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
 from dragoman.data.shape import Shape
@@ -238,7 +239,7 @@ def test_all_figures_are_plain_data() -> None:
     """All parts are there; the largest batch fits the memory, and a tenth more does not."""
     work = _work("tinyshakespeare", *TINY_LM)
     rates = replace(RATES, memory=50_000_000)
-    found = cost_of("it", work, rates, per_month=1e6, measured=MEASURED).to_dict()
+    found = cost_of("it", work, rates, CostOptions(tokens_per_month=1e6), MEASURED).to_dict()
     rows = found["memory"]["largest_rows"]
     fits, over = (
         step_of(work, "fp32", shape=replace(work.shape, rows=count)).memory.total

@@ -15,9 +15,12 @@ from dragoman.data.batches import BatchConfig
 from dragoman.decode import Prefixes
 from dragoman.decoding import GENERATING, TRANSLATING, WIDEST, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
+from dragoman.tasks.translate.recipe import TranslateRecipe
 
 BATCHES = (BatchConfig, PackConfig, NoisyBatchConfig)
 COUNTS = [
@@ -102,6 +105,16 @@ def test_sampling_needs_a_temperature(option: dict[str, Any]) -> None:
     """An option that would have no effect is refused."""
     with pytest.raises(InputError, match=f"{next(iter(option))} is .* with temperature 0"):
         make_translator().translate("the cat", options=Decoding(**option))
+
+
+def test_a_recipe_that_samples_needs_no_more_words() -> None:
+    """A temperature alone leaves out the usual beam; one that is given contradicts it."""
+    given: dict[str, Any] = {"temperature": 0.7}
+    recipe = parse_settings(TranslateRecipe, {"decoding": given}, "r.toml")
+    assert (recipe.decoding.temperature, recipe.decoding.beam_size) == (0.7, 1)
+    assert parse_settings(TranslateRecipe, to_plain(recipe), "again") == recipe
+    with pytest.raises(InputError, match=r"beam_size is 4 with temperature 0\.7"):
+        parse_settings(TranslateRecipe, {"decoding": given | {"beam_size": 4}}, "r.toml")
 
 
 def test_what_is_set_earlier_goes_before() -> None:

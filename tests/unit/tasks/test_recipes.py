@@ -19,7 +19,6 @@ from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.models import EncoderDecoder
 from dragoman.plain import to_plain
-from dragoman.settings import parse_settings
 from dragoman.tasks.recipes import load_recipe, shipped_recipes
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe
@@ -29,8 +28,6 @@ from dragoman.train.start import check_start
 
 SHIPPED = sorted(shipped_recipes())
 TRANSLATING = [name for name in SHIPPED if load_recipe(name).task == "translate"]
-
-PAIRS = 'data.src = "a"\ndata.tgt = "b"\n'
 
 
 def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
@@ -252,16 +249,6 @@ def test_a_recipe_without_a_task_translates(here: Path) -> None:
     write(here / "my.toml", "[train]\nmax_steps = 7\n")
     assert load_recipe("my.toml").task == "translate"
     assert load_recipe("my.toml", ("task=translate",)).task == "translate"
-
-
-def test_a_recipe_that_samples_needs_no_more_words(here: Path) -> None:
-    """A temperature alone leaves out the usual beam; one that is given contradicts it."""
-    (here / "r.toml").write_text(PAIRS + "decoding.temperature = 0.7", encoding="utf-8")
-    recipe = load_pairs("r.toml")
-    assert (recipe.decoding.temperature, recipe.decoding.beam_size) == (0.7, 1)
-    assert parse_settings(TranslateRecipe, to_plain(recipe), "again") == recipe
-    with pytest.raises(InputError, match=r"beam_size is 4 with temperature 0\.7"):
-        load_pairs("r.toml", ("decoding.beam_size=4",))
 
 
 def test_every_task_has_its_recipe() -> None:

@@ -1,0 +1,113 @@
+"""Options of the command line that are made from the fields of a dataclass.
+
+A field gives an option its name, its type, its default and, by the sentence under it, its help; its
+metadata may have another `flag` (None for an option that the command line lacks) or `help`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from dragoman.errors import InputError
+from dragoman.ranges import UNSET
+from dragoman.settings.fields import sentences
+
+Verb = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option as the command line has it."""
+
+    name: str
+    """Of the field."""
+    flag: str
+    kind: Any
+    """The type of its value, without its range; a switch has none, and is a bool."""
+    default: Any
+    help: str
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the option is on or off."""
+        return bool in {self.kind, *get_args(self.kind)}
+
+    def parameter(self) -> Parameter:
+        """What typer reads."""
+        kind: Any = bool if self.is_switch else self.kind | None
+        return Parameter(
+            self.name,
+            Parameter.KEYWORD_ONLY,
+            default=False if self.is_switch else None,
+            annotation=Annotated[kind, typer.Option(self.flag, help=self.help)],
+        )
+
+    def value(self, read: Any) -> Any:  # noqa: ANN401 -- what typer has read
+        """The value of the field; None where it was not given. A switch negates the default."""
+        if self.is_switch:
+            return self.default is False if read else None
+        return tuple(read) if isinstance(read, list) else read
+
+
+def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass with defaults
+    """Return the options of a dataclass's fields, with these defaults; UNSET is no option."""
+    cls: Any = type(settings)
+    hints, said = get_type_hints(cls), sentences(cls)
+    found = []
+    for field in fields(cls):
+        name, hint = field.name, hints[field.name]
+        flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
+        default = getattr(settings, name)
+        if default is not UNSET and flag is not None:
+            kind = list[get_args(hint)[0]] if get_origin(hint) is tuple else hint  # type: ignore[misc] # at run time
+            text = field.metadata.get("help") or " ".join(said.get(name, "").split())
+            found.append(Option(name, flag, kind, default, text))
+    return found
+
+
+def with_options(
+    parameter: str, options: Iterable[Option], make: Callable[[dict[str, Any]], Any]
+) -> Callable[[Verb], Verb]:
+    """Give a verb these options in place of a parameter, which it takes as `make` makes it.
+
+    `make` gets the value of each option by its name, None where it was not given.
+    """
+    options = list(options)
+
+    def give(verb: Verb) -> Verb:
+        @wraps(verb)
+        def called(**given: Any) -> None:  # noqa: ANN401 -- what typer has read
+            read = {one.name: one.value(given.pop(one.name, None)) for one in options}
+            verb(**given, **{parameter: make(read)})
+
+        hints = get_type_hints(verb, include_extras=True)
+        made: list[Parameter] = []
+        for own in signature(verb).parameters.values():
+            if own.name == parameter:
+                made += [option.parameter() for option in options]
+            else:
+                made.append(own.replace(annotation=hints[own.name]))
+        called.__signature__ = signature(verb).replace(parameters=made)  # type: ignore[attr-defined] # typer reads it
+        called.__annotations__ = {each.name: each.annotation for each in made} | {"return": None}
+        return called
+
+    return give
+
+
+def names_and_settings(words: Iterable[str] | None) -> tuple[list[str], list[str]]:
+    """Part the words of a command into names and settings, which are written KEY=VALUE."""
+    words = list(words or ())
+    return [word for word in words if "=" not in word], [word for word in words if "=" in word]
+
+
+def only_name(names: list[str], what: str) -> str:
+    """Return the one name that a command takes. Raises InputError for none and for several."""
+    if len(names) == 1:
+        return names[0]
+    raise InputError(
+        f"one {what} at a time, not {', '.join(names) or 'none'}; settings are written KEY=VALUE"
+    )
