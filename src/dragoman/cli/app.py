@@ -21,6 +21,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.chat import chat
+from dragoman.cli.classify import classify
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
@@ -29,11 +30,12 @@ from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
-from dragoman.cli.lines import classify, tag, translate
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
 from dragoman.cli.shortlist import shortlist
+from dragoman.cli.tag import tag
 from dragoman.cli.train import train
+from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory, nearest
 
 VERBS = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.cost_show import show_cost
-from dragoman.cli.options import names_and_settings, only_name, options_of, with_options
+from dragoman.cli.options import names_and_settings, only_name, with_options
 from dragoman.cli.output import option, print_items, to_json
 from dragoman.cli.pipes import say, talk
 from dragoman.cost.options import CostOptions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dragoman.train.recipe import RunRecipe
 
 
-@with_options("asked", options_of(CostOptions()), CostOptions.of)
+@with_options("asked", CostOptions())
 def cost(
     arguments: Annotated[
         list[str],

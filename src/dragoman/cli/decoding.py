@@ -1,10 +1,15 @@
 """The options of decoding on the command line, made from the fields of `dragoman.decoding`."""
 
+import secrets
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from dragoman.cli.options import Verb, options_of, with_options
-from dragoman.decoding import Decoding
+from dragoman.cli.pipes import say
+from dragoman.decoding import Decoding, merged, wide_enough
+from dragoman.errors import InputError
+from dragoman.ranges import UNSET
 
 
 def decoding_options(task: Decoding, only: Collection[str] | None = None) -> Callable[[Verb], Verb]:
@@ -12,8 +17,7 @@ def decoding_options(task: Decoding, only: Collection[str] | None = None) -> Cal
 
     The verb takes them together, as its parameter `decoding`; what is not given is UNSET.
     """
-    options = [each for each in options_of(task) if only is None or each.name in only]
-    return with_options("decoding", options, type(task).of)
+    return with_options("decoding", task, only, defaults=False)
 
 
 def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
@@ -23,3 +27,24 @@ def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
         option.flag: option.is_switch or given[option.name] if option.name in given else None
         for option in options_of(task)
     }
+
+
+def with_seed(decoding: Decoding, defaults: Decoding) -> Decoding:
+    """Lay options over those of a model, with a seed that is drawn unless one is given."""
+    if decoding.seed is UNSET:
+        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
+    return merged(decoding, defaults)
+
+
+def say_seed(given: Decoding, options: Decoding) -> None:
+    """Say the seed if it was drawn and counts."""
+    if given.seed is UNSET and options.temperature > 0:
+        say(f"seed {options.seed}")
+
+
+def sampled_or_wide(decoding: Decoding, defaults: Decoding) -> Decoding:
+    """Return options with a beam that is wide enough. Raises InputError for an idle seed."""
+    given = decoding.given()
+    if "seed" in given and not given.get("temperature", defaults.temperature):
+        raise InputError("--seed requires sampling; give --temperature, or leave it out.")
+    return wide_enough(decoding, defaults)

@@ -4,7 +4,7 @@ A field gives an option its name, its type, its default and, by the sentence und
 metadata may have another `flag` (None for an option that the command line lacks) or `help`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -36,13 +36,14 @@ class Option:
         """Whether the option is on or off."""
         return bool in {self.kind, *get_args(self.kind)}
 
-    def parameter(self) -> Parameter:
-        """What typer reads."""
+    def parameter(self, *, shown: bool) -> Parameter:
+        """What typer reads; it tells the default if that is to be shown."""
         kind: Any = bool if self.is_switch else self.kind | None
+        default = self.default if shown and self.default != () else None
         return Parameter(
             self.name,
             Parameter.KEYWORD_ONLY,
-            default=False if self.is_switch else None,
+            default=False if self.is_switch else default,
             annotation=Annotated[kind, typer.Option(self.flag, help=self.help)],
         )
 
@@ -70,25 +71,31 @@ def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass wi
 
 
 def with_options(
-    parameter: str, options: Iterable[Option], make: Callable[[dict[str, Any]], Any]
+    parameter: str,
+    settings: Any,  # noqa: ANN401 -- a dataclass
+    only: Collection[str] | None = None,
+    *,
+    defaults: bool = True,
 ) -> Callable[[Verb], Verb]:
-    """Give a verb these options in place of a parameter, which it takes as `make` makes it.
+    """Give a verb an option for each field of a dataclass, or for some, in place of a parameter.
 
-    `make` gets the value of each option by its name, None where it was not given.
+    The verb takes them as a value of the class, built of what was given. `settings` has the
+    defaults, which the help shows unless a model may have others (without `defaults`).
     """
-    options = list(options)
+    options = [each for each in options_of(settings) if only is None or each.name in only]
 
     def give(verb: Verb) -> Verb:
         @wraps(verb)
         def called(**given: Any) -> None:  # noqa: ANN401 -- what typer has read
-            read = {one.name: one.value(given.pop(one.name, None)) for one in options}
-            verb(**given, **{parameter: make(read)})
+            read = {each.name: each.value(given.pop(each.name, None)) for each in options}
+            chosen = {name: value for name, value in read.items() if value is not None}
+            verb(**given, **{parameter: type(settings)(**chosen)})
 
         hints = get_type_hints(verb, include_extras=True)
         made: list[Parameter] = []
         for own in signature(verb).parameters.values():
             if own.name == parameter:
-                made += [option.parameter() for option in options]
+                made += [option.parameter(shown=defaults) for option in options]
             else:
                 made.append(own.replace(annotation=hints[own.name]))
         called.__signature__ = signature(verb).replace(parameters=made)  # type: ignore[attr-defined] # typer reads it

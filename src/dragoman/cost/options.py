@@ -3,10 +3,9 @@
 The command line's options and their help are made from the fields.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
 
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Positive, check_ranges
@@ -75,11 +74,6 @@ class CostOptions:
             raise InputError(f"one budget at a time, not {' and '.join(given)}")
         if (self.money is None) != (self.price is None):
             raise InputError("a budget of money needs a price per hour, and a price needs money")
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the options of these values; those that are None are not given."""
-        return cls(**{name: value for name, value in values.items() if value is not None})
 
     @property
     def seconds(self) -> float | None:

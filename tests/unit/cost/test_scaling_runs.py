@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.cost.test_scaling import LAW
@@ -153,9 +154,9 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
     assert png.read_bytes() == drawn
 
 
-def spending(sweep: Path, **budget: float) -> Spending:
+def spending(sweep: Path, **budget: Any) -> Spending:  # noqa: ANN401 (an option of cost)
     """Return how a budget is spent best."""
-    asked = CostOptions.of({"fit": True, **budget})
+    asked = CostOptions(fit=True, **budget)
     return report_scaling([sweep], asked, refits=2).spendings[0]
 
 
@@ -177,10 +178,10 @@ def test_budgets_are_spent(sweep: Path) -> None:
         ({"price": 3.0}, "price needs money"),
     ],
 )
-def test_wrong_budgets_are_refused(budget: dict[str, float], message: str) -> None:
+def test_wrong_budgets_are_refused(budget: dict[str, Any], message: str) -> None:
     """Two budgets, or half of one."""
     with pytest.raises(InputError, match=message):
-        CostOptions.of({"fit": True, **budget})
+        CostOptions(fit=True, **budget)
 
 
 def test_unfinished_runs_are_refused(sweep: Path) -> None:
