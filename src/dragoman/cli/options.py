@@ -4,7 +4,7 @@ A field gives an option its name, its type, its default and, by the sentence und
 metadata may have another `flag` (None for an option that the command line lacks) or `help`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -111,7 +111,7 @@ def names_and_settings(words: Iterable[str] | None) -> tuple[list[str], list[str
     return [word for word in words if "=" not in word], [word for word in words if "=" in word]
 
 
-def only_name(names: list[str], what: str) -> str:
+def only_name(names: Sequence[str], what: str) -> str:
     """Return the one name that a command takes. Raises InputError for none and for several."""
     if len(names) == 1:
         return names[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.main import INTERRUPTED
+from dragoman.cli.options import names_and_settings, only_name
 from dragoman.cli.output import SrcLang, TgtLang
 from dragoman.cli.pipes import talk
 from dragoman.errors import InputError
@@ -57,8 +58,7 @@ def train(  # noqa: PLR0913 -- the options of the verb
     """
     from dragoman.train.parallel import launched
 
-    names = [word for word in arguments or () if "=" not in word]
-    overrides = [word for word in arguments or () if "=" in word]
+    names, overrides = names_and_settings(arguments)
     given = {word.partition("=")[0].strip(): word for word in overrides}
     for option, key, value in (
         ("--out", "out", out),
@@ -106,13 +106,9 @@ def _choose(
             f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
             f"files give --src {one} --tgt {other} --out DIR"
         )
-    if len(names) > 1:
-        raise InputError(
-            f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"
-        )
     if not names:
         return recipe_for_files(overrides), ()
-    read = read_recipe(names[0], overrides)
+    read = read_recipe(only_name(names, "recipe"), overrides)
     return build_recipe(read), build_sweep(read)
 
 

@@ -6,7 +6,7 @@ step that is the same in both and not later than the next step that both hold.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -164,11 +164,25 @@ def _verdict(same: set[int], first: str | None, figures: Values) -> str:
     )
 
 
+def tables_of(found: Mapping[str, Any]) -> Iterator[list[tuple[str, ...]]]:
+    """Yield what differs as tables, each with its head: settings, what is beside them, figures."""
+    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
+        rows = [(key, *map(_shown, both)) for key, both in found[differing].items()]
+        yield from [[(head, *found["runs"]), *rows]] if rows else []
+    rows = []
+    for name, at in found["figures"].items():
+        size = None if at["difference"] is None else f"{at['difference']:.3g}"
+        row = (at["same_until"], at["step"], *at["values"], size)
+        rows.append((name, *map(_shown, row)))
+    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
+    yield from [[head_row, *rows]] if rows else []
+
+
 def _both(values: tuple[object, object]) -> str:
-    return " and ".join(map(show_value, values))
+    return " and ".join(map(_shown, values))
 
 
-def show_value(value: object) -> str:
+def _shown(value: object) -> str:
     """As JSON writes it, with all digits of a number; text as it is, - for None."""
     if value is None:
         return "-"
