@@ -8,7 +8,7 @@ from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding
 from dragoman.errors import InputError
-from dragoman.wording import counted
+from dragoman.wording import as_one_line, counted
 
 RESET = "/reset"
 """The line that begins a new conversation."""
@@ -36,7 +36,6 @@ def chat(
 
     dragoman chat runs/town < questions.txt > answers.txt
     """
-    from dragoman.cli.generate import as_one_line
     from dragoman.tasks.generate.generator import Generator
 
     generator = Generator.load(model, device=loading.device, precision=loading.precision)

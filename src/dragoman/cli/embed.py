@@ -1,11 +1,8 @@
 """`dragoman embed`: a vector for each line of text."""
 
-from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.flags import names_of_flags
+from dragoman.cli.flags import FLAGS, names_of_flags
 from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.output import (
     BatchTokens,
@@ -20,7 +17,6 @@ from dragoman.cli.output import (
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.errors import InputError
-from dragoman.files.writing import replacing
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -50,7 +46,7 @@ def embed(
     if array is not None and (as_json or to.resume):
         raise InputError("A .npy file goes without --json and --resume; choose another --output.")
     with each_line(model, file, {"--json": as_json}, to=to) as given:
-        from dragoman.tasks.embedder import Embedder
+        from dragoman.tasks.embedder import Embedder, save_vectors
 
         loading.check(model)
         embedder = Embedder.load(model, device=loading.device)
@@ -62,24 +58,9 @@ def embed(
             given.write(results, to_json if as_json else _as_text, names_of_flags)
             return
         with progress_of(results, "lines", share=given.lines.share, quiet=given.typed) as shown:
-            _save(shown, embedder.dim, array)
-
-
-def _save(results: "Iterable[Embedding]", dim: int, output: Path) -> None:
-    """Write all vectors to one NumPy array, which grows in memory as they come."""
-    import numpy as np
-
-    counts = Counter[str]()
-
-    def take(result: "Embedding") -> "np.ndarray":
-        counts.update(names_of_flags(result))
-        return result.vector
-
-    vectors = np.fromiter(map(take, results), np.dtype((np.float32, dim)))
-    with replacing(output, "vectors") as part, part.open("wb") as stream:
-        np.save(stream, vectors)
-    flagged = (f"{number:,} {what}" for what, number in counts.items())
-    say(", ".join([counted(len(vectors), "line"), *flagged]))
+            number, flags = save_vectors(shown, embedder.dim, array)
+        flagged = (f"{count:,} {FLAGS[flag]}" for flag, count in flags.items())
+        say(", ".join([counted(number, "line"), *flagged]))
 
 
 def _as_text(result: "Embedding") -> str:

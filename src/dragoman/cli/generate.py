@@ -1,6 +1,5 @@
 """`dragoman generate`: prompts to their continuations."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -18,6 +17,7 @@ from dragoman.decoding import GENERATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
 from dragoman.ranges import UNSET
+from dragoman.wording import as_one_line, unescaped
 
 if TYPE_CHECKING:
     from dragoman.tasks.generate.generator import Generator
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 WINDOW = 256
 """Prompts taken at a time: bounds the memory, whatever the size of the file."""
-
-ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-"""What may follow a backslash, and what the two mean."""
-NAMES = {char: name for name, char in ESCAPES.items()}
-"""The other way around."""
 
 
 @decoding_options(GENERATING)
@@ -66,7 +61,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
 
     generator = Generator.load(model, device=loading.device, precision=loading.precision)
     if decoding.stop is not UNSET:
-        decoding = replace(decoding, stop=tuple(map(_unescape, decoding.stop)))
+        decoding = replace(decoding, stop=tuple(map(unescaped, decoding.stop)))
     options = with_seed(decoding, generator.options)
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
@@ -102,15 +97,6 @@ def _endings(result: "Generation") -> tuple[str, ...]:
     return (f"ended by {result.stopped}", *result.flags)
 
 
-def as_one_line(text: str) -> str:
-    r"""A text in one line, where \n stands for a line break."""
-    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], text)
-
-
 def _repeated(samples: int, texts: Iterable[str]) -> Iterator[str]:
     """Each prompt as often as it is sampled."""
-    return (_unescape(text) for text in texts for _ in range(samples))
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([\\nrt])", lambda found: ESCAPES[found[1]], text)
+    return (unescaped(text) for text in texts for _ in range(samples))
