@@ -1,21 +1,16 @@
 """`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dragoman.cli.cost_show import show_cost
-from dragoman.cli.options import names_and_settings, only_name, with_options
+from dragoman.cli.options import names_and_settings, with_options
 from dragoman.cli.output import option, print_items, to_json
 from dragoman.cli.pipes import say, talk
 from dragoman.cost.options import CostOptions
-from dragoman.errors import InputError
 from dragoman.wording import counted
-
-if TYPE_CHECKING:
-    from dragoman.train.recipe import RunRecipe
 
 
 @with_options("asked", CostOptions())
@@ -59,9 +54,16 @@ def cost(
         print_items([to_json(report.to_dict())] if as_json else show_scaling(report))
         return
     from dragoman.cost.machine import find_rates
+    from dragoman.cost.recipes import find_one
     from dragoman.cost.report import cost_of
 
-    name, recipe = _recipe_of(arguments)
+    names, overrides = names_and_settings(arguments)
+    recipe, runs = find_one(names, overrides)
+    if runs:
+        say(
+            f"{names[0]} describes {counted(runs, 'run')}; this is about one, the recipe "
+            "without its grids. dragoman train says of each run what it takes."
+        )
     work, measured = recipe.work(asked.length), None
     rates = find_rates(recipe.train, asked.device, asked.devices)
     if asked.measure:
@@ -69,22 +71,5 @@ def cost(
 
         say("Timing real steps here; nothing is kept ...")
         measured = measure(work, talk())
-    found = cost_of(name, work, rates, asked, measured)
+    found = cost_of(names[0], work, rates, asked, measured)
     print_items([to_json(found)] if as_json else show_cost(found, work))
-
-
-def _recipe_of(words: list[str]) -> tuple[str, "RunRecipe"]:
-    """Return the name and the recipe; say of one with a sweep that a single run is meant."""
-    from dragoman.cost.recipes import find_recipe
-    from dragoman.tasks.recipes import load_sweep
-
-    names, overrides = names_and_settings(words)
-    name = only_name(names, "recipe, preset or model folder")
-    recipe = find_recipe(name, overrides)
-    with suppress(InputError):  # a preset or a model folder, which has no sweep
-        if runs := load_sweep(name):
-            say(
-                f"{name} describes {counted(len(runs), 'run')}; this is about one, the recipe "
-                "without its grids. dragoman train says of each run what it takes."
-            )
-    return name, recipe

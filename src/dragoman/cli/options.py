@@ -4,7 +4,7 @@ A field gives an option its name, its type, its default and, by the sentence und
 metadata may have another `flag` (None for an option that the command line lacks) or `help`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -12,7 +12,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.settings.fields import sentences
 
@@ -109,12 +108,3 @@ def names_and_settings(words: Iterable[str] | None) -> tuple[list[str], list[str
     """Part the words of a command into names and settings, which are written KEY=VALUE."""
     words = list(words or ())
     return [word for word in words if "=" not in word], [word for word in words if "=" in word]
-
-
-def only_name(names: Sequence[str], what: str) -> str:
-    """Return the one name that a command takes. Raises InputError for none and for several."""
-    if len(names) == 1:
-        return names[0]
-    raise InputError(
-        f"one {what} at a time, not {', '.join(names) or 'none'}; settings are written KEY=VALUE"
-    )
