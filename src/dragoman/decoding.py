@@ -209,6 +209,21 @@ class Decoding:
         found = {name: getattr(self, name) for name in options}
         return {name: value for name, value in found.items() if value is not UNSET}
 
+    @staticmethod
+    def implied(given: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
+        """Return the options that are given with what they mean for those below that they replace.
+
+        Sampling searches without a beam, a beam bounds the translations that are taken from it, and
+        `max_tokens` counts generated tokens.
+        """
+        found: dict[str, Any] = {"count_prompt": False} if "max_tokens" in given else {}
+        if given.get("temperature"):
+            found |= {"beam_size": 1, "beam_groups": 1, "diversity": DIVERSITY}
+        elif "beam_size" in given and not (below | given).get("temperature"):
+            widest = given["beam_size"]
+            found |= {name: min(below.get(name, 0), widest) for name in ("n_best", "mbr")}
+        return {name: value for name, value in found.items() if name in below} | given
+
     @property
     def draws(self) -> int:
         """How often each sentence is searched: once for each translation that is sampled."""
@@ -260,24 +275,19 @@ def merged(*layers: Decoding) -> Decoding:
     """Return the options of all layers; what an earlier one sets goes before the later ones.
 
     The last layer has the defaults of a task: an option that it leaves unset is none of the task's.
-    A layer that samples searches without a beam unless it sets one, and `max_tokens` of a layer
-    counts generated tokens unless it says otherwise. Raises InputError for an option that the task
-    does not have, and for options that exclude each other.
+    A layer also sets what its options imply. Raises InputError for an option that the task does not
+    have, and for options that exclude each other.
     """
-    values = layers[-1].given()
+    task = layers[-1]
+    values = task.given()
     for layer in reversed(layers[:-1]):
         given = layer.given()
         if unknown := next((name for name in given if name not in values), None):
-            raise InputError(
-                f"{unknown} is no option of this task; its options are {', '.join(values)}"
-            )
-        if given.get("temperature"):
-            alone = {"beam_size": 1, "beam_groups": 1, "diversity": DIVERSITY}
-            given = {name: value for name, value in alone.items() if name in values} | given
-        if "max_tokens" in given:
-            given = {"count_prompt": False} | given
-        values |= given
-    return type(layers[-1])(**values)
+            written = (each.name for each in fields(task) if not each.metadata.get("python"))
+            known = ", ".join(name for name in written if name in values)
+            raise InputError(f"{unknown} is no option of this task; its options are {known}")
+        values |= task.implied(given, values)
+    return type(task)(**values)
 
 
 SEARCHING = Decoding(

@@ -1,4 +1,11 @@
-"""Counts and quantities in sentences: `1 step`, `1.2 M`, `1:05`, `2.1 GB`, `804 Wh`."""
+"""Counts and quantities in sentences: `1 step`, `1.2 M`, `1:05`, `2.1 GB`; a text in one line."""
+
+import re
+
+ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+"""What may follow a backslash, and what the two mean."""
+NAMES = {char: name for name, char in ESCAPES.items()}
+"""The other way around."""
 
 
 def counted(count: float, one: str, more: str | None = None) -> str:
@@ -55,3 +62,13 @@ def format_energy(kwh: float) -> str:
 def format_money(money: float, currency: str | None) -> str:
     """Write a sum with its currency: three digits of a small one."""
     return f"{money:{',.2f' if money >= 1 else '.3g'}} {currency or 'in your currency'}"
+
+
+def as_one_line(text: str) -> str:
+    r"""Write a text in one line, where \n stands for a line break."""
+    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], text)
+
+
+def unescaped(text: str) -> str:
+    r"""Read a text in which \n stands for a line break."""
+    return re.sub(r"\\([\\nrt])", lambda found: ESCAPES[found[1]], text)

@@ -15,11 +15,11 @@ from tokenizers import AddedToken
 
 import dragoman
 from dragoman.cli.app import make_app
-from dragoman.cli.generate import as_one_line
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.folder.tokenizers.template import PublishedTemplate
+from dragoman.wording import as_one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("sentencepiece", reason="needs sentencepiece")

@@ -15,7 +15,7 @@ from tests.unit.tasks.tiny import make_tokenizer
 from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
 
 from dragoman.convert.eight_bits import quantize
-from dragoman.cost.decoding import cache_read, decoding_flops, decoding_memory
+from dragoman.cost.decoding import decoding_memory, decoding_step
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Greedy, Limits, search
 from dragoman.engine import freeze
@@ -201,18 +201,19 @@ def test_the_cost_is_five_vectors_and_the_matrices() -> None:
     assert counted["decoder"] == matrices + layers * (7 * D + 4 * D) + 2 * D
     flops = set()
     for length in (10, 1000):
-        kept = cache_read(CONFIG, length=length, precision="bf16")
-        assert kept == layers * 5 * D * 4
-        flops.add(decoding_flops(CONFIG, Shape(rows=1, length=1), cached=length).step)
+        step = decoding_step(CONFIG, Shape(rows=1, length=1), cached=length)
+        assert step.read == layers * 5 * D * 4
+        flops.add(step.flops)
     model = make_model().float()
     state = model.start(random_ids(0, 1, 8), 1)
     held = [storage.state_BKde for storage in state.past.storages]  # type: ignore[attr-defined]
-    assert sum(each.nbytes for each in held) == kept
+    assert sum(each.nbytes for each in held) == step.read
     big = replace(CONFIG, d_model=64, d_ff=128, vocab_size=500)
-    step = decoding_flops(big, Shape(rows=64, length=1), cached=9).step
-    assert step == 2 * 64 * (layers * (5 * 64 * 64 + 2 * 64 * 128) + 64 * 500)
+    assert decoding_step(big, Shape(rows=64, length=1), cached=9).flops == 2 * 64 * (
+        layers * (5 * 64 * 64 + 2 * 64 * 128) + 64 * 500
+    )
     assert len(flops) == 1
-    assert decoding_memory(CONFIG, Shape(rows=2, length=40, src_length=3)).cache == 2 * kept
+    assert decoding_memory(CONFIG, Shape(rows=2, length=40, src_length=3)).cache == 2 * step.read
 
 
 REFUSED: dict[str, dict[str, Any]] = {

@@ -21,6 +21,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.chat import chat
+from dragoman.cli.classify import classify
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
@@ -29,12 +30,13 @@ from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
-from dragoman.cli.lines import classify, tag, translate
 from dragoman.cli.pipes import say
 from dragoman.cli.score import score
 from dragoman.cli.serve import serve
 from dragoman.cli.shortlist import shortlist
+from dragoman.cli.tag import tag
 from dragoman.cli.train import train
+from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory, nearest
 
 VERBS = (
@@ -219,9 +221,12 @@ def _usage(error: Click, given: Sequence[str], verbs: Mapping[str, Callable[...,
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The closest known name, else one that begins with the word."""
-    known = list(known)
-    close = nearest(word, known) or next((name for name in known if name.startswith(word)), None)
+    """The known name closest to the word, itself or in one of its parts, or beginning with it."""
+    named = {name.lstrip("-"): name for name in known}
+    parts = {part: named[bare] for bare in reversed(named) for part in bare.split("-")}
+    found = nearest(word.lstrip("-"), named) or nearest(word.lstrip("-"), parts)
+    begun = (name for name in named.values() if name.startswith(word))
+    close = {**parts, **named}[found] if found else next(begun, None)
     return f" (did you mean {close}?)" if close else ""
 
 

@@ -1,22 +1,21 @@
 """`dragoman chat`: a conversation, turn by turn."""
 
-import secrets
-from dataclasses import replace
 from typing import Annotated
 
-from dragoman.cli.decoding import decoding_options
-from dragoman.cli.output import Compute, Device, ModelFolder, option, precision_of
+from dragoman.cli.decoding import decoding_options, say_seed, with_seed
+from dragoman.cli.loading import Loading, with_arithmetic
+from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
-from dragoman.decoding import GENERATING, Decoding, merged
+from dragoman.decoding import GENERATING, Decoding
 from dragoman.errors import InputError
-from dragoman.ranges import UNSET
-from dragoman.wording import counted
+from dragoman.wording import as_one_line, counted
 
 RESET = "/reset"
 """The line that begins a new conversation."""
 
 
 @decoding_options(GENERATING, only=("max_tokens", "temperature", "top_p", "seed"))
+@with_arithmetic
 def chat(
     model: ModelFolder,
     *,
@@ -24,8 +23,7 @@ def chat(
         str | None, option("System prompt, for a model with a chat template that takes one.")
     ] = None,
     decoding: Decoding,
-    device: Device = "auto",
-    compute: Compute = "float32",
+    loading: Loading,
 ) -> None:
     r"""Chat with a dialogue model. Each line is a turn; the answer is printed as it grows.
 
@@ -38,19 +36,14 @@ def chat(
 
     dragoman chat runs/town < questions.txt > answers.txt
     """
-    from dragoman.cli.generate import as_one_line
     from dragoman.tasks.generate.generator import Generator
 
-    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
-    drawn = decoding.seed is UNSET
-    if drawn:
-        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
-    options = merged(decoding, generator.options)
+    generator = Generator.load(model, device=loading.device, precision=loading.precision)
+    options = with_seed(decoding, generator.options)
     conversation = generator.chat(options, system=system)
     typed = is_typed(None)
     with lines_from(None) as lines, to_stdout(end="") as write:
-        if drawn and options.temperature > 0:
-            say(f"seed {options.seed}")
+        say_seed(decoding, options)
         for line in lines:
             if line.strip() == RESET:
                 say(f"{counted(len(conversation.turns), 'turn')} forgotten")

@@ -1,6 +1,6 @@
 """`dragoman cost --fit`: a scaling law from one's own runs, what it says, and its picture."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from dragoman.wording import format_time, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dragoman.cost.scaling import Interval
+    from dragoman.cost.scaling import Interval, Numbers
     from dragoman.cost.scaling_report import RunPrediction, ScalingReport
 
 LETTERS = {
@@ -79,14 +79,8 @@ def _compare(prediction: "RunPrediction") -> str:
 def _show(interval: "Interval", form: str) -> str:
     """A value with both ends: of this format, or short and with this unit."""
     ends = (interval.value, interval.low, interval.high)
-    if form.startswith(" "):
-        value, low, high = map(short, ends)
-        return f"{value}{form} ({low} to {high})"
-    value, low, high = (format(each, form) for each in ends)
-    return f"{value} ({low} to {high})"
-
-
-# ---------------------------------------------------------------- the picture
+    value, low, high = (short(x) if form.startswith(" ") else format(x, form) for x in ends)
+    return f"{value}{form if form.startswith(' ') else ''} ({low} to {high})"
 
 
 def plot_scaling(report: "ScalingReport", path: Path) -> None:
@@ -96,18 +90,20 @@ def plot_scaling(report: "ScalingReport", path: Path) -> None:
     fitted, with the predicted interval as a bar. Right, the same runs against the operations
     they took, and below all curves the frontier: the best size for each budget.
     """
+    from dragoman.cost.scaling_report import optimal
     from dragoman.lens import blank, save
 
+    law, flops = report.fit.law, report.flops
     figure = blank(10.4, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_curves(left, report, by_flops=False)
-    _draw_curves(right, report, by_flops=True)
-    _draw_frontier(right, report)
-    left.set(
-        title=f"a curve for each size; floor E = {report.fit.law.floor:.2f}",
-        xlabel="tokens",
-        ylabel="loss, nats per token",
-    )
+    _draw_curves(left, report, lambda _: 1.0)
+    _draw_curves(right, report, flops.of_token)
+    work = [flops.of_token(run.point.parameters) * run.point.tokens for run in report.runs]
+    budgets = np.geomspace(min(work), WIDER**2 * max(work), PLACES)
+    losses = law.loss(*optimal(law, budgets, flops))
+    right.plot(budgets, losses, "--", color="#7a1fa2", linewidth=1.8, label="the best size")
+    title = f"a curve for each size; floor E = {law.floor:.2f}"
+    left.set(title=title, xlabel="tokens", ylabel="loss, nats per token")
     right.set(title="what a budget buys", xlabel="operations of training (FLOPs)")
     for axes in (left, right):
         axes.set_xscale("log")
@@ -117,37 +113,26 @@ def plot_scaling(report: "ScalingReport", path: Path) -> None:
     save(figure, path)
 
 
-def _draw_curves(axes: "Axes", report: "ScalingReport", *, by_flops: bool) -> None:
+def _draw_curves(
+    axes: "Axes", report: "ScalingReport", cost_of: Callable[[float], "Numbers"]
+) -> None:
     """Draw the curve of each size, its runs, and those that were predicted."""
     from matplotlib import colormaps
 
-    points = [run.point for run in report.runs]
-    points += [each.run.point for each in report.predictions]
+    fitted = [run.point for run in report.runs]
+    points = fitted + [each.run.point for each in report.predictions]
     tokens = [point.tokens for point in points]
     shown = np.geomspace(min(tokens) / WIDER, max(tokens) * WIDER, PLACES)
     sizes = sorted({point.parameters for point in points})
-    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(sizes)))
-    for size, colour in zip(sizes, colours, strict=True):
-        cost = float(report.flops.of_token(size)) if by_flops else 1.0
-        losses = report.fit.law.loss(size, shown)
-        axes.plot(shown * cost, losses, color=colour, linewidth=1.2, label=f"N = {short(size)}")
-        for run in report.runs:
-            if run.point.parameters == size:
-                axes.plot(run.point.tokens * cost, run.point.loss, "o", color=colour, markersize=5)
+    colors = colormaps["viridis"](np.linspace(0.0, 0.85, len(sizes)))
+    for size, color in zip(sizes, colors, strict=True):
+        cost, losses = float(cost_of(size)), report.fit.law.loss(size, shown)
+        axes.plot(shown * cost, losses, color=color, linewidth=1.2, label=f"N = {short(size)}")
+        for point in fitted:
+            if point.parameters == size:
+                axes.plot(point.tokens * cost, point.loss, "o", color=color, markersize=5)
         for each in report.predictions:
             if (point := each.run.point).parameters == size:
                 place, ends = point.tokens * cost, [each.loss.low, each.loss.high]
-                axes.plot([place] * 2, ends, color=colour, linewidth=5, alpha=0.35)
-                axes.plot(place, point.loss, "D", color=colour, markersize=6, mec="black")
-
-
-def _draw_frontier(axes: "Axes", report: "ScalingReport") -> None:
-    """Draw the loss of the best size for each budget."""
-    from dragoman.cost.scaling_report import optimal
-
-    work = [report.flops.of_token(run.point.parameters) * run.point.tokens for run in report.runs]
-    budgets = np.geomspace(min(work), WIDER**2 * max(work), PLACES)
-    losses = report.fit.law.loss(*optimal(report.fit.law, budgets, report.flops))
-    axes.plot(
-        budgets, losses, color="#7a1fa2", linestyle="--", linewidth=1.8, label="the best size"
-    )
+                axes.plot([place] * 2, ends, color=color, linewidth=5, alpha=0.35)
+                axes.plot(place, point.loss, "D", color=color, markersize=6, mec="black")

@@ -103,16 +103,14 @@ def _recipe(texts: Path, model: Path, settings: Sequence[str]) -> "RunRecipe":
 
 def _with_more_time(recipe: "RunRecipe", model: Path) -> "RunRecipe | None":
     """The recipe, with more minutes where an earlier demo had too few; None if it is trained."""
-    from dragoman.train.checkpoint import checkpoints, read_state
     from dragoman.train.runfolder import FINISHED, RunFolder
 
     config, folder = recipe.train, RunFolder(model)
     if not (folder.training / FINISHED).exists():
         return recipe
-    saved = checkpoints(folder.checkpoints)
-    if not saved or config.max_steps is None or config.max_minutes is None:
+    progress = folder.progress
+    if not progress.step or config.max_steps is None or config.max_minutes is None:
         return None
-    progress = read_state(saved[-1]).progress
     minutes = config.max_minutes + progress.seconds / 60
     more = replace(recipe, train=replace(config, max_minutes=minutes))
     return more if progress.step < config.max_steps else None

@@ -1,58 +1,36 @@
 """`dragoman evaluate`: how good a model is, by what its task is for."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 from dragoman.cli.decoding import decoding_options
-from dragoman.cli.lines import PlainLines
-from dragoman.cli.output import (
-    Compute,
-    Device,
-    ModelFolder,
-    SrcLang,
-    TgtLang,
-    option,
-    precision_of,
-    print_items,
-    to_json,
-)
+from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.options import with_options
+from dragoman.cli.output import ModelFolder, PlainLines, option, print_items, to_json
 from dragoman.cli.pipes import check_output, say
 from dragoman.cli.progress import progress_of
-from dragoman.cli.verify import Verify, check
 from dragoman.decoding import TRANSLATING, Decoding
-from dragoman.errors import InputError
 from dragoman.files.documents import reject_document
+from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
-
-if TYPE_CHECKING:
-    from dragoman.tasks.task import Report
+from dragoman.tasks.evaluation import EvaluationData
 
 
+@with_options("test", EvaluationData())
 @decoding_options(TRANSLATING, only=("beam_size", "length_penalty", "max_batch_tokens"))
+@with_loading
 def evaluate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
-    src: Annotated[Path | None, option("Source lines (.gz, .xz, .zst too).")] = None,
-    ref: Annotated[Path | None, option("Reference translations, line by line.")] = None,
+    test: EvaluationData,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
-    tokenize: Annotated[
-        str | None, option("BLEU's tokenizer; by default that of the language.")
-    ] = None,
+    overwrite: Annotated[
+        bool, option("Replace the file of --hyp if it exists.", "--overwrite")
+    ] = False,
     decoding: Decoding,
-    text: Annotated[Path | None, option("Text for a generator to predict.")] = None,
-    split: Annotated[
-        Literal["file", "line", "blank-line"], option("What a document in the text is.")
-    ] = "file",
-    data: Annotated[Path | None, option("Labelled texts, or words with tags.")] = None,
-    layout: Annotated[
-        list[str] | None, option("Layout of the data as KEY=VALUE; may be repeated.")
-    ] = None,
     as_json: Annotated[bool, option("Print one JSON object with all figures.", "--json")] = False,
-    device: Device = "auto",
-    compute: Compute = "float32",
-    verify: Verify = False,
+    loading: Loading,
     plain: PlainLines = False,
 ) -> None:
     """Measure a model on a test set: translations, texts to predict, labels or tags.
@@ -74,42 +52,30 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     dragoman evaluate runs/sst2 --data test.tsv
     """
     from dragoman.folder.opening import open_folder
-    from dragoman.tasks.task import EvaluationData, task_of
+    from dragoman.tasks.task import evaluation_of
 
-    files = {"src": src, "ref": ref, "text": text, "data": data}
     folder = open_folder(model)
-    task = task_of(folder.config)
-    if task is None or task.evaluate is None:
-        raise InputError(f"{model} holds a model that answers nothing, so nothing is measured.")
-    if [name for name, file in files.items() if file is not None] != list(task.measured_on):
-        needed = " and ".join(f"--{name}" for name in task.measured_on)
-        raise InputError(f"{model} is measured on {needed}; give {needed} and nothing else.")
-    for file in () if plain else filter(None, (src, ref)):
+    measure = evaluation_of(folder, test)
+    for file in () if plain else filter(None, (test.src, test.ref)):
         reject_document(file)
-    check_output(hyp, model, src, ref, option="--hyp")
-    test = EvaluationData(
-        **files,
-        tokenize=tokenize,
-        languages=(src_lang, tgt_lang),
+    check_output(hyp, model, test.src, test.ref, option="--hyp")
+    if hyp is not None and not overwrite:
+        check_new(hyp, "--hyp")
+    loading.check(model)
+    test = replace(
+        test,
         decoding=decoding,
-        split=split,
-        layout=layout or (),
-        device=device,
-        precision=precision_of(compute, device),
+        device=loading.device,
+        precision=loading.precision,
         progress=progress_of,
     )
-    check(model, verify=verify)
-    report = task.evaluate(folder, test)
+    report = measure(folder, test)
     try:
         if hyp is not None and report.answers:
             with replacing(hyp, "output") as part:
                 lines = "".join(f"{answer}\n" for answer in report.answers)
                 part.write_text(lines, encoding="utf-8", newline="\n")
     finally:  # a full disk takes no scores along
-        _print(report, as_json=as_json)
-
-
-def _print(report: "Report", *, as_json: bool) -> None:
-    print_items([to_json(report.figures)] if as_json else report.lines)
-    for remark in (*(() if as_json else report.remarks), *report.warnings):
-        say(remark)
+        print_items([to_json(report.figures)] if as_json else report.lines)
+        for remark in (*(() if as_json else report.remarks), *report.warnings):
+            say(remark)

@@ -1,5 +1,8 @@
 """How summaries name the flags of results."""
 
+from collections.abc import Iterator
+from typing import Protocol
+
 FLAGS = {
     "empty": "empty",
     "loop": "repeating themselves",
@@ -20,3 +23,16 @@ FLAGS = {
 
 LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "retried", "split")}
 """Those whose lines it lists: somebody should look at them."""
+
+
+class Flagged(Protocol):
+    """A result."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What was unusual."""
+
+
+def names_of_flags(result: Flagged) -> Iterator[str]:
+    """What the summary counts of a result."""
+    return (FLAGS[flag] for flag in result.flags)

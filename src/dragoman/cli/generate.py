@@ -1,7 +1,5 @@
 """`dragoman generate`: prompts to their continuations."""
 
-import re
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -11,22 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.decoding import decoding_options
-from dragoman.cli.output import (
-    Compute,
-    Device,
-    Lines,
-    ModelFolder,
-    option,
-    precision_of,
-    to_json,
-)
-from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
-from dragoman.cli.verify import Verify, check
-from dragoman.decoding import GENERATING, Decoding, merged
+from dragoman.cli.decoding import decoding_options, say_seed, with_seed
+from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.output import Lines, ModelFolder, option, to_json
+from dragoman.cli.pipes import is_typed, lines_from, to_stdout
+from dragoman.decoding import GENERATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
 from dragoman.ranges import UNSET
+from dragoman.wording import as_one_line, unescaped
 
 if TYPE_CHECKING:
     from dragoman.tasks.generate.generator import Generator
@@ -35,13 +26,9 @@ if TYPE_CHECKING:
 WINDOW = 256
 """Prompts taken at a time: bounds the memory, whatever the size of the file."""
 
-ESCAPES = {"\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-"""What may follow a backslash, and what the two mean."""
-NAMES = {char: name for name, char in ESCAPES.items()}
-"""The other way around."""
-
 
 @decoding_options(GENERATING)
+@with_loading
 def generate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     prompt: Annotated[
@@ -54,9 +41,7 @@ def generate(  # noqa: PLR0913 -- the options of the verb
     as_json: Annotated[
         bool, option("Print a JSON object per text: tokens, scores, flags.", "--json")
     ] = False,
-    device: Device = "auto",
-    compute: Compute = "float32",
-    verify: Verify = False,
+    loading: Loading,
 ) -> None:
     r"""Continue a prompt. The text is printed as it is generated.
 
@@ -71,20 +56,16 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         raise InputError(f"Both a prompt and --file {file} are given; give one of them.")
     if samples < 1:
         raise InputError(f"samples is {samples}; it must be at least 1")
-    check(model, verify=verify)
+    loading.check(model)
     from dragoman.tasks.generate.generator import Generator
 
-    generator = Generator.load(model, device=device, precision=precision_of(compute, device))
-    drawn = decoding.seed is UNSET
-    if drawn:
-        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
+    generator = Generator.load(model, device=loading.device, precision=loading.precision)
     if decoding.stop is not UNSET:
-        decoding = replace(decoding, stop=tuple(map(_unescape, decoding.stop)))
-    options = merged(decoding, generator.options)
+        decoding = replace(decoding, stop=tuple(map(unescaped, decoding.stop)))
+    options = with_seed(decoding, generator.options)
     typed = prompt is None and is_typed(file)
     with _prompts(prompt, file) as given:
-        if drawn and options.temperature > 0:
-            say(f"seed {options.seed}")
+        say_seed(decoding, options)
         prompts = given.through(partial(_repeated, samples))
         if samples == 1 and not as_json and (prompt is not None or typed):
             _show(generator, prompts, options)
@@ -116,15 +97,6 @@ def _endings(result: "Generation") -> tuple[str, ...]:
     return (f"ended by {result.stopped}", *result.flags)
 
 
-def as_one_line(text: str) -> str:
-    r"""A text in one line, where \n stands for a line break."""
-    return re.sub(r"[\\\n\r]", lambda found: "\\" + NAMES[found[0]], text)
-
-
 def _repeated(samples: int, texts: Iterable[str]) -> Iterator[str]:
     """Each prompt as often as it is sampled."""
-    return (_unescape(text) for text in texts for _ in range(samples))
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([\\nrt])", lambda found: ESCAPES[found[1]], text)
+    return (unescaped(text) for text in texts for _ in range(samples))

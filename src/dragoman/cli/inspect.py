@@ -75,9 +75,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     if text is None or is_run(text):
         _check_needs_no_text(model, {**files, **options})
         if text is None:
-            print_contents(model, as_json=as_json)
+            print_items(_contents(model, as_json=as_json))
         else:
-            print_comparison(model, Path(text), as_json=as_json)
+            print_items(_compared(model, Path(text), as_json=as_json))
         return
     for name, file in files.items():
         if file is not None:
@@ -97,28 +97,28 @@ def is_run(text: str) -> bool:
     return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112
 
 
-def print_comparison(one: Path, two: Path, *, as_json: bool) -> None:
-    """Print what differs between two runs: the verdict, then a table of each kind."""
-    from dragoman.tasks.runs import compare_runs
+def _compared(one: Path, two: Path, *, as_json: bool) -> Iterator[Item]:
+    """What differs between two runs: the verdict, then a table of each kind."""
+    from dragoman.tasks.runs import compare_runs, tables_of
 
     found = compare_runs(one, two)
-    print_items([to_json(found)] if as_json else _tables(found))
+    yield from [to_json(found)] if as_json else [found["verdict"], *tables_of(found)]
 
 
-def _tables(found: Mapping[str, Any]) -> Iterator[Item]:
-    from dragoman.tasks.runs import show_value
+def _contents(model: Path, *, as_json: bool) -> Iterator[Item]:
+    """What a model folder contains: facts, then a table of parameters."""
+    from dragoman.lens.contents import contents_of
+    from dragoman.lens.terminal import table
 
-    yield found["verdict"]
-    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
-        rows = [(key, *map(show_value, both)) for key, both in found[differing].items()]
-        yield from [[(head, *found["runs"]), *rows]] if rows else []
-    rows = []
-    for name, at in found["figures"].items():
-        size = None if at["difference"] is None else f"{at['difference']:.3g}"
-        row = (at["same_until"], at["step"], *at["values"], size)
-        rows.append((name, *map(show_value, row)))
-    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
-    yield from [[head_row, *rows]] if rows else []
+    contents = contents_of(model)
+    if as_json:
+        yield to_json(contents.to_dict())
+        return
+    yield from table([(name, escaped(value)) for name, value in contents.facts.items()])
+    total = sum(contents.parameters.values())
+    parts = {**contents.parameters, "total": total}
+    rows = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in parts.items()]
+    yield [("part", "parameters", "share"), *rows]
 
 
 def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
@@ -159,30 +159,3 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
-
-
-def print_contents(model: Path, *, as_json: bool) -> None:
-    """Print what a model folder contains: facts, then a table of parameters."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from dragoman.lens.contents import contents_of
-
-    contents = contents_of(model)
-    if as_json:
-        print_items([to_json(contents.to_dict())])
-        return
-    facts = Table.grid(padding=(0, 2))
-    for name, value in contents.facts.items():
-        facts.add_row(name, escaped(value))
-    table = Table("part", "parameters", "share")
-    table.columns[1].justify = table.columns[2].justify = "right"
-    total = sum(contents.parameters.values())
-    for name, count in contents.parameters.items():
-        table.add_row(name, f"{count:,}", f"{count / total:.1%}")
-    table.add_section()
-    table.add_row("total", f"{total:,}", "100.0%")
-    console = Console(highlight=False, soft_wrap=True)
-    with console.capture() as shown:
-        console.print(facts, table, sep="", end="", markup=False)
-    print_items([shown.get().removesuffix("\n")])

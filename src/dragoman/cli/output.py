@@ -6,16 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from dragoman.cli.flags import LISTED
+from dragoman.cli.options import with_options
 from dragoman.cli.pipes import (
     check_output,
     file_or_text,
@@ -27,7 +28,7 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.decoding import Precision
+from dragoman.decoding import NO_FLAG
 from dragoman.errors import InputError, escaped
 from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
@@ -35,9 +36,6 @@ from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile, Starts
 from dragoman.plain import Plain, without_nan
 from dragoman.wording import counted
-
-if TYPE_CHECKING:
-    from dragoman.nn import Arithmetic
 
 T = TypeVar("T")
 Item = str | Sequence[Sequence[str]]
@@ -58,34 +56,16 @@ FileOrText = Annotated[
         help="A file of lines (also .gz, .xz, .zst) or a text; standard input if omitted."
     ),
 ]
-BATCH_TOKENS = option("Maximum number of tokens per batch; fewer need less memory.")
+BatchTokens = Annotated[int, option("Maximum number of tokens per batch; fewer need less memory.")]
+PlainLines = Annotated[
+    bool, option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain")
+]
 SrcLang = Annotated[
     str | None, option("Language of the source, by its code in a multilingual model.")
 ]
 TgtLang = Annotated[
     str | None, option("Language to translate into, by its code in a multilingual model.")
 ]
-Device = Annotated[str, option("Device: cpu, cuda or auto.")]
-Compute = Annotated[
-    Precision,
-    option(
-        "Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than "
-        "float32 where there are units for it; auto takes the fastest that is safe here."
-    ),
-]
-OutputFile = Annotated[Path | None, option("Write to this file instead of standard output.")]
-Overwrite = Annotated[bool, option("Replace the file of --output if it exists.", "--overwrite")]
-Resume = Annotated[bool, option("Continue an interrupted --output where it stopped.", "--resume")]
-
-
-def precision_of(compute: str, device: str) -> "Arithmetic":
-    """The arithmetic that `--compute` asks for; what `auto` chooses is reported."""
-    from dragoman.tasks.folders import arithmetic_of
-
-    chosen = arithmetic_of(compute, device)
-    if compute == "auto":
-        say(f"computing in {chosen}")
-    return chosen
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:
@@ -212,13 +192,20 @@ class Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The options of a verb that say where its results go."""
+    """Where the results of a verb go."""
 
-    output: Path | None
-    resume: bool
-    overwrite: bool
-    spares: Path | None = None
+    output: Path | None = None
+    """Write to this file instead of standard output."""
+    overwrite: bool = False
+    """Replace the file of --output if it exists."""
+    resume: bool = False
+    """Continue an interrupted --output where it stopped."""
+    spares: Path | None = field(default=None, metadata=NO_FLAG)
     """Another file that is read, which the output must not be."""
+
+
+with_destination = with_options("to", Destination())
+"""The verb takes them as `to`."""
 
 
 @contextmanager

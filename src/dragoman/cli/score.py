@@ -5,9 +5,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.output import WINDOW, Device, ModelFolder, SrcLang, TgtLang, option, to_json
+from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.output import WINDOW, ModelFolder, SrcLang, TgtLang, option, to_json
 from dragoman.cli.pipes import say, to_stdout
-from dragoman.cli.verify import Verify, check
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 from dragoman.wording import counted
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.results import Scored
 
 
+@with_device
 def score(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,
@@ -26,8 +27,7 @@ def score(  # noqa: PLR0913 -- the options of the verb
     ] = False,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
-    device: Device = "auto",
-    verify: Verify = False,
+    loading: Loading,
 ) -> None:
     """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
 
@@ -38,8 +38,8 @@ def score(  # noqa: PLR0913 -- the options of the verb
     from dragoman.tasks.folders import load
     from dragoman.tasks.results import Scorer
 
-    check(model, verify=verify)
-    scorer = load(model, device=device)
+    loading.check(model)
+    scorer = load(model, device=loading.device)
     if not isinstance(scorer, Scorer):
         raise InputError(f"{model} holds an encoder, which cannot score texts.")
     if src_lang is not None or tgt_lang is not None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.output import Compute, Device, option
+from dragoman.cli.loading import Loading, with_arithmetic
+from dragoman.cli.output import option
 from dragoman.errors import InputError
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -42,6 +43,7 @@ Limit = Annotated[
 ]
 
 
+@with_arithmetic
 def serve(  # noqa: PLR0913 -- the options of the verb
     models: Models,
     *,
@@ -56,8 +58,7 @@ def serve(  # noqa: PLR0913 -- the options of the verb
     api_keys: Keys = None,
     cors: Cors = None,
     limit: Limit = None,
-    device: Device = "auto",
-    compute: Compute = "float32",
+    loading: Loading,
 ) -> None:
     """Serve models over HTTP: our API, LibreTranslate's, DeepL's and OpenAI's.
 
@@ -81,8 +82,8 @@ def serve(  # noqa: PLR0913 -- the options of the verb
         keys=ApiKeys.read(api_keys),
         cors=tuple(cors or ()),
         limits=override_settings(RequestLimits(), limit or ()),
-        device=device,
-        compute=compute,
+        device=loading.device,
+        compute=loading.compute,
     )
     try:
         from dragoman.serve import server

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.main import INTERRUPTED
+from dragoman.cli.options import names_and_settings
 from dragoman.cli.output import SrcLang, TgtLang
 from dragoman.cli.pipes import talk
 from dragoman.errors import InputError
@@ -55,10 +56,10 @@ def train(  # noqa: PLR0913 -- the options of the verb
 
     dragoman train multi30k-en-de --out runs/en-de --nproc 8 --max-restarts 3
     """
+    from dragoman.tasks.recipes import find_runs
     from dragoman.train.parallel import launched
 
-    names = [word for word in arguments or () if "=" not in word]
-    overrides = [word for word in arguments or () if "=" in word]
+    names, overrides = names_and_settings(arguments)
     given = {word.partition("=")[0].strip(): word for word in overrides}
     for option, key, value in (
         ("--out", "out", out),
@@ -71,7 +72,7 @@ def train(  # noqa: PLR0913 -- the options of the verb
         if value is not None and (word := given.get(key)):
             raise InputError(f"{option} {value} and {word} set the same key; give one of them")
         overrides += [] if value is None else [f"{key}={value}"]
-    recipe, sweep = _choose(names, overrides)
+    recipe, sweep = find_runs(names, overrides)
     console = talk()
     if nproc != 1 or max_restarts:
         from dragoman.train.launch import launch
@@ -90,30 +91,6 @@ def train(  # noqa: PLR0913 -- the options of the verb
         use = _run(recipe, console)
         folder = Path(recipe.out)
         console.print(f"The model is in {folder}. Next:\n{use}\ndragoman inspect {folder}")
-
-
-def _choose(
-    names: Sequence[str], overrides: Sequence[str]
-) -> tuple["RunRecipe", Sequence["RunRecipe"]]:
-    """Find the recipe with the runs of its sweep, if it has one, or choose one for two files."""
-    from dragoman.tasks.recipes import build_recipe, build_sweep, read_recipe
-    from dragoman.tasks.translate.auto import recipe_for_files
-
-    texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
-    if texts:
-        one, other = texts if len(texts) == 2 else ("FILE", "FILE")
-        raise InputError(
-            f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
-            f"files give --src {one} --tgt {other} --out DIR"
-        )
-    if len(names) > 1:
-        raise InputError(
-            f"one recipe at a time, not {', '.join(names)}; settings are written KEY=VALUE"
-        )
-    if not names:
-        return recipe_for_files(overrides), ()
-    read = read_recipe(names[0], overrides)
-    return build_recipe(read), build_sweep(read)
 
 
 def _run(recipe: "RunRecipe", console: "Console") -> str:

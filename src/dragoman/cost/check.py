@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
-from dragoman.cost.decoding import cache_read, decoding_memory
+from dragoman.cost.decoding import decoding_memory, decoding_step
 from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED
 from dragoman.cost.machine import counted_as
 from dragoman.data.batches import Stream
@@ -145,7 +145,8 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 
     def size(shape: Shape) -> int:
         """Estimate the bytes of keys, values and logits."""
-        read = cache_read(work.config, src_length=shape.src_length, length=shape.length)
+        one = Shape(rows=1, src_length=shape.src_length, length=1)
+        read = decoding_step(work.config, one, cached=shape.length).read
         return shape.rows * (read + 4 * FLOAT * work.vocab_size)
 
     return max(shapes, key=size, default=None)

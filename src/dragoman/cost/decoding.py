@@ -1,7 +1,7 @@
-"""What decoding takes: operations and the peak of memory, and what it keeps of earlier tokens.
+"""What decoding takes: operations, what a step reads and the peak of memory, by dry runs.
 
-For each token, layer and key-value head two vectors of `d` numbers (paper, section 3.2.1; grouped
-heads, Ainslie et al., 2023, keep `K` of `H`):
+For each token, layer and key-value head two vectors of `d` numbers are kept (paper, section 3.2.1;
+grouped heads, Ainslie et al., 2023, keep `K` of `H`):
 
     2 K d L    numbers for each layer and row, where every position is kept
     2 K d w    with a window of `w`, however long the text is
@@ -9,8 +9,8 @@ heads, Ainslie et al., 2023, keep `K` of `H`):
     5 D        with RWKV, in float32, however long the text is
     2 K d S    for cross-attention, once for each sentence: its beams share them
 
-Stores hold them with room for what comes. Those that a pattern makes and fills are looked at, so a
-pattern from outside the package needs no formula here.
+They are not computed so but looked at in the stores that a pattern makes and fills, so a pattern
+from outside the package needs no formula here.
 """
 
 from dataclasses import dataclass
@@ -24,31 +24,23 @@ from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam
 from dragoman.engine import BeamStore, freeze
-from dragoman.engine.products import DTYPES
 from dragoman.models import ModelConfig, build
-from dragoman.models.encoder_decoder import DecodingState
-from dragoman.nn import (
-    Decoder,
-    KeyValue,
-    Pattern,
-    Precision,
-    RwkvDecoder,
-    autocast,
-    row_invariant_products,
-)
+from dragoman.nn import KeyValue, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
 from dragoman.nn.cpu.native import imitated
-from dragoman.nn.dot_product import Scoring
-from dragoman.nn.rwkv import STATE as RWKV_STATE
 
 
-class DecodingFlops(NamedTuple):
-    """Operations of decoding a batch."""
+class DecodingStep(NamedTuple):
+    """Operations of decoding a batch, and bytes that one row reads in a step."""
 
     prefill: int
     """Before the first step: of the sources, or of a prompt but for its last token."""
-    step: int
+    flops: int
     """Of one step, output layer included."""
+    read: int
+    """Keys and values of earlier tokens that can still be seen, and of the source."""
+    layers: int
+    """Of the decoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +59,23 @@ class DecodingMemory:
     total: int
 
 
-# ---------------------------------------------------------------- dry runs
+class _ReadCache(Cache):
+    """A cache that counts the bytes which are read from it."""
+
+    read = 0
+
+    def extend(self, layer: int, kv: KeyValue) -> KeyValue:
+        """Append to one layer's storage."""
+        found = super().extend(layer, kv)
+        self.read += _nbytes(found) - _nbytes(kv)
+        return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 @torch.inference_mode()
-def decoding_flops(
+def decoding_step(
     config: ModelConfig, shape: Shape, *, beam_size: int = 1, cached: int
-) -> DecodingFlops:
+) -> DecodingStep:
     """Count what is computed before the first step, and one step with `cached` tokens before it.
 
     Before the first step: the encoder and the keys and values of cross-attention, for `rows`
@@ -90,8 +91,16 @@ def decoding_flops(
         state = model.start(src_BS, beam_size)
         prefill = dry.flops
         _fill(state.past, config, num_rows, cached)
+        state.past = _ReadCache(state.past.storages)
         model.step(ids_N, state)
-    return DecodingFlops(prefill=prefill, step=dry.flops - prefill)
+    sums = (getattr(each, "state_BKde", None) for each in state.past.storages)
+    read = state.past.read + sum(x.nbytes for x in sums if x is not None)
+    return DecodingStep(
+        prefill=prefill,
+        flops=dry.flops - prefill,
+        read=read // num_rows + _memory(state) // shape.rows,
+        layers=len(state.past.storages),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -132,8 +141,7 @@ def decoding_memory(
     else:
         stored = (value for storage in past.storages for value in vars(storage).values())
         cache = sum(x.untyped_storage().nbytes() for x in stored if isinstance(x, Tensor))
-        sources = state.memory if isinstance(state, DecodingState) else []
-        memory = sum(x.nbytes for source in sources for x in source.kv)
+        memory = _memory(state)
     return DecodingMemory(
         weights=weights,
         packed=packed,
@@ -142,6 +150,15 @@ def decoding_memory(
         working=peak - weights - packed - cache - memory,
         total=peak,
     )
+
+
+def _memory(state: object) -> int:
+    """Return the bytes of the keys and values of the sources."""
+    return sum(_nbytes(each.kv) for each in getattr(state, "memory", ()))
+
+
+def _nbytes(kv: KeyValue) -> int:
+    return kv.k_BKSd.nbytes + kv.v_BKSd.nbytes
 
 
 def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
@@ -162,55 +179,7 @@ def _fill(past: Cache, config: ModelConfig, num_rows: int, length: int) -> None:
     """Extend a cache to `length` positions at once."""
     new = length - past.length
     dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
-    tokens_NKSd = torch.empty(num_rows, _heads(config), max(0, new), config.width, dtype=dtype)
+    heads = config.num_kv_heads or config.num_heads
+    tokens_NKSd = torch.empty(num_rows, heads, max(0, new), config.width, dtype=dtype)
     for storage in past.storages if new > 0 else ():
         storage.extend(KeyValue(tokens_NKSd, tokens_NKSd))
-
-
-# ---------------------------------------------------------------- caches
-
-
-def cache_read(
-    config: ModelConfig, *, src_length: int = 0, length: int, precision: Precision = "fp32"
-) -> int:
-    """Count the bytes that a step reads for one beam: what of `length` tokens can still be seen.
-
-    The keys and values of `src_length` tokens of a source, which beams share, are among them.
-    """
-    decoder, itemsize, heads = decoder_of(config), DTYPES[precision].itemsize, _heads(config)
-    if isinstance(decoder, RwkvDecoder):
-        return len(decoder.layers) * RWKV_STATE * config.d_model * torch.float32.itemsize
-    layers = list(decoder.each_layer())
-    patterns = [layer.self_attn.pattern for layer in layers]
-    crossing = sum(layer.cross_attn is not None for layer in layers)
-    seen = sum(_seen(each, heads, config.width, DTYPES[precision], length) for each in patterns)
-    return seen + 2 * crossing * heads * config.width * src_length * itemsize
-
-
-@lru_cache(maxsize=64)
-def decoder_of(config: ModelConfig) -> Decoder | RwkvDecoder:
-    """Return the stack that writes, without weights."""
-    model: Any = DryRun().build(lambda: build(config))
-    decoder: Decoder | RwkvDecoder = model.decoder
-    return decoder
-
-
-@lru_cache(maxsize=1 << 12)
-@torch.inference_mode()
-def _seen(pattern: Pattern, heads: int, width: int, dtype: torch.dtype, length: int) -> int:
-    """Fill one row's storage of a layer, and return the bytes of it that the next token reads."""
-    dry, storage = DryRun(), pattern.make_storage()
-    with dry:
-        tokens_BKSd = torch.empty(1, heads, max(1, length), width, dtype=dtype)
-        one_BKSd = tokens_BKSd[:, :, :1]
-        if length:
-            storage.extend(KeyValue(tokens_BKSd, tokens_BKSd))
-        kv = storage.extend(KeyValue(one_BKSd, one_BKSd))
-        before = dry.now
-        pattern.attend(one_BKSd, kv, None, Scoring(scale=1.0))  # may keep a state of its own
-        state = dry.now - before
-    return 2 * (kv.k_BKSd.nbytes - one_BKSd.nbytes) + state
-
-
-def _heads(config: ModelConfig) -> int:
-    return config.num_kv_heads or config.num_heads

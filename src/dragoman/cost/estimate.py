@@ -18,7 +18,7 @@ Energy is power times time; money is rent times time, or the price of that energ
 from dataclasses import dataclass
 
 from dragoman.cost.counting import forward_pass, step_of
-from dragoman.cost.decoding import cache_read, decoder_of, decoding_flops
+from dragoman.cost.decoding import decoding_step
 from dragoman.cost.machine import Rates
 from dragoman.data.shape import Shape
 from dragoman.decoding import TRANSLATING
@@ -205,11 +205,9 @@ def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
         return batch.tokens / seconds
     config = work.config
     cached = work.prompt + work.answer // 2
-    flops = decoding_flops(config, batch, beam_size=beam_size, cached=cached)
-    prefill = flops.prefill / rates.decoding + started
-    each = cache_read(config, src_length=batch.src_length, length=cached)
+    one = decoding_step(config, batch, beam_size=beam_size, cached=cached)
+    prefill = one.prefill / rates.decoding + started
     weights = count_parameters(config)["decoder"] + work.vocab_size * config.d_model
-    reading = (FLOAT * weights + batch.rows * beam_size * each) / rates.reading
-    starting = len(decoder_of(config).layers) * rates.layer_seconds
-    step = flops.step / rates.decoding + reading + starting
+    reading = (FLOAT * weights + batch.rows * beam_size * one.read) / rates.reading
+    step = one.flops / rates.decoding + reading + one.layers * rates.layer_seconds
     return batch.rows * work.answer / (prefill + work.answer * step)

@@ -1,6 +1,5 @@
 """What `dragoman train` says before it begins: what a run, or the rest of one, will take."""
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,11 +8,8 @@ from typing import TypeVar
 from dragoman.cost.check import check_batches, check_states, peak_memory
 from dragoman.cost.estimate import estimate_training
 from dragoman.cost.machine import find_rates, memory_limit
-from dragoman.errors import InputError
-from dragoman.train.checkpoint import checkpoints, read_state
 from dragoman.train.device import choose_device
 from dragoman.train.job import Check
-from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
@@ -61,9 +57,7 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
 
 def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     """Return the step of the newest checkpoint of a run, and the recipe with what is left."""
-    train, progress = recipe.train, Progress()
-    with suppress(IndexError, InputError):  # a damaged one is reported when it is loaded
-        progress = read_state(checkpoints(RunFolder(Path(recipe.out)).checkpoints)[-1]).progress
+    train, progress = recipe.train, RunFolder(Path(recipe.out)).progress
     steps, minutes = train.max_steps, train.max_minutes
     left = replace(
         train,

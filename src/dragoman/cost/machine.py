@@ -8,13 +8,13 @@ All that an estimate of time, energy and money needs to know of a device is in `
 
 import os
 import platform
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch.utils.benchmark import Timer
 
 from dragoman.cost.devices import GIGA, Device, DeviceTable, Figure, device_named, device_table
 from dragoman.engine import freeze
@@ -26,10 +26,10 @@ from dragoman.train.device import choose_device, choose_precision
 from dragoman.wording import counted
 
 # Sides of the matrices whose product is timed, and floats that are read to time the memory; a GPU
-# does with those of a CPU in less time than it takes to start it. How often and how long, at least.
+# does with those of a CPU in less time than it takes to start it. How long, at least.
 SIDE, GPU_SIDE = 768, 4096
 READ, GPU_READ = 16 * 1024 * 1024, 128 * 1024 * 1024
-LEAST_TIMES, ENOUGH_SECONDS = 3, 0.05
+ENOUGH_SECONDS = 0.05
 LAYERS = 4
 """Of the model whose step of decoding is timed."""
 SYSTEM = Path("/")
@@ -173,13 +173,13 @@ def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
 def _product_rate(device: torch.device, dtype: torch.dtype) -> float:
     side = GPU_SIDE if device.type == "cuda" else SIDE
     a = torch.full((side, side), 0.5, dtype=dtype, device=device)
-    return 2 * side**3 / _seconds_of(lambda: a @ a, device)
+    return 2 * side**3 / _seconds_of(lambda: a @ a)
 
 
 def _read_rate(device: torch.device) -> float:
     size = GPU_READ if device.type == "cuda" else READ
     a = torch.full((size,), 0.5, device=device)
-    return a.nbytes / _seconds_of(a.sum, device)
+    return a.nbytes / _seconds_of(a.sum)
 
 
 def _layer_seconds(device: torch.device) -> float:
@@ -193,27 +193,13 @@ def _layer_seconds(device: torch.device) -> float:
     decoder: Any = freeze(model, "fp32")
     with inference(model):
         state = decoder.start(ids_N[:, None], 1)
-        return _seconds_of(lambda: decoder.step(ids_N, state), device) / LAYERS
+        return _seconds_of(lambda: decoder.step(ids_N, state)) / LAYERS
 
 
-def _seconds_of(run: Callable[[], object], device: torch.device) -> float:
-    """Return the least time of three runs or more, up to `ENOUGH_SECONDS`; the first is not timed.
-
-    Not the mean: what a neighbour does passes.
-    """
-    times: list[float] = []
-    while len(times) < LEAST_TIMES + 1 or sum(times[1:]) < ENOUGH_SECONDS:
-        _wait(device)
-        start = time.perf_counter()
-        run()
-        _wait(device)
-        times.append(time.perf_counter() - start)
-    return min(times[1:])
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def _seconds_of(run: Callable[[], object]) -> float:
+    """Return the least time of several runs, not the mean: what a neighbour does passes."""
+    timer = Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
+    return min(timer.blocked_autorange(min_run_time=ENOUGH_SECONDS).times)
 
 
 # ---------------------------------------------------------------- what the system says

@@ -5,6 +5,7 @@ one that trained it or, where that is not known, one that starts from it. No wei
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from dragoman.folder.opening import open_folder
 from dragoman.models import DECODER_PRESETS, ENCODER_PRESETS, PRESETS, ModelConfig
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import override_settings, parse_settings
-from dragoman.tasks.recipes import load_recipe, shipped_recipes
+from dragoman.tasks.recipes import load_recipe, load_sweep, only_name, shipped_recipes
 from dragoman.tasks.task import find_task, task_of
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
@@ -46,6 +47,15 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
         f"{', '.join(shipped_recipes())}; presets are {', '.join(MODELS)}"
         f"{did_you_mean(name, known)}"
     )
+
+
+def find_one(names: Sequence[str], overrides: Sequence[str] = ()) -> tuple[RunRecipe, int]:
+    """Return the recipe of the only name, and how many runs its sweep has: 0 without one."""
+    name = only_name(names, "recipe, preset or model folder")
+    recipe = find_recipe(name, overrides)
+    with suppress(InputError):  # a preset or a model folder, which has no sweep
+        return recipe, len(load_sweep(name))
+    return recipe, 0
 
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:

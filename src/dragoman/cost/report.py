@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.cost.check import usual_validation
 from dragoman.cost.counting import TrainingMemory, step_of
-from dragoman.cost.decoding import DecodingMemory, cache_read, decoding_flops, decoding_memory
+from dragoman.cost.decoding import DecodingMemory, decoding_memory, decoding_step
 from dragoman.cost.estimate import (
     FLOAT,
     TextEstimate,
@@ -17,6 +17,7 @@ from dragoman.cost.estimate import (
     full_batch,
 )
 from dragoman.cost.machine import Rates
+from dragoman.cost.options import CostOptions
 from dragoman.cost.several import SeveralEstimate, estimate_several
 from dragoman.data.shape import Shape
 from dragoman.models import count_parameters
@@ -93,21 +94,22 @@ class Cost(Plain):
     """What was timed here."""
 
 
+NOTHING_ASKED = CostOptions()
+
+
 def cost_of(
     name: str,
     work: Work,
     rates: Rates,
-    *,
-    paid: Rates | None = None,
-    per_month: float | None = None,
+    asked: CostOptions = NOTHING_ASKED,
     measured: Timings | None = None,
 ) -> Cost:
-    """Count and estimate everything.
-
-    `paid` are the rates with the user's own prices, if any; `per_month` is a traffic in tokens.
-    """
-    parts, shape, paid = count_parameters(work.config), work.shape, paid or rates
+    """Count and estimate everything."""
+    parts, shape = count_parameters(work.config), work.shape
     sizes = {"rows": shape.rows, "src_length": shape.src_length, "length": shape.length}
+    paid = rates.priced(per_hour=asked.price, per_kwh=asked.kwh_price)
+    training = estimate_training(work, paid, measured)
+    link, month = 1e9 * (asked.link_gb or 0.0), asked.tokens_per_month
     return Cost(
         name=name,
         task=work.recipe.task,
@@ -117,17 +119,11 @@ def cost_of(
         flops_per_token=_flops_per_token(work),
         memory=_memory(work, rates),
         device=rates,
-        training=estimate_training(work, paid, measured),
-        several=(),
-        texts=estimate_texts(work, paid, per_month=per_month, measured=measured),
+        training=training,
+        several=[estimate_several(work, rates, training, n, link) for n in asked.nproc],
+        texts=estimate_texts(work, paid, per_month=month, measured=measured),
         measured=measured,
     )
-
-
-def among(cost: Cost, work: Work, devices: Sequence[int], link: float) -> Cost:
-    """Add steps of several devices; a link between two carries `link` bytes a second."""
-    each = [estimate_several(work, cost.device, cost.training, n, link) for n in devices]
-    return replace(cost, several=each)
 
 
 def _flops_per_token(work: Work) -> FlopsPerToken:
@@ -137,8 +133,8 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
         # the last token of a prompt is the first step's, so one more is counted than is read
         batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
         cached = work.prompt + work.answer // 2
-        flops = decoding_flops(work.config, batch, cached=cached)
-        read, written = flops.prefill / (ROWS * work.length), flops.step / ROWS
+        step = decoding_step(work.config, batch, cached=cached)
+        read, written = step.prefill / (ROWS * work.length), step.flops / ROWS
     return FlopsPerToken(
         training=training.flops / work.shape.tokens,
         prefill=read,
@@ -155,8 +151,8 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
     checkpointed = step_of(work, rates.precision, checkpointing=checkpointing)
     cache = None
     if work.answer:
-        written = work.prompt + work.answer
-        cache = cache_read(work.config, src_length=work.src_length, length=written)
+        one = Shape(rows=1, src_length=work.src_length, length=1)
+        cache = decoding_step(work.config, one, cached=work.prompt + work.answer).read
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,

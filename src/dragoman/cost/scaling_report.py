@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.cost.options import CostOptions
 from dragoman.cost.scaling import (
     REFITS,
     Floats,
@@ -97,34 +98,6 @@ def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
 
 
 # ---------------------------------------------------------------- the report
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What may be spent, in one of three ways; without any, `BEYOND` is asked about.
-
-    Operations of training, or its time on the machine that made the runs, or money for that time.
-    """
-
-    flops: float | None = None
-    minutes: float | None = None
-    money: float | None = None
-    price_per_hour: float | None = None
-
-    def __post_init__(self) -> None:
-        """Reject several budgets at once, and money without a price."""
-        given = [name for name in ("flops", "minutes", "money") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InputError(f"one budget at a time, not {' and '.join(given)}")
-        if (self.money is None) != (self.price_per_hour is None):
-            raise InputError("a budget of money needs a price per hour, and a price needs money")
-
-    @property
-    def seconds(self) -> float | None:
-        """The time that it buys, if it is one of time or money."""
-        if self.money is not None and self.price_per_hour is not None:
-            return 3600.0 * self.money / self.price_per_hour
-        return None if self.minutes is None else 60.0 * self.minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,22 +177,22 @@ class ScalingReport:
         }
 
 
-def report_scaling(
-    folders: Sequence[Path],
-    *,
-    predict: Sequence[Path] = (),
-    budget: Budget | None = None,
-    refits: int = REFITS,
-) -> ScalingReport:
-    """Fit the runs of `folders`, but for those of `predict`, and answer what follows.
+NOTHING_ASKED = CostOptions(fit=True)
 
-    Intervals come from fits to `refits` resampled sets of runs.
+
+def report_scaling(
+    folders: Sequence[Path], asked: CostOptions = NOTHING_ASKED, *, refits: int = REFITS
+) -> ScalingReport:
+    """Fit the runs of `folders`, but for those that are to be predicted, and answer what follows.
+
+    Intervals come from fits to `refits` resampled sets of runs. Without a budget, `BEYOND` is asked
+    about.
 
     Raises InputError for runs that do not go together or are too few.
     """
-    apart = {path.resolve() for path in predict}
+    apart = {path.resolve() for path in asked.predict}
     to_fit = [path for path in find_runs(folders) if path.resolve() not in apart]
-    read = read_runs([*to_fit, *predict])
+    read = read_runs([*to_fit, *asked.predict])
     runs = sorted(read[: len(to_fit)], key=lambda run: (run.point.parameters, run.point.tokens))
     fit = fit_law([run.point for run in runs], samples=refits)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
@@ -228,7 +201,7 @@ def report_scaling(
         fit=fit,
         predictions=[RunPrediction.of(run, fit) for run in read[len(to_fit) :]],
         check=_check(runs, min(refits, CHECK_REFITS)),
-        spendings=_spendings(runs, fit, flops, budget or Budget()),
+        spendings=_spendings(runs, fit, flops, asked),
         more_data=_more_data(runs, fit),
         flops=flops,
     )
@@ -245,18 +218,18 @@ def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
 
 
 def _spendings(
-    runs: Sequence[Run], fit: LawFit, flops: TokenCost, budget: Budget
+    runs: Sequence[Run], fit: LawFit, flops: TokenCost, asked: CostOptions
 ) -> list[Spending]:
     largest = max(run.flops for run in runs)
     timed = [(r.point.parameters, r.seconds_per_token) for r in runs if r.seconds_per_token]
     time = TokenCost.of(*zip(*timed, strict=True)) if len(dict(timed)) > 1 else None
-    if budget.seconds is None:
-        amounts = [times * largest for times in BEYOND] if budget.flops is None else [budget.flops]
+    if asked.seconds is None:
+        amounts = [times * largest for times in BEYOND] if asked.flops is None else [asked.flops]
         plans = [best_use(fit, amount, flops) for amount in amounts]
     elif time is None:
         raise InputError("these runs do not tell their speed; give the budget in FLOPs")
     else:
-        plans = [best_use(fit, budget.seconds, time)]
+        plans = [best_use(fit, asked.seconds, time)]
 
     def spending(plan: BestUse) -> Spending:
         size, tokens = plan.parameters.value, plan.tokens.value

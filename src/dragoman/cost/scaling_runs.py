@@ -5,18 +5,17 @@ run that is looked at early is worse than a short one that was planned so (Hoffm
 section 3.1). So a run gives one point, its last validation, whatever it measured on its way.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from dragoman.cost.counting import step_of
 from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file, read_object
+from dragoman.files.reading import read_object
+from dragoman.tasks.runs import read_log
 from dragoman.train.runfolder import RunFolder
 
 FREE_DATA = ("root", "cache", "source")
@@ -96,36 +95,26 @@ def _read_run(folder: Path) -> Run:
             "dragoman train go on with it, or leave it out"
         )
     metrics = RunFolder(folder).metrics
-    lines = _read_log(metrics)
-    losses = [line for line in lines if "valid" in line]
-    if not losses:
+    lines = read_log(metrics)
+    validations = [line for line in lines if line.valid]
+    if not validations:
         raise InputError(f"{folder} has no validation, so there is no loss to fit; leave it out")
-    end = losses[-1]["step"]
-    known = [line for line in lines if "tokens" in line and line["step"] <= end]
-    if not known or not known[-1]["tokens"]:
+    end = validations[-1].step
+    told = [line for line in lines if line.tokens is not None and line.step <= end]
+    if not told or not told[-1].tokens:
         raise InputError(
             f"{metrics} does not say how many tokens the run was trained on; leave the run out"
         )
     work = find_recipe(str(folder)).work()
     flops = step_of(work, "fp32", checkpointing=False).flops
-    speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
+    speeds = [line.tokens_per_second for line in lines if line.tokens_per_second]
     return Run(
         name=str(folder),
         point=Point(
             parameters=work.parameters,
-            tokens=round(float(known[-1]["tokens"]) * end / float(known[-1]["step"])),
-            loss=losses[-1]["valid"]["loss"],
+            tokens=round(told[-1].tokens * end / told[-1].step),
+            loss=validations[-1].valid["loss"],
         ),
         flops_per_token=flops / work.shape.tokens,
         seconds_per_token=1.0 / median(speeds) if speeds else None,
     )
-
-
-def _read_log(path: Path) -> list[dict[str, Any]]:
-    found = []
-    for number, line in enumerate(read_file(path).splitlines(), start=1):
-        try:
-            found.append(json.loads(line))
-        except ValueError as error:
-            raise InputError(f"{path}, line {number} is damaged; leave the run out") from error
-    return found

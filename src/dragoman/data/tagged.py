@@ -179,6 +179,19 @@ def read_tagged(path: Path, layout: TaggedLayout) -> Iterator[TaggedSentence]:
         sentence.tags.append(columns[places[1]])
 
 
+def first_columns(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The words of each text, which a blank line ends: the first column of its lines."""
+    words: list[str] = []
+    for line in lines:
+        if columns := line.split(maxsplit=1):
+            words.append(columns[0])
+        elif words:
+            yield words
+            words = []
+    if words:
+        yield words
+
+
 class WordEncoder(TextEncoder, Protocol):
     """The interface of a tokenizer for tagged sentences."""
 

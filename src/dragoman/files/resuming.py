@@ -53,6 +53,14 @@ def _wrong_output(output: Path, to_read: Iterable[Path | str | None]) -> str | N
     return None
 
 
+def check_new(output: Path, option: str) -> None:
+    """Raise InputError for a file with content, which would be lost."""
+    if output.is_file() and not names_device(output) and output.stat().st_size:
+        raise InputError(
+            f"{output} exists already; add --overwrite to replace it, or give another {option}."
+        )
+
+
 def _is_of(file: Path | str | None, output: Path) -> bool:
     """Whether what is read, which may be standard input, is the output."""
     if file is not None:
@@ -97,12 +105,8 @@ class ResumableFile:
                     f"Another dragoman is writing {self._file}; wait for it, or give another "
                     "--output."
                 ) from error
-        replaces = self._file.is_file() and not names_device(self._file)
-        if replaces and not (overwrite or self._found) and self._file.stat().st_size:
-            raise InputError(
-                f"{self._file} exists already; add --overwrite to replace it, or give another "
-                "--output."
-            )
+        if not (overwrite or self._found):
+            check_new(self._file, "--output")
 
     def _look(self, *, resume: bool, starts: Starts | None) -> None:
         """Count the results in the partial file."""

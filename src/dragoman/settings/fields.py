@@ -15,14 +15,17 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dragoman.errors import InputError, did_you_mean, nearest
-from dragoman.ranges import check_range
+from dragoman.ranges import UNSET, check_range
 from dragoman.settings.source import Origin
 
 T = TypeVar("T")
 
 
 def section(cls: type[T], value: object, at: Origin, base: object) -> T:
-    """Build the dataclass `cls`; keys that `value` lacks come from `base` if it is one."""
+    """Build the dataclass `cls`; keys that `value` lacks come from `base` if it is one.
+
+    A class with `implied`, as `Decoding` has it, tells what given keys mean for those of the base.
+    """
     if not isinstance(value, Mapping):
         raise must_be(at, "a section", value)
     types = get_type_hints(cls, include_extras=True)
@@ -30,17 +33,18 @@ def section(cls: type[T], value: object, at: Origin, base: object) -> T:
     for name in value:
         if name not in known:
             raise at.child(name).error(_unknown(at.child(name), cls))
-    given: dict[str, object] = {}
+    below, given = dict[str, object](), dict[str, object]()
     for name, field in known.items():
         default = getattr(base, name) if isinstance(base, cls) else _default(field)
         if name in value:
             given[name] = _convert(types[name], value[name], at.child(name), default)
-        elif isinstance(base, cls):
-            given[name] = default
         elif default is MISSING:
             raise at.error(f"the key {at.child(name).key} is missing; it has no default")
+        if default is not UNSET:
+            below[name] = default
+    implied = getattr(cls, "implied", lambda given, _: given)
     try:
-        return cls(**given)
+        return cls(**{**below, **implied(given, below)})
     except (ValueError, InputError) as error:
         within = f"section {at.key}: " if at.path else ""
         raise at.error(f"{within}{error}") from error

@@ -4,7 +4,8 @@
 
 What they share:
 
-    task          what others ask of a task, what `dragoman evaluate` gives it and prints, the tasks
+    task          what others ask of a task, the tasks
+    evaluation    what `dragoman evaluate` gives a task, and what it prints
     recipes       recipes and sweeps, by name or from a TOML file
     folders       from a model folder to the object of its task
     options       how to decode

@@ -11,6 +11,7 @@ not depend on the texts beside it: in fp32 on a CPU it is the same bit for bit.
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from torch.nn.functional import normalize
 from dragoman.decode import Course
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_object
+from dragoman.files.writing import replacing
 from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.origin import FLAT_POOLING
@@ -89,6 +91,25 @@ class Embedding(Plain):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {"vector": without_nan(self.vector.tolist()), "flags": [*self.flags]}
+
+
+def save_vectors(
+    results: Iterable[Embedding], dim: int, path: Path
+) -> tuple[int, Mapping[str, int]]:
+    """Write all vectors to one NumPy array, which grows in memory as they come.
+
+    Returns how many there are, and how many have each flag.
+    """
+    flags = Counter[str]()
+
+    def take(result: Embedding) -> Vector:
+        flags.update(result.flags)
+        return result.vector
+
+    vectors = np.fromiter(map(take, results), np.dtype((np.float32, dim)))
+    with replacing(path, "vectors") as part, part.open("wb") as stream:
+        np.save(stream, vectors)
+    return len(vectors), flags
 
 
 class Embedder(EncoderReader[Embedding, Vector]):

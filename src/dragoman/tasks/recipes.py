@@ -30,6 +30,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.opening import open_folder
 from dragoman.settings import Given, flatten, override_settings, read_settings
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
+from dragoman.tasks.translate.auto import recipe_for_files
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.train.trainer import TrainResult
@@ -121,6 +122,35 @@ def build_recipe(given: Given) -> RunRecipe:
         return built
     chosen = begun_recipe(built, out) or found.choose(built)
     return replace(given.build(recipe, chosen), description=chosen.description)
+
+
+def find_runs(
+    names: Sequence[str], overrides: Sequence[str]
+) -> tuple[RunRecipe, Sequence[RunRecipe]]:
+    """Return the recipe of a name with the runs of its sweep, if any; or one for two files.
+
+    Raises InputError for several names, and for one of a file of texts.
+    """
+    texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
+    if texts:
+        one, other = texts if len(texts) == 2 else ("FILE", "FILE")
+        raise InputError(
+            f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
+            f"files give --src {one} --tgt {other} --out DIR"
+        )
+    if not names:
+        return recipe_for_files(overrides), ()
+    read = read_recipe(only_name(names, "recipe"), overrides)
+    return build_recipe(read), build_sweep(read)
+
+
+def only_name(names: Sequence[str], what: str) -> str:
+    """Return the one name that a command takes. Raises InputError for none and for several."""
+    if len(names) == 1:
+        return names[0]
+    raise InputError(
+        f"one {what} at a time, not {', '.join(names) or 'none'}; settings are written KEY=VALUE"
+    )
 
 
 Settings = Mapping[str, Any]

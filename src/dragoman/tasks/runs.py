@@ -6,7 +6,7 @@ step that is the same in both and not later than the next step that both hold.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import InputError
+from dragoman.files.reading import read_file
 from dragoman.settings import flatten, parse_settings
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.train.checkpoint import checkpoints, read_state
@@ -29,15 +30,24 @@ ENDS = ("last step", "ended by")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """What is compared of a line of `metrics.jsonl`."""
+    """What is read of a line of `metrics.jsonl`."""
 
     step: int
     loss: float | None = None
     grad_norm: float | None = None
     learning_rate: float | None = None
     tokens: int | None = None
+    tokens_per_second: float | None = None
     valid: dict[str, float] = field(default_factory=dict)
     stopped: str | None = None
+
+
+def read_log(path: Path) -> list[LogLine]:
+    """Read a log. Raises InputError for one that is not there, and for a damaged line."""
+    lines = read_file(path).split(b"\n")[:-1]  # what follows the last line feed is being written
+    return [
+        _read(f"{path}, line {number}", text, LogLine) for number, text in enumerate(lines, start=1)
+    ]
 
 
 def compare_runs(one: Path, two: Path) -> dict[str, Any]:
@@ -86,12 +96,11 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
     if not recipe.is_file():
         wrong = f"{folder} is not the folder of a run: there is no {recipe}"
         raise InputError(f"{wrong}; give two folders that dragoman train has written.")
-    lines = run.metrics.read_bytes().split(b"\n")[:-1] if run.metrics.is_file() else []
-    if not lines:  # what follows the last line feed is being written
+    lines = read_log(run.metrics) if run.metrics.is_file() else []
+    if not lines:
         raise InputError(f"There is no step in {run.metrics}; give a run that has taken some.")
     figures: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
-    for number, text in enumerate(lines, start=1):
-        line = _read(f"{run.metrics}, line {number}", text, LogLine)
+    for line in lines:
         values = {name: getattr(line, name) for name in FIGURES}
         for name, value in (values | {f"valid.{k}": v for k, v in line.valid.items()}).items():
             if value is not None:
@@ -164,11 +173,25 @@ def _verdict(same: set[int], first: str | None, figures: Values) -> str:
     )
 
 
+def tables_of(found: Mapping[str, Any]) -> Iterator[list[tuple[str, ...]]]:
+    """Yield what differs as tables, each with its head: settings, what is beside them, figures."""
+    for head, differing in (("setting", "settings"), ("beside the settings", "beside")):
+        rows = [(key, *map(_shown, both)) for key, both in found[differing].items()]
+        yield from [[(head, *found["runs"]), *rows]] if rows else []
+    rows = []
+    for name, at in found["figures"].items():
+        size = None if at["difference"] is None else f"{at['difference']:.3g}"
+        row = (at["same_until"], at["step"], *at["values"], size)
+        rows.append((name, *map(_shown, row)))
+    head_row = ("figure", "same at", "differs at", *found["runs"], "by")
+    yield from [[head_row, *rows]] if rows else []
+
+
 def _both(values: tuple[object, object]) -> str:
-    return " and ".join(map(show_value, values))
+    return " and ".join(map(_shown, values))
 
 
-def show_value(value: object) -> str:
+def _shown(value: object) -> str:
     """As JSON writes it, with all digits of a number; text as it is, - for None."""
     if value is None:
         return "-"

@@ -5,23 +5,20 @@ A task of your own is a module with a value `TASK`; a recipe names it by its dot
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
-from dragoman.data.documents import Split
-from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnlyConfig, Model
 from dragoman.nn import Arithmetic
+from dragoman.tasks.evaluation import EvaluationData as EvaluationData  # noqa: PLC0414 -- here too
+from dragoman.tasks.evaluation import Report as Report  # noqa: PLC0414 -- for a task of one's own
 from dragoman.train.job import Check, Job, Say, unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import run_recipe
@@ -31,59 +28,7 @@ from dragoman.train.trainer import TrainResult
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
 
-Item = TypeVar("Item")
 ModelT = TypeVar("ModelT", bound=Model)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationData:
-    """What a model is measured on, and how; each task reads the fields that it needs."""
-
-    src: Path | None = None
-    ref: Path | None = None
-    """Reference translations of `src`, line by line."""
-    text: Path | None = None
-    """A text to predict."""
-    data: Path | None = None
-    """Labelled texts, or words with tags."""
-    tokenize: str | None = None
-    """BLEU's tokenizer; else chosen by the language."""
-    languages: tuple[str | None, str | None] = (None, None)
-    """Of source and target, in a translator of several languages."""
-    decoding: Decoding = field(default_factory=Decoding)
-    """Options of decoding, over those of the folder."""
-    split: Split = "file"
-    """What a document of the text is."""
-    layout: Sequence[str] = ()
-    """Settings of the data's layout, such as `label_column=2`."""
-    device: str = "auto"
-    precision: Arithmetic = "fp32"
-    progress: Callable[..., AbstractContextManager[Iterable[Any]]] = (
-        lambda items, _what, *, total: nullcontext(items)  # noqa: ARG005
-    )
-    """Shows how many of the items, `total` of `what`, have been read."""
-
-    def read(self, results: Iterable[Item], what: str, total: int) -> tuple[list[Item], float]:
-        """Return all results and the seconds that they took, and show the progress meanwhile."""
-        start = perf_counter()
-        with self.progress(results, what, total=total) as shown:
-            found = list(shown)
-        return found, perf_counter() - start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What an evaluation found."""
-
-    figures: Mapping[str, Any]
-    """All of it, fit for JSON."""
-    lines: Sequence[str]
-    """The same for people."""
-    remarks: Sequence[str] = ()
-    """Further sentences for people."""
-    warnings: Sequence[str] = ()
-    answers: Sequence[str] = ()
-    """What the model wrote, line by line, where it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +104,19 @@ def does(config: FolderConfig) -> str:
     """What a model does, after "a model that"."""
     task = task_of(config)
     return "embeds texts (dragoman embed)" if task is None else task.does
+
+
+def evaluation_of(folder: ModelFolder, test: EvaluationData) -> Callable[..., Report]:
+    """Return what measures the model of a folder on the files of a test, and on no others."""
+    task = task_of(folder.config)
+    if task is None or task.evaluate is None:
+        raise InputError(
+            f"{folder.path} holds a model that answers nothing, so nothing is measured."
+        )
+    if test.files != list(task.measured_on):
+        needed = " and ".join(f"--{name}" for name in task.measured_on)
+        raise InputError(f"{folder.path} is measured on {needed}; give {needed} and nothing else.")
+    return task.evaluate
 
 
 def model_of(folder: ModelFolder, variant: type[ModelT]) -> ModelT:

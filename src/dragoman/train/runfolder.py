@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,6 +93,13 @@ class RunFolder:
     def metrics(self) -> Path:
         """One JSON object a line."""
         return self.training / "metrics.jsonl"
+
+    @property
+    def progress(self) -> Progress:
+        """How far the newest checkpoint is; a damaged one is reported when it is loaded."""
+        with suppress(IndexError, InputError):
+            return read_state(checkpoints(self.checkpoints)[-1]).progress
+        return Progress()
 
     @property
     def exported(self) -> dict[str, float] | None:

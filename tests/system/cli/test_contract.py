@@ -52,7 +52,8 @@ VERBS: dict[str, str | None] = {
         "--shutdown-timeout --api-keys --cors --limit --device --compute"
     ),
     "evaluate": (
-        "--src --ref --hyp --src-lang --tgt-lang --tokenize --beam-size --length-penalty "
+        "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "
+        "--length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "
         "--plain"
     ),

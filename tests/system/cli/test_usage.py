@@ -73,6 +73,15 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
     assert_led_to_help(run(verb, "--quite"), verb, hint)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("--beem", "--beam-size"), ("--sed", "--seed"), ("--temp", "--temperature")],
+)
+def test_a_part_of_an_option_is_recognised(run: Run, wrong: str, meant: str) -> None:
+    """One misspelt word of several goes before a whole option that is less alike."""
+    assert_led_to_help(run("translate", wrong, "3"), "translate", f"(did you mean {meant}?)")
+
+
 @every_verb
 def test_something_that_is_missing(run: Run, verb: str) -> None:
     """Each argument and option that a verb cannot do without is asked for by its name.

@@ -252,6 +252,32 @@ def test_evaluate_scores_what_it_translates(run: Run, model: Path, tmp_path: Pat
     assert "tokens/s" in done.lines[3]
 
 
+def test_evaluate_replaces_no_file_unasked(run: Run, model: Path, tmp_path: Path) -> None:
+    """As `--output` of other verbs: what is there stays, unless told otherwise."""
+    file, hyp = write(tmp_path / "in", LINES[:2]), write(tmp_path / "hyp", ["mine"])
+    command = ("evaluate", model, "--src", file, "--ref", file, "--hyp", hyp)
+    done = run(*command)
+    assert (done.code, done.out) == (2, "")
+    assert f"{hyp} exists already; add --overwrite to replace it, or give another --hyp" in done.err
+    assert hyp.read_text(encoding="utf-8") == "mine\n"
+    assert run(*command, "--overwrite").code == 0
+    assert hyp.read_text(encoding="utf-8").count("\n") == 2
+
+
+@pytest.mark.parametrize("decoding", [{"n_best": 3}, {"mbr": 3}])
+def test_a_folder_of_many_translations_is_evaluated_with_a_narrow_beam(
+    run: Run, tmp_path: Path, decoding: dict[str, int]
+) -> None:
+    """The beam that is asked for bounds what the folder takes from it; `translate` agrees."""
+    folder = save_translator(tmp_path / "model", **decoding)
+    file, hyp = write(tmp_path / "in", LINES[:2]), tmp_path / "hyp"
+    beam = ("--beam-size", "2")
+    done = run("evaluate", folder, "--src", file, "--ref", file, "--hyp", hyp, *beam)
+    assert done.code == 0, done.err
+    translated = run("translate", folder, file, *beam)
+    assert translated.lines == hyp.read_text(encoding="utf-8").splitlines()
+
+
 def test_evaluate_asks_whether_source_and_reference_are_swapped(
     run: Run, model: Path, tmp_path: Path
 ) -> None:

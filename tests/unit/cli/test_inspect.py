@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.tasks.test_runs import MACHINE, log, make_run, settings, step_line
 
-from dragoman.cli.inspect import is_run, print_comparison
+from dragoman.cli.inspect import inspect, is_run
 
 
 def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_the_tables_leave_nothing_out(
     monkeypatch.setenv("COLUMNS", "70")
     one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
     two = make_run(tmp_path / ":x:", [step_line(1, loss=1 / 3)], machine=MACHINE)
-    print_comparison(one, two, as_json=False)
+    inspect(one, str(two))
     lines = capsys.readouterr().out.splitlines()
     cells = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace("┃", "│").split("│") for line in lines]
     columns = (

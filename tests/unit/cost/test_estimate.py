@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dragoman.cost.counting import step_of
-from dragoman.cost.decoding import cache_read, decoder_of, decoding_flops
+from dragoman.cost.decoding import decoding_step
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     FLOAT,
@@ -21,6 +21,7 @@ from dragoman.cost.estimate import (
 )
 from dragoman.cost.machine import Rates
 from dragoman.cost.measure import measure
+from dragoman.cost.options import CostOptions
 from dragoman.cost.recipes import MODELS, find_recipe
 from dragoman.cost.report import cost_of, decoding_memory_of
 from dragoman.data.shape import Shape
@@ -168,11 +169,11 @@ def test_decoding_waits_for_the_memory(name: str) -> None:
     assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
     paired = isinstance(work.config, EncoderDecoderConfig)
     rows = BATCH_TOKENS // (work.length * work.beam_size)
-    kept = cache_read(
+    kept = decoding_step(
         work.config,
-        src_length=work.length if paired else 0,
-        length=work.answer // 2 + (0 if paired else work.length),
-    )
+        Shape(rows=1, src_length=work.length if paired else 0, length=1),
+        cached=work.answer // 2 + (0 if paired else work.length),
+    ).read
     read = count_parameters(work.config)["decoder"] + work.vocab_size * work.config.d_model
     seconds = (FLOAT * read + rows * work.beam_size * kept) / rates.reading
     found = estimate_texts(work, rates).tokens_per_second
@@ -190,8 +191,10 @@ def test_a_token_starts_the_layers_of_the_decoder(name: str) -> None:
     """Those of the encoder are started once for the whole answer."""
     work = _work(name, "decoding.beam_size=1") if name == "small" else _work(name)
     rates = replace(RATES, decoding=1e30, reading=1e30)
-    assert isinstance(work.config, EncoderDecoderConfig | DecoderOnlyConfig)
-    started = work.config.depth + work.answer * len(decoder_of(work.config).layers)
+    layers = work.config.depth
+    if isinstance(work.config, EncoderDecoderConfig):
+        layers = work.config.num_decoder_layers
+    started = work.config.depth + work.answer * layers
     rows = BATCH_TOKENS // work.length
     found = estimate_texts(work, rates).tokens_per_second
     assert found == pytest.approx(rows * work.answer / (started * rates.layer_seconds))
@@ -236,7 +239,7 @@ def test_all_figures_are_plain_data() -> None:
     """All parts are there; the largest batch fits the memory, and a tenth more does not."""
     work = _work("tinyshakespeare", *TINY_LM)
     rates = replace(RATES, memory=50_000_000)
-    found = cost_of("it", work, rates, per_month=1e6, measured=MEASURED).to_dict()
+    found = cost_of("it", work, rates, CostOptions(tokens_per_month=1e6), MEASURED).to_dict()
     rows = found["memory"]["largest_rows"]
     fits, over = (
         step_of(work, "fp32", shape=replace(work.shape, rows=count)).memory.total
@@ -272,7 +275,7 @@ def test_a_prompt_is_divided_by_the_tokens_that_are_read() -> None:
     assert isinstance(work.config, DecoderOnlyConfig)
     read = cost_of("it", work, RATES).flops_per_token.prefill
     prompts = Shape(rows=64, length=work.length + 1)
-    prefill = decoding_flops(work.config, prompts, cached=work.length).prefill
+    prefill = decoding_step(work.config, prompts, cached=work.length).prefill
     assert read == prefill / 64 / work.length
 
 

@@ -14,7 +14,7 @@ from tests.unit.cost.counted import (
 )
 
 from dragoman.cost.counting import forward_pass
-from dragoman.cost.decoding import decoding_flops
+from dragoman.cost.decoding import decoding_step
 from dragoman.cost.dryrun import DryRun
 from dragoman.data.shape import Shape
 from dragoman.models import (
@@ -175,9 +175,9 @@ def test_reading_and_steps_are_what_torch_counts_of_translating(length: int) -> 
         state = model.start(src_BS, 2)
         model.extend(torch.full((6, 30), 5), state)
         step = counted(lambda: model.step(torch.full((6,), 5), state))
-    found = decoding_flops(config, Shape(rows=3, src_length=length), beam_size=2, cached=30)
+    found = decoding_step(config, Shape(rows=3, src_length=length), beam_size=2, cached=30)
     assert near(found.prefill, reading)
-    assert near(found.step, step)
+    assert near(found.flops, step)
 
 
 @pytest.mark.parametrize("length", [60, 300])
@@ -194,9 +194,9 @@ def test_reading_and_steps_are_what_torch_counts_of_generating(
         reading = counted(lambda: model.start(ids_NL, 1))
         state = model.start(ids_NL, 1)
         step = counted(lambda: model.step(ids_NL[:, -1], state))
-    found = decoding_flops(config, Shape(rows=4, length=length), cached=length - 1)
+    found = decoding_step(config, Shape(rows=4, length=length), cached=length - 1)
     assert near(found.prefill, reading)
-    assert near(found.step, step)
+    assert near(found.flops, step)
 
 
 def test_a_step_is_six_times_the_matrices_and_the_scores() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.cost.test_scaling import LAW
@@ -11,7 +12,8 @@ from tests.unit.cost.test_scaling import LAW
 from dragoman.cli.cost import cost
 from dragoman.cli.cost_fit import plot_scaling, show_scaling
 from dragoman.cost.counting import step_of
-from dragoman.cost.scaling_report import Budget, report_scaling
+from dragoman.cost.options import CostOptions
+from dragoman.cost.scaling_report import Spending, report_scaling
 from dragoman.cost.scaling_runs import find_runs, read_runs
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
@@ -100,7 +102,7 @@ def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
 def test_a_report_answers(sweep: Path) -> None:
     """The law is found, a run that is to be predicted is not fitted, and JSON holds all of it."""
     larger = write_run(sweep / "d128-800", 128, 800)
-    report = report_scaling([sweep], predict=[larger], refits=20)
+    report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     assert len(report.runs) == 9
     assert report.predictions[0].run.name == str(larger)
     assert report.predictions[0].loss.value == pytest.approx(
@@ -130,14 +132,14 @@ def test_the_report_checks_its_own_form(sweep: Path) -> None:
 
 def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On the command line, in JSON."""
-    cost([str(sweep)], fit=True, minutes=5.0, as_json=True)
+    cost(arguments=[str(sweep)], fit=True, minutes=5.0, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
 
 
 def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
     """The law, the check and the budgets; a PNG is drawn, the same bytes each time."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
-    report = report_scaling([sweep], predict=[larger], refits=20)
+    report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     rows, *sentences = show_scaling(report)
     assert len(rows) == 1 + len(report.runs)
     said = "\n".join(map(str, sentences))
@@ -152,15 +154,19 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
     assert png.read_bytes() == drawn
 
 
+def spending(sweep: Path, **budget: Any) -> Spending:  # noqa: ANN401 (an option of cost)
+    """Return how a budget is spent best."""
+    asked = CostOptions(fit=True, **budget)
+    return report_scaling([sweep], asked, refits=2).spendings[0]
+
+
 def test_budgets_are_spent(sweep: Path) -> None:
     """Operations, minutes or money: the plan takes what was given, and money is time at a price."""
-    by_work = report_scaling([sweep], budget=Budget(flops=1e13), refits=2).spendings[0]
+    by_work = spending(sweep, flops=1e13)
     assert by_work.flops == pytest.approx(1e13)
-    by_time = report_scaling([sweep], budget=Budget(minutes=90), refits=2).spendings[0]
+    by_time = spending(sweep, minutes=90)
     assert by_time.seconds == pytest.approx(5400)
-    by_money = report_scaling(
-        [sweep], budget=Budget(money=3, price_per_hour=2), refits=2
-    ).spendings[0]
+    by_money = spending(sweep, money=3, price=2)
     assert by_money == by_time
 
 
@@ -169,13 +175,13 @@ def test_budgets_are_spent(sweep: Path) -> None:
     [
         ({"flops": 1e9, "minutes": 3.0}, "one budget at a time"),
         ({"money": 3.0}, "price per hour"),
-        ({"price_per_hour": 3.0}, "price needs money"),
+        ({"price": 3.0}, "price needs money"),
     ],
 )
-def test_wrong_budgets_are_refused(budget: dict[str, float], message: str) -> None:
+def test_wrong_budgets_are_refused(budget: dict[str, Any], message: str) -> None:
     """Two budgets, or half of one."""
     with pytest.raises(InputError, match=message):
-        Budget(**budget)
+        CostOptions(fit=True, **budget)
 
 
 def test_unfinished_runs_are_refused(sweep: Path) -> None:

@@ -15,9 +15,12 @@ from dragoman.data.batches import BatchConfig
 from dragoman.decode import Prefixes
 from dragoman.decoding import GENERATING, TRANSLATING, WIDEST, Decoding, merged
 from dragoman.errors import InputError
+from dragoman.plain import to_plain
+from dragoman.settings import parse_settings
 from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
+from dragoman.tasks.translate.recipe import TranslateRecipe
 
 BATCHES = (BatchConfig, PackConfig, NoisyBatchConfig)
 COUNTS = [
@@ -38,6 +41,11 @@ WRONG = [
     (generating, {"beam_size": 2}, "beam_size is 2 with temperature 0.8"),
     (translating, {"temperature": 1.0, "beam_size": 5}, "beam_size is 5 with temperature 1.0"),
     (translating, {"stop": ("a",)}, "stop is no option of this task; its options are beam_size"),
+    (
+        translating,
+        {"stop": ("a",)},
+        r"no_repeat_ngrams, .*min_p, seed, forbidden_words, shortlist",  # none of Python alone
+    ),
     (generating, {"n_best": 2}, "n_best is no option of this task; its options are beam_size"),
     (translating, {"n_best": 6}, "n_best is 6 with beam_size 5"),
     (translating, {"mbr": 6}, "mbr is 6 with beam_size 5"),
@@ -99,12 +107,24 @@ def test_sampling_needs_a_temperature(option: dict[str, Any]) -> None:
         make_translator().translate("the cat", options=Decoding(**option))
 
 
+def test_a_recipe_that_samples_needs_no_more_words() -> None:
+    """A temperature alone leaves out the usual beam; one that is given contradicts it."""
+    given: dict[str, Any] = {"temperature": 0.7}
+    recipe = parse_settings(TranslateRecipe, {"decoding": given}, "r.toml")
+    assert (recipe.decoding.temperature, recipe.decoding.beam_size) == (0.7, 1)
+    assert parse_settings(TranslateRecipe, to_plain(recipe), "again") == recipe
+    with pytest.raises(InputError, match=r"beam_size is 4 with temperature 0\.7"):
+        parse_settings(TranslateRecipe, {"decoding": given | {"beam_size": 4}}, "r.toml")
+
+
 def test_what_is_set_earlier_goes_before() -> None:
     """A call before a folder before a publisher before the task; unset options change nothing."""
     publisher, folder = Decoding(min_length=4, top_k=9), Decoding(min_length=3, seed=1)
     found = merged(Decoding(seed=2), folder, publisher, GENERATING)
     assert (found.seed, found.min_length, found.top_k) == (2, 3, 9)
     assert merged(Decoding(), TRANSLATING) == TRANSLATING
+    narrow = merged(Decoding(beam_size=2), Decoding(n_best=3, mbr=4), TRANSLATING)
+    assert (narrow.n_best, narrow.mbr) == (2, 2)
     assert Decoding.of({"seed": None, "top_k": 5}).given() == {"top_k": 5}
 
 

@@ -70,10 +70,10 @@ def evaluate_translator(folder: ModelFolder, test: EvaluationData) -> Report:
     pairs = list(read_pairs(CorpusConfig(src=str(test.src), tgt=str(test.ref))))
     config = folder.config
     references = [reference for _, reference in pairs]
-    compared = {"tokenize": test.tokenize, "tgt_lang": test.languages[1] or config.tgt_lang}
+    compared = {"tokenize": test.tokenize, "tgt_lang": test.tgt_lang or config.tgt_lang}
     evaluate(references[:1], references[:1], **compared)  # fails before the work
     translator = Translator.load(folder, device=test.device, precision=test.precision).between(
-        *test.languages
+        test.src_lang, test.tgt_lang
     )
     results = translator.stream((source for source, _ in pairs), test.decoding)
     translations, seconds = test.read(results, "lines", len(pairs))
@@ -89,7 +89,7 @@ def evaluate_translator(folder: ModelFolder, test: EvaluationData) -> Report:
     }
     tested = str(test.ref)
     lengths = np.array([[len(text) for text in side] for side in zip(*pairs, strict=True)])
-    asked = test.languages[0] or config.src_lang, test.languages[1] or config.tgt_lang
+    asked = test.src_lang or config.src_lang, test.tgt_lang or config.tgt_lang
     warnings = [
         *corpus_warnings(tested, lengths, pairs.__getitem__, asked),
         *overlap_warnings(tested, pairs, _seen_in_training(folder.path, pairs)),

@@ -1,0 +1,57 @@
+"""The options of a verb that loads a model: where it computes, in what, and proved by whom."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.options import with_options
+from dragoman.cli.pipes import say
+from dragoman.decoding import Precision
+
+if TYPE_CHECKING:
+    from dragoman.nn import Arithmetic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """How a model is loaded."""
+
+    device: str = "auto"
+    """Device: cpu, cuda or auto."""
+    compute: Precision = "float32"
+    """Arithmetic: int8 is the fastest on most CPUs and rounds the most, bfloat16 is faster than
+    float32 where there are units for it; auto takes the fastest that is safe here."""
+    verify: bool = False
+    """First compare logits of a model of Hugging Face with those of its class in transformers, or
+    with those that were stored when it was converted."""
+
+    @property
+    def precision(self) -> "Arithmetic":
+        """The arithmetic that is asked for; what `auto` chooses is reported."""
+        from dragoman.tasks.folders import arithmetic_of
+
+        chosen = arithmetic_of(self.compute, self.device)
+        if self.compute == "auto":
+            say(f"computing in {chosen}")
+        return chosen
+
+    def check(self, model: Path) -> None:
+        """Compare if that is asked for, and say how far both are apart; see `convert.verify`."""
+        if not self.verify:
+            return
+        from dragoman.convert.verify import verify
+        from dragoman.folder.opening import open_folder
+        from dragoman.tasks.folders import read_folder
+
+        folder = open_folder(model)
+        folder.adapters = None  # which have no publisher's logits
+        worst = verify(read_folder(folder, device="cpu"))
+        say(f"{folder.path} gives the logits of its publisher, within {worst:.1e} of the largest.")
+
+
+with_loading = with_options("loading", Loading())
+"""The verb takes all of them as `loading`."""
+with_device = with_options("loading", Loading(), only=("device", "verify"))
+"""The same for a verb that computes in float32."""
+with_arithmetic = with_options("loading", Loading(), only=("device", "compute"))
+"""The same for a verb that proves nothing."""

@@ -1,0 +1,110 @@
+"""Options of the command line that are made from the fields of a dataclass.
+
+A field gives an option its name, its type, its default and, by the sentence under it, its help; its
+metadata may have another `flag` (None for an option that the command line lacks) or `help`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from dragoman.ranges import UNSET
+from dragoman.settings.fields import sentences
+
+Verb = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option as the command line has it."""
+
+    name: str
+    """Of the field."""
+    flag: str
+    kind: Any
+    """The type of its value, without its range; a switch has none, and is a bool."""
+    default: Any
+    help: str
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the option is on or off."""
+        return bool in {self.kind, *get_args(self.kind)}
+
+    def parameter(self, *, shown: bool) -> Parameter:
+        """What typer reads; it tells the default if that is to be shown."""
+        kind: Any = bool if self.is_switch else self.kind | None
+        default = self.default if shown and self.default != () else None
+        return Parameter(
+            self.name,
+            Parameter.KEYWORD_ONLY,
+            default=False if self.is_switch else default,
+            annotation=Annotated[kind, typer.Option(self.flag, help=self.help)],
+        )
+
+    def value(self, read: Any) -> Any:  # noqa: ANN401 -- what typer has read
+        """The value of the field; None where it was not given. A switch negates the default."""
+        if self.is_switch:
+            return self.default is False if read else None
+        return tuple(read) if isinstance(read, list) else read
+
+
+def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass with defaults
+    """Return the options of a dataclass's fields, with these defaults; UNSET is no option."""
+    cls: Any = type(settings)
+    hints, said = get_type_hints(cls), sentences(cls)
+    found = []
+    for field in fields(cls):
+        name, hint = field.name, hints[field.name]
+        flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
+        default = getattr(settings, name)
+        if default is not UNSET and flag is not None:
+            kind = list[get_args(hint)[0]] if get_origin(hint) is tuple else hint  # type: ignore[misc] # at run time
+            text = field.metadata.get("help") or " ".join(said.get(name, "").split())
+            found.append(Option(name, flag, kind, default, text))
+    return found
+
+
+def with_options(
+    parameter: str,
+    settings: Any,  # noqa: ANN401 -- a dataclass
+    only: Collection[str] | None = None,
+    *,
+    defaults: bool = True,
+) -> Callable[[Verb], Verb]:
+    """Give a verb an option for each field of a dataclass, or for some, in place of a parameter.
+
+    The verb takes them as a value of the class, built of what was given. `settings` has the
+    defaults, which the help shows unless a model may have others (without `defaults`).
+    """
+    options = [each for each in options_of(settings) if only is None or each.name in only]
+
+    def give(verb: Verb) -> Verb:
+        @wraps(verb)
+        def called(**given: Any) -> None:  # noqa: ANN401 -- what typer has read
+            read = {each.name: each.value(given.pop(each.name, None)) for each in options}
+            chosen = {name: value for name, value in read.items() if value is not None}
+            verb(**given, **{parameter: type(settings)(**chosen)})
+
+        hints = get_type_hints(verb, include_extras=True)
+        made: list[Parameter] = []
+        for own in signature(verb).parameters.values():
+            if own.name == parameter:
+                made += [option.parameter(shown=defaults) for option in options]
+            else:
+                made.append(own.replace(annotation=hints[own.name]))
+        called.__signature__ = signature(verb).replace(parameters=made)  # type: ignore[attr-defined] # typer reads it
+        called.__annotations__ = {each.name: each.annotation for each in made} | {"return": None}
+        return called
+
+    return give
+
+
+def names_and_settings(words: Iterable[str] | None) -> tuple[list[str], list[str]]:
+    """Part the words of a command into names and settings, which are written KEY=VALUE."""
+    words = list(words or ())
+    return [word for word in words if "=" not in word], [word for word in words if "=" in word]

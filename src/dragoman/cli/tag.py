@@ -1,0 +1,79 @@
+"""`dragoman tag`: texts to the tags of their words."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from dragoman.cli.flags import FLAGS
+from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.output import (
+    BatchTokens,
+    Destination,
+    FileOrText,
+    ModelFolder,
+    each_line,
+    option,
+    to_json,
+    with_destination,
+)
+
+if TYPE_CHECKING:
+    from dragoman.tasks.tag.tagger import Tagging
+
+
+@with_device
+@with_destination
+def tag(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    form: Annotated[
+        Literal["text", "words", "columns"],
+        option(
+            "text: one text per line. words: the same, already split into words by spaces. "
+            "columns: one word per line, in the first column, and a blank line after each text.",
+            "--input",
+        ),
+    ] = "text",
+    max_batch_tokens: BatchTokens = 8192,
+    as_json: Annotated[
+        bool, option("Print a JSON object per text: words, spans, flags.", "--json")
+    ] = False,
+    loading: Loading,
+    to: Destination,
+) -> None:
+    """Tag the words of texts. Prints WORD<tab>TAG for each word, and a blank line after each text.
+
+    dragoman tag runs/conll2003 < news.txt
+    """
+    options = {"--input": form, "--json": as_json}
+    starts = None if as_json else _follows_blank
+    with each_line(model, file, options, to=to, starts=starts) as given:
+        from dragoman.data.tagged import first_columns
+        from dragoman.tasks.tag.tagger import Tagger
+
+        loading.check(model)
+        tagger = Tagger.load(model, device=loading.device)
+        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        if form == "text":
+            results = tagger.stream(given.rest, **sizes)
+        else:
+            words = first_columns if form == "columns" else partial(map, str.split)
+            results = tagger.stream_words(given.lines.through(words).through(given.skip), **sizes)
+        given.write(results, to_json if as_json else _tagged, _counted, what="text")
+
+
+def _tagged(result: "Tagging") -> str:
+    """What is printed for one text."""
+    return "".join(f"{word.text}\t{word.tag}\n" for word in result.words)
+
+
+def _counted(result: "Tagging") -> Iterator[str]:
+    """What the summary counts: spans by their labels, and texts that were not read in full."""
+    yield from (span.label for span in result.spans)
+    yield from (FLAGS[flag] for flag in result.flags if flag in ("max_length", "unreadable"))
+
+
+def _follows_blank(before: bytes, _line: bytes) -> bool:
+    """Whether a line belongs to another text than the one before."""
+    return before == b"\n"

@@ -1,0 +1,126 @@
+"""`dragoman translate`: lines of text to their translations."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
+from dragoman.cli.flags import names_of_flags
+from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.output import (
+    Destination,
+    FileOrText,
+    ModelFolder,
+    PlainLines,
+    SrcLang,
+    TgtLang,
+    digest_of,
+    each_line,
+    option,
+    to_json,
+    with_destination,
+)
+from dragoman.cli.pipes import lines_from
+from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.ranges import UNSET
+
+if TYPE_CHECKING:
+    from dragoman.tasks.results import Translation
+
+Prefixes = Annotated[
+    Path | None, option("What each translation begins with, line by line; empty lines are free.")
+]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Another model that decodes with it, by the mean of the probabilities; repeatable.",
+    ),
+]
+AsPublished = Annotated[
+    bool,
+    option("Return what the publisher's class generates: --no-split --no-retry.", "--as-published"),
+]
+
+
+@decoding_options(TRANSLATING)
+@with_loading
+@with_destination
+def translate(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: FileOrText = None,
+    *,
+    decoding: Decoding,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
+    prefixes: Prefixes = None,
+    ensemble: Ensemble = None,
+    as_published: AsPublished = False,
+    as_json: Annotated[
+        bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
+    ] = False,
+    loading: Loading,
+    plain: PlainLines = False,
+    to: Destination,
+) -> None:
+    """Translate lines of text. Prints one line for each, in the same order.
+
+    dragoman translate runs/en-zh < lines.en > lines.zh
+    """
+    n_best = decoding.given().get("n_best", 1)
+    command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+        "--n-best": n_best,
+        "--prefixes": None if prefixes is None else str(prefixes),
+        "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
+        "--src-lang": src_lang,
+        "--tgt-lang": tgt_lang,
+        "--compute": None if loading.compute == "float32" else loading.compute,
+        "--json": as_json,
+        "--as-published": as_published or None,
+    }
+    starts = _is_next if n_best > 1 and not as_json else None
+    begun = nullcontext() if prefixes is None else lines_from(prefixes)
+    to = replace(to, spares=prefixes)
+    lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
+    with lines as given, begun as beginnings:
+        loading.check(model)
+        from dragoman.tasks.translate.translator import Translator
+
+        load = partial(
+            Translator.load,
+            device=loading.device,
+            precision=loading.precision,
+            as_published=as_published,
+        )
+        first, *others = map(load, [model, *(ensemble or ())])
+        translator = first.ensemble(*others).between(src_lang, tgt_lang)
+        results = translator.stream(
+            given.rest,
+            sampled_or_wide(decoding, translator.options),
+            prefixes=None if beginnings is None else given.skip(beginnings),
+            window=given.window,
+        )
+        numbers = count(given.before + 1)
+        show = partial(_shown, numbers=numbers, n_best=n_best, as_json=as_json)
+        given.write(results, show, names_of_flags)
+
+
+def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:
+    """What is printed for one translation; as JSON also its source tokens and alignment."""
+    if as_json:
+        return to_json(result.to_dict() | result.linked())
+    if n_best == 1:
+        return result.text
+    number, best = next(numbers), (result, *result.alternatives)
+    return "\n".join(f"{number}\t{one.score:.6f}\t{one.text}" for one in best)
+
+
+def _is_next(before: bytes, line: bytes) -> bool:
+    """Whether a line of n best has another number than the one before."""
+    return before.split(b"\t")[0] != line.split(b"\t")[0]

@@ -1,0 +1,75 @@
+"""What `dragoman evaluate` gives to a task, and what it gets back; nothing large is imported."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal, TypeVar
+
+from dragoman.decoding import NO_FLAG, Decoding, Precision
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationData:
+    """What a model is measured on, and how; each task reads the fields that it needs.
+
+    The options of the command line are made from the fields.
+    """
+
+    src: Path | None = None
+    """Source lines (.gz, .xz, .zst too)."""
+    ref: Path | None = None
+    """Reference translations, line by line."""
+    src_lang: str | None = None
+    """Language of the source, by its code in a multilingual model."""
+    tgt_lang: str | None = None
+    """Language to translate into, by its code in a multilingual model."""
+    tokenize: str | None = None
+    """BLEU's tokenizer; by default that of the language."""
+    text: Path | None = None
+    """Text for a generator to predict."""
+    split: Literal["file", "line", "blank-line"] = "file"
+    """What a document in the text is."""
+    data: Path | None = None
+    """Labelled texts, or words with tags."""
+    layout: tuple[str, ...] = ()
+    """Layout of the data as KEY=VALUE; may be repeated."""
+    decoding: Decoding = field(default_factory=Decoding, metadata=NO_FLAG)
+    """Options of decoding, over those of the folder."""
+    device: str = field(default="auto", metadata=NO_FLAG)
+    precision: Precision = field(default="fp32", metadata=NO_FLAG)
+    progress: Callable[..., AbstractContextManager[Iterable[Any]]] = field(
+        default=lambda items, _what, *, total: nullcontext(items),  # noqa: ARG005
+        metadata=NO_FLAG,
+    )
+    """Shows how many of the items, `total` of `what`, have been read."""
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the files that are given."""
+        return [name for name in ("src", "ref", "text", "data") if getattr(self, name) is not None]
+
+    def read(self, results: Iterable[Item], what: str, total: int) -> tuple[list[Item], float]:
+        """Return all results and the seconds that they took, and show the progress meanwhile."""
+        start = perf_counter()
+        with self.progress(results, what, total=total) as shown:
+            found = list(shown)
+        return found, perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an evaluation found."""
+
+    figures: Mapping[str, Any]
+    """All of it, fit for JSON."""
+    lines: Sequence[str]
+    """The same for people."""
+    remarks: Sequence[str] = ()
+    """Further sentences for people."""
+    warnings: Sequence[str] = ()
+    answers: Sequence[str] = ()
+    """What the model wrote, line by line, where it writes."""
