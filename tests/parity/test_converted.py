@@ -12,9 +12,9 @@ from tests.unit.models.small import distance, stir
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
-from dragoman.convert.marian import sines_before_cosines
 from dragoman.convert.targets import TargetName, convert
 from dragoman.folder.foreign import family
+from dragoman.folder.foreign.bart import sines_before_cosines
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
