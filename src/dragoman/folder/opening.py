@@ -159,7 +159,7 @@ class ModelFolder:
         """The model on its device, loaded when it is first asked for."""
         return self.load().to(self.device)
 
-    @torch.inference_mode(mode=False)  # whoever asks first: parameters that can be trained
+    @torch.inference_mode(mode=False)  # also within inference: parameters that can be trained
     def load(self) -> Model:
         """Read the weights: a model of its own in evaluation mode, on the CPU, adapters merged.
 

@@ -72,7 +72,7 @@ def test_texts_that_go_the_other_way_are_told(
     save_model(start, model, there, tokenizers=(tokenizer, tokenizer))
     data = replace(tuning.data, src_lang=ours[0], tgt_lang=ours[1])
     _, said = run(replace(tuning, data=data), *range(5))
-    assert ("changed places" in said) == warned
+    assert ("are swapped" in said) == warned
 
 
 def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:

@@ -4,7 +4,7 @@ BART (Lewis et al., 2020) and mBART (Liu et al., 2020): learned positions, norme
 Marian (Junczys-Dowmunt et al., 2018; OPUS-MT): the paper's model, sines before cosines.
 Pegasus (Zhang et al., 2020): Marian with pre-norm, which our own pre-norm translators become.
 M2M100 (Fan et al., 2021) and NLLB (Costa-jussà et al., 2022): pre-norm, fairseq's positions. These
-count what is no padding from pad_id + 1 on; padding stands behind the text here, so that the first
+count tokens other than padding from pad_id + 1 on; padding follows the text here, so that the first
 position is all that differs from counting from 0.
 """
 
@@ -148,7 +148,7 @@ NAMES = Family(
     prefix="model.",
     shared="shared",
     ignored=(
-        "shared.weight",  # where embeddings are not tied nobody looks it up
+        "shared.weight",  # not used where embeddings are not tied
         "encoder.version",
         "decoder.version",
         "encoder.embed_positions.weights",  # sines and cosines, in old files

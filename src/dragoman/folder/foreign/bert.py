@@ -61,7 +61,7 @@ HEADS: Mapping[str, str] = {
 
 
 def _bert_head(hf: HF) -> Head:
-    """Read the class; after BERT's pretraining a second head stands, which has no place here."""
+    """Read the class; BERT's pretraining has a second head, which is not read."""
     if hf.get("architectures") == ["BertForPreTraining"]:
         return MaskedLanguageHead()
     return _head(hf, "Bert")
@@ -82,7 +82,7 @@ def _distilbert_head(hf: HF) -> Head:
 
 
 def _head(hf: HF, family: str) -> Head:
-    """Return what the class behind the family's name computes."""
+    """Return what the class computes, by its name without the family's."""
     architecture = (hf.get("architectures") or [f"{family}Model"])[0]
     match architecture.removeprefix(family):
         case "Model":
