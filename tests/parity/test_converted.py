@@ -115,7 +115,7 @@ def reads_back(
     read = marian.config(theirs.config.to_dict())
     assert isinstance(read, EncoderDecoderConfig)
     again = EncoderDecoder(read).eval()
-    again.load_state_dict(marian.weights(theirs.state_dict(), read), strict=False)
+    again.load_state_dict(dict(marian.each_weight(theirs.state_dict(), read)), strict=False)
     src_BS, tgt_BT = torch.randint(4, 300, (2, 3, 7)).unbind()
     assert distance(again(src_BS, tgt_BT), model(src_BS, tgt_BT)) < 1e-5
     kept = ("positions", "output_bias", "bias", "tie_embeddings")

@@ -147,10 +147,6 @@ class Family:
             raise InputError(f"a value in the model's config has a wrong type ({error})") from error
         return parse_settings(self.kind, plain, "the model's config")
 
-    def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-        """Make our weights of a state dict; InputError names tensors that do not fit."""
-        return dict(self.each_weight(state, config))
-
     def each_weight(
         self,
         state: Mapping[str, Tensor],
@@ -200,7 +196,7 @@ class Family:
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
     ) -> None:
-        """Put our weights into a state dict of theirs, in place: the way back of `weights`.
+        """Put our weights into a state dict of theirs, in place: the way back of `each_weight`.
 
         A matrix goes under all names that it has there. What the model has no place for stays as it
         is (rows that are never looked up, buffers), and so does what already gives our weights,
