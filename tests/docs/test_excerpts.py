@@ -90,15 +90,6 @@ def test_what_a_marker_becomes(page: Path, text: str, code: str) -> None:
     assert shown(page, text) == code
 
 
-def test_lines_follow_the_source(page: Path) -> None:
-    """A changed line is changed on the page too, and the author's own words stay."""
-    shown(page, "<!-- code: a.py:Two.value -->")
-    source = page.parent / "a.py"
-    source.write_text(source.read_text("utf-8").replace("value = 2", "value = 5"), "utf-8")
-    assert "\nvalue = 5\n" in filled(page)
-    assert "value = 2" not in filled(page)
-
-
 def test_two_markers_are_two_blocks(page: Path) -> None:
     """One that has no lines yet does not reach into the next one's."""
     page.write_text(

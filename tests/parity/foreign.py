@@ -113,7 +113,7 @@ def make_ours(theirs: PreTrainedModel) -> Model:
     """
     hf = config_file(theirs)
     config = family(hf).config(hf)
-    weights = family(hf).weights(theirs.state_dict(), config)
+    weights = dict(family(hf).each_weight(theirs.state_dict(), config))
     model = build(config).to(theirs.dtype).eval()
     parameters = dict(model.named_parameters())
     assert set(weights) == set(parameters)
@@ -179,9 +179,10 @@ def assert_same_gradients(
     zeros = {name: torch.zeros_like(tensor) for name, tensor in theirs[0].state_dict().items()}
     learned = {n: p.grad for n, p in theirs[0].named_parameters(remove_duplicate=False)}
     hf = config_file(theirs[0])
-    config, weights = family(hf).config(hf), family(hf).weights
-    nothing = weights(zeros, config)  # what the map adds of itself: Gemma's ones
-    grads = weights({**zeros, **{n: g for n, g in learned.items() if g is not None}}, config)
+    kind, config = family(hf), family(hf).config(hf)
+    nothing = dict(kind.each_weight(zeros, config))  # what the map adds of itself: Gemma's ones
+    given = zeros | {n: g for n, g in learned.items() if g is not None}
+    grads = dict(kind.each_weight(given, config))
     grads = {name: grad - nothing[name] for name, grad in grads.items()}
     for name, parameter in ours[0].named_parameters():
         if name == "output.bias":

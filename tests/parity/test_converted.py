@@ -12,9 +12,9 @@ from tests.unit.models.small import distance, stir
 from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
-from dragoman.convert.marian import sines_before_cosines
 from dragoman.convert.targets import TargetName, convert
 from dragoman.folder.foreign import family
+from dragoman.folder.foreign.bart import sines_before_cosines
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
@@ -115,7 +115,7 @@ def reads_back(
     read = marian.config(theirs.config.to_dict())
     assert isinstance(read, EncoderDecoderConfig)
     again = EncoderDecoder(read).eval()
-    again.load_state_dict(marian.weights(theirs.state_dict(), read), strict=False)
+    again.load_state_dict(dict(marian.each_weight(theirs.state_dict(), read)), strict=False)
     src_BS, tgt_BT = torch.randint(4, 300, (2, 3, 7)).unbind()
     assert distance(again(src_BS, tgt_BT), model(src_BS, tgt_BT)) < 1e-5
     kept = ("positions", "output_bias", "bias", "tie_embeddings")

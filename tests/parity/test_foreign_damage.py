@@ -18,7 +18,6 @@ from tests.parity.test_foreign_folders import KINDS, saved
 from dragoman.engine import freeze
 from dragoman.engine.products import Lend
 from dragoman.errors import InputError
-from dragoman.folder.foreign.files import load_foreign
 from dragoman.folder.opening import open_folder
 
 Change = Callable[[Path], object]
@@ -65,8 +64,6 @@ def lie(**entries: dict[str, object]) -> Change:
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
-    "no folder": (shutil.rmtree, r"There is no folder .*; give one that holds config\.json\."),
-    "no config": (lambda f: (f / "config.json").unlink(), r"has no config\.json; give the folder"),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), r"model\.safetensors is missing; download"),
     "pickle": (pickle_alone, r"pytorch_model\.bin is damaged .*; download it again"),
     "fairseq": (fairseq, "fairseq, OpenNMT or PyTorch"),
@@ -122,6 +119,11 @@ SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
 }
 
 
+def loaded(folder: Path) -> object:
+    """The model of a folder."""
+    return open_folder(folder).load()
+
+
 def lent(folder: Path) -> object:
     """The model of a folder, frozen layer by layer."""
 
@@ -133,11 +135,8 @@ def lent(folder: Path) -> object:
 
 def sentences(folder: Path) -> list[str]:
     """What loading a folder says, at once and layer by layer: one line, one sentence."""
-    ways: list[Callable[[Path], object]] = [load_foreign]
-    if (folder / "config.json").is_file():  # else nothing is lent
-        ways.append(lent)
     said = []
-    for load in ways:
+    for load in (loaded, lent):
         with pytest.raises(InputError) as caught:
             load(folder)
         said.append(text := str(caught.value))
@@ -205,7 +204,7 @@ def test_any_config_loads_or_is_refused(name: str, tmp_path: Path) -> None:
     for _ in range(int(os.environ.get("DRAGOMAN_FUZZ", "20"))):
         new = mutated(plain, draw)
         (folder / "config.json").write_text(json.dumps(new))
-        assert one_sentence(load_foreign, folder), new
+        assert one_sentence(loaded, folder), new
 
 
 def test_any_flipped_or_missing_byte_loads_or_is_refused(tmp_path: Path) -> None:
@@ -219,4 +218,4 @@ def test_any_flipped_or_missing_byte_loads_or_is_refused(tmp_path: Path) -> None
                 end = min(len(new), draw.choice((8, 6_000, len(whole))))
                 new[draw.randrange(end)] ^= draw.randrange(1, 256)
         file.write_bytes(new)
-        assert one_sentence(load_foreign, tmp_path)
+        assert one_sentence(loaded, tmp_path)

@@ -136,8 +136,8 @@ def test_older_files_hold_the_same_weights(name: str) -> None:
     """Tied matrices once or more, buffers, other prefixes and names of norms change nothing."""
     hf, state = small(name)
     config = family(hf).config(hf)
-    expected = family(hf).weights(state, config)
-    got = family(hf).weights(as_of_old(name, state), config)
+    expected = dict(family(hf).each_weight(state, config))
+    got = dict(family(hf).each_weight(as_of_old(name, state), config))
     assert set(got) == set(expected)
     assert [name for name in got if not torch.equal(got[name], expected[name])] == []
 
@@ -150,8 +150,8 @@ def test_folders_that_theirs_writes_are_read(name: str, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     hf = json.loads((tmp_path / "config.json").read_bytes())
     ours = family(hf).config(hf)
-    got = family(hf).weights(load_file(tmp_path / "model.safetensors"), ours)
-    expected = family(hf).weights(theirs.state_dict(), ours)
+    got = dict(family(hf).each_weight(load_file(tmp_path / "model.safetensors"), ours))
+    expected = dict(family(hf).each_weight(theirs.state_dict(), ours))
     assert set(got) == set(expected)
     assert [name for name in got if not torch.equal(got[name], expected[name])] == []
 
@@ -368,19 +368,21 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
 def test_tensors_that_do_not_fit_are_named() -> None:
     """Missing, left over, of another shape, or different where the config ties them."""
     hf, state = small("marian")
-    config, weights = family(hf).config(hf), family(hf).weights
+    kind, config = family(hf), family(hf).config(hf)
     k_proj = "model.encoder.layers.0.self_attn.k_proj.weight"
     tied = [n for n in state if "embed_tokens" in n or "shared" in n or "lm_head" in n]
     with pytest.raises(InputError, match=r"lack encoder\.layers\.0\.self_attn\.k_proj\.weight"):
-        weights(without(state, k_proj), config)
+        dict(kind.each_weight(without(state, k_proj), config))
     with pytest.raises(InputError, match=r"lack .*shared\.weight"):
-        weights(without(state, *tied), config)
+        dict(kind.each_weight(without(state, *tied), config))
     with pytest.raises(InputError, match=r"hold encoder\.layers\.9\.fc1\.weight"):
-        weights({**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)}, config)
+        dict(
+            kind.each_weight({**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)}, config)
+        )
     with pytest.raises(InputError, match=r"k_proj.* with .*v_proj.* gives .*kv_proj.* the shape"):
-        weights({**state, k_proj: torch.zeros(7, 8)}, config)
+        dict(kind.each_weight({**state, k_proj: torch.zeros(7, 8)}, config))
     with pytest.raises(InputError, match="are tied in the config"):
-        weights({**state, "lm_head.weight": torch.zeros(17, 8)}, config)
+        dict(kind.each_weight({**state, "lm_head.weight": torch.zeros(17, 8)}, config))
 
 
 def test_the_page_shows_a_map_as_it_is() -> None:

@@ -31,7 +31,7 @@ from transformers import (
 )
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.files import load_foreign, read_checkpoint
+from dragoman.folder.foreign.files import read_checkpoint
 from dragoman.folder.foreign.marian import LAYER
 from dragoman.folder.format import ORIGIN
 from dragoman.folder.opening import open_folder
@@ -75,7 +75,7 @@ def saved(name: str, folder: Path, **how: object) -> Path:
 
 def both_logits(folder: Path, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
     """The logits of the model in a folder, and theirs."""
-    model, _ = load_foreign(folder)
+    model = open_folder(folder).load()
     assert not model.training
     ids = random_ids(6, 28, 2, 9)
     if not wanted.config.is_encoder_decoder:
@@ -222,4 +222,4 @@ def test_options_of_marian_that_we_lack_are_named(key: str, value: str, tmp_path
     """One option is changed, and the error names it."""
     folder = as_npz(tmp_path, theirs("marian"), **{key: value})
     with pytest.raises(InputError, match=key.replace("-all", "")):
-        load_foreign(folder)
+        open_folder(folder).load()

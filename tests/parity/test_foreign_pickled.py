@@ -24,9 +24,9 @@ from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
 from dragoman.convert.verify import verify
 from dragoman.errors import InputError
-from dragoman.folder.foreign.files import load_foreign, read_checkpoint
+from dragoman.folder.foreign.files import read_checkpoint
 from dragoman.folder.foreign.pickled import read_pickled
-from dragoman.folder.foreign.settings import read_foreign_config
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.folders import read_folder
 
 BIN, INDEX, WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
@@ -63,14 +63,14 @@ FORMS = {"zip": as_zip, "legacy": as_legacy, "shards": as_shards}
 def test_each_form_gives_the_weights_of_safetensors(name: str, form: str, tmp_path: Path) -> None:
     """Of every family, bit for bit; safetensors is taken where both are there."""
     folder = saved(name, tmp_path)
-    expected = load_foreign(folder)[0].state_dict()
+    expected = open_folder(folder).load().state_dict()
     state = load_file(folder / WEIGHTS)
     as_zip({"nothing": torch.zeros(1)}, folder)
-    assert load_foreign(folder)[0].state_dict().keys() == expected.keys()
+    assert open_folder(folder).load().state_dict().keys() == expected.keys()
     for file in (WEIGHTS, BIN):
         (folder / file).unlink()
     FORMS[form](state, folder)
-    found = load_foreign(folder)[0].state_dict()
+    found = open_folder(folder).load().state_dict()
     assert [key for key in expected if not torch.equal(found[key], expected[key])] == []
 
 
@@ -195,12 +195,13 @@ def test_published_folders_of_old_are_read(checkpoint: str, form: str, tmp_path:
     (tmp_path / "config.json").write_text(json.dumps(hf))
     tables = {key: value for key, value in state.items() if "embed_positions.weight" in key}
     FORMS[form](as_of_old(name, state) | (tables if name == "marian" else {}), tmp_path)
-    found, read = load_foreign(tmp_path)
+    opened = open_folder(tmp_path)
+    found = opened.load()
     (tmp_path / "config.json").write_text(json.dumps(new))
     FORMS[form](state, tmp_path)
-    today = load_foreign(tmp_path)[0].state_dict()
+    today = open_folder(tmp_path).load().state_dict()
     assert all(torch.equal(found.state_dict()[key], today[key]) for key in today)
-    config = read_foreign_config(tmp_path, read)
+    config = opened.config
     assert config.published is not None
     for key, value in expected.items():
         part = config.decoding if key in config.decoding.given() else config.published

@@ -119,6 +119,8 @@ def test_weights_that_were_trained_go_back_too(case: str, tmp_path: Path) -> Non
         content.save(tmp_path / name)
     trained = {name: tensor + 0.5 for name, tensor in weights.items()}
     found, _ = give_back(tmp_path / "huggingface", trained, config.model)
-    again = family(json.loads((tmp_path / "config.json").read_text())).weights(found, config.model)
+    again = dict(
+        family(json.loads((tmp_path / "config.json").read_text())).each_weight(found, config.model)
+    )
     for name, tensor in again.items():
         assert torch.allclose(tensor, trained[name], atol=1e-6), name

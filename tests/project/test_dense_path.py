@@ -11,6 +11,8 @@ import torch
 from tests.unit.models.small import BOS, EOS, make_model, random_ids
 
 from dragoman.decode import Beam, Greedy, Limits, search
+from dragoman.decode.compiled import CompiledFrontier
+from dragoman.nn.cpu.native import native
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
@@ -18,6 +20,9 @@ ROW = re.compile(
 )
 BESIDE = re.compile(r"^\| \[[\w/.]+\]\([./]+(src/dragoman/[\w/.]+)\) \| ", re.MULTILINE)
 PAGES = ["docs/architecture.md", "docs/zh/architecture.md"]
+READABLE = {"src/dragoman/decode/beam.py", "src/dragoman/decode/greedy.py"}
+COMPILED = {"src/dragoman/decode/compiled.py"}
+"""What takes their place where there is compiled code."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -43,8 +48,17 @@ def test_the_dense_path_knows_no_processor() -> None:
 
 
 @cache
-def called() -> set[str]:
+def called(*, compiled: bool) -> set[str]:
     """The files with a function that a forward pass, beam search and greedy search call."""
+    if not compiled:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CompiledFrontier, "of", lambda *_: None)
+            return traced()
+    return traced()
+
+
+def traced() -> set[str]:
+    """The same, as the package is."""
     model, src_BS = make_model(dtype=torch.float32), random_ids(0, 2, 7)
     strategies = (Beam(beam_size=3), Greedy())
     limits = Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor([6, 4]))
@@ -73,4 +87,7 @@ def test_the_run_calls_the_files_that_the_page_names(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     listed, beside = {path for path, _ in ROW.findall(text)}, set(BESIDE.findall(text))
     assert not listed & beside
-    assert called() == listed | beside
+    assert COMPILED <= beside
+    assert called(compiled=False) == (listed | beside) - COMPILED
+    if native() is not None:
+        assert called(compiled=True) == (listed | beside) - READABLE

@@ -1,4 +1,4 @@
-"""Decoding with a cache equals the full pass, for every causal pattern and position scheme."""
+"""Decoding with a cache equals the full pass: every causal pattern, position scheme, and RWKV."""
 
 from dataclasses import replace
 
@@ -23,6 +23,7 @@ from dragoman.nn import (
     RelativeBias,
     RollingStorage,
     Rotary,
+    Rwkv,
     Sinusoidal,
     SlidingWindow,
     Strided,
@@ -54,6 +55,20 @@ WITHOUT_SCORES = ("linear", "retnet")  # and so without a bias of the scores
 # Those of the others that count places count them from the start of the row, padding included.
 COUNTING = ("longformer", "fixed")
 FREE_OF_PLACES = [name for name in PATTERNS if name not in COUNTING]
+RWKV = replace(
+    SMALL, num_kv_heads=None, patterns=(Rwkv(),), positions=NoPositions(), norm_position="pre"
+)
+CONFIGS = {
+    **{
+        f"{name}, {scheme}": replace(SMALL, patterns=PATTERNS[name], positions=SCHEMES[scheme])
+        for name in PATTERNS
+        for scheme in SCHEMES
+        if name not in WITHOUT_SCORES or scheme not in ("relative-bias", "alibi")
+    },
+    "rwkv": RWKV,
+    "rwkv, post-norm": replace(RWKV, norm_position="post", positions=Sinusoidal()),
+    "rwkv, gpt2-init": replace(RWKV, init="gpt2", norm="rms", bias=False, num_layers=1),
+}
 SEEDS = st.integers(0, 2**32)
 
 
@@ -65,22 +80,14 @@ def make_model(config: DecoderOnlyConfig, seed: int = 0) -> DecoderOnly:
     return model.double().eval()
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme"),
-    [
-        (name, scheme)
-        for name in PATTERNS
-        for scheme in SCHEMES
-        if name not in WITHOUT_SCORES or scheme not in ("relative-bias", "alibi")
-    ],
-)
+@pytest.mark.parametrize("name", CONFIGS)
 @given(seed=SEEDS, prompt=st.integers(1, 12), parts=st.lists(st.integers(1, 9), max_size=6))
 @settings(max_examples=8)
 def test_cached_decoding_is_the_full_pass(
-    name: str, scheme: str, seed: int, prompt: int, parts: list[int]
+    name: str, seed: int, prompt: int, parts: list[int]
 ) -> None:
     """A prompt, then some tokens at a time, gives the logits of all tokens at once."""
-    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
+    model = make_model(CONFIGS[name])
     ids_BL = random_ids(seed, 2, prompt + sum(parts))
     with torch.no_grad():
         expected = model(ids_BL)
@@ -90,16 +97,17 @@ def test_cached_decoding_is_the_full_pass(
             logits.append(model.extend(ids_BL[:, start : start + size], state))
             start += size
     assert distance(torch.cat(logits, dim=1), expected[:, prompt - 1 :]) < 1e-12
+    assert state.past.length == ids_BL.shape[1]
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", [*(f"{name}, rotary" for name in PATTERNS), "rwkv"])
 @given(seed=SEEDS, order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
 @settings(max_examples=15)
 def test_selected_rows_go_on_as_if_they_had_been_alone(
     name: str, seed: int, order: list[int]
 ) -> None:
     """Reordering, repeating and dropping rows in mid-text equals recomputing the chosen rows."""
-    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=Rotary()))
+    model = make_model(CONFIGS[name])
     ids_BL = random_ids(seed, 3, 14)
     rows_N = torch.tensor(order)
     with torch.no_grad():

@@ -12,17 +12,6 @@ EVEN = st.integers(1, 40).map(lambda half: 2 * half)
 
 @given(EVEN, st.integers(0, 500))
 @settings(max_examples=50)
-def test_one_linear_map_shifts_every_position(d_model: int, k: int) -> None:
-    """`PE(pos + k) = M_k PE(pos)` with one `M_k`, here a least-squares fit to half the places."""
-    table = sinusoidal_table(200 + k, d_model)
-    here, there = table[:200], table[k : 200 + k]
-    transposed = torch.linalg.lstsq(here[::2], there[::2], driver="gelsd").solution
-    # far frequencies are nearly equal within the fitted places, hence not 1e-15
-    torch.testing.assert_close(here @ transposed, there, atol=1e-9, rtol=0)
-
-
-@given(EVEN, st.integers(0, 500))
-@settings(max_examples=50)
 def test_the_map_is_a_rotation_of_each_pair(d_model: int, k: int) -> None:
     """The map is known: each sine-cosine pair turns by `k / 10000^(2i/D)`."""
     table = sinusoidal_table(100 + k, d_model)

@@ -1,4 +1,7 @@
-"""RWKV in a decoder: a state in place of a cache, search over it, and what it refuses."""
+"""RWKV in a decoder: search over its state, and what it refuses.
+
+That its state is as good as a cache, `test_pattern_decoding` tests.
+"""
 
 import json
 from dataclasses import replace
@@ -37,7 +40,6 @@ from dragoman.nn import (
     Rotary,
     Rwkv,
     RwkvDecoder,
-    Sinusoidal,
 )
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
@@ -55,11 +57,6 @@ CONFIG = DecoderOnlyConfig(
     positions=NoPositions(),
     norm_position="pre",
 )
-VARIANTS = {
-    "rwkv": CONFIG,
-    "post-norm": replace(CONFIG, norm_position="post", positions=Sinusoidal()),
-    "gpt2-init": replace(CONFIG, init="gpt2", norm="rms", bias=False, num_layers=1),
-}
 SEEDS = st.integers(0, 2**32)
 
 
@@ -69,41 +66,6 @@ def make_model(config: DecoderOnlyConfig = CONFIG, seed: int = 0) -> DecoderOnly
     model = DecoderOnly(config)
     stir(model)
     return model.double().eval()
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-@given(seed=SEEDS, prompt=st.integers(1, 12), parts=st.lists(st.integers(1, 9), max_size=6))
-@settings(max_examples=8)
-def test_decoding_from_the_state_is_the_full_pass(
-    name: str, seed: int, prompt: int, parts: list[int]
-) -> None:
-    """A prompt, then some tokens at a time, gives the logits of all tokens at once."""
-    model = make_model(VARIANTS[name])
-    ids_BL = random_ids(seed, 2, prompt + sum(parts))
-    with torch.no_grad():
-        expected = model(ids_BL)
-        state = model.start(ids_BL[:, :prompt], 1)
-        logits, start = [], prompt - 1
-        for size in (1, *parts):
-            logits.append(model.extend(ids_BL[:, start : start + size], state))
-            start += size
-    assert distance(torch.cat(logits, dim=1), expected[:, prompt - 1 :]) < 1e-12
-    assert state.past.length == ids_BL.shape[1]
-
-
-@given(seed=SEEDS, order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
-@settings(max_examples=15)
-def test_selected_rows_go_on_as_if_they_had_been_alone(seed: int, order: list[int]) -> None:
-    """Reordering, repeating and dropping rows in mid-text equals recomputing the chosen rows."""
-    model = make_model()
-    ids_BL, rows_N = random_ids(seed, 3, 14), torch.tensor(order)
-    with torch.no_grad():
-        state = model.start(ids_BL[:, :9], 1)
-        model.step(ids_BL[:, 8], state)
-        state.select(rows_N)
-        for t in range(9, 14):
-            logits = model.step(ids_BL[rows_N, t], state)
-            assert distance(logits, model(ids_BL[rows_N, : t + 1])[:, -1]) < 1e-12
 
 
 @given(SEEDS, st.integers(0, 8))

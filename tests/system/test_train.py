@@ -123,32 +123,10 @@ def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
     assert translated.said.splitlines()[0] == "hallo welt"
 
 
-def _no_source(folder: Path) -> str:
-    (folder / "a.src").unlink()
-    return "no file"
-
-
-def _directory(folder: Path) -> str:
-    (folder / "a.src").unlink()
-    (folder / "a.src").mkdir()
-    return "a.src is a directory"
-
-
-def _empty(folder: Path) -> str:
-    (folder / "a.src").write_bytes(b"")
-    (folder / "a.tgt").write_bytes(b"")
-    return "is empty"
-
-
 def _only_spaces(folder: Path) -> str:
     for name in ("a.src", "a.tgt"):
         (folder / name).write_bytes(b"  \n\n \n")
     return ""
-
-
-def _unequal(folder: Path) -> str:
-    (folder / "a.tgt").write_bytes(b"one line\n")
-    return "has 60 lines but"
 
 
 def _not_utf8(folder: Path) -> str:
@@ -159,36 +137,13 @@ def _not_utf8(folder: Path) -> str:
     return "a.tgt line 61 is not UTF-8: byte 0xe9"
 
 
-def _file_as_folder(folder: Path) -> str:
-    (folder / "run").write_text("mine", encoding="utf-8")
-    return "is not the folder of a training run"
-
-
-def _below_a_file(folder: Path) -> str:
-    (folder / "run").symlink_to(folder / "a.src" / "run")
-    return "run"
-
-
 def _foreign_folder(folder: Path) -> str:
     (folder / "run").mkdir()
     (folder / "run" / "thesis.tex").write_text("mine", encoding="utf-8")
     return "is not the folder of a training run"
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        _no_source,
-        _directory,
-        _empty,
-        _only_spaces,
-        _unequal,
-        _not_utf8,
-        _file_as_folder,
-        _below_a_file,
-        _foreign_folder,
-    ],
-)
+@pytest.mark.parametrize("spoil", [_only_spaces, _not_utf8, _foreign_folder])
 def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Path], str]) -> None:
     """Whatever is wrong with a file or a folder is one sentence with exit code 2."""
     src, tgt = reversed_digits(tmp_path, 60)
@@ -210,8 +165,6 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
         (["--src", "a", __file__], f"{__file__}: not a recipe (its name must end in .toml)"),
         (["lr=3e-4"], "unknown key lr; did you mean train.learning_rate?"),
         (["demo", "demo"], "one recipe at a time"),
-        (["demo", "train.max_step=3"], "max_steps"),
-        (["demo", "train.max_steps=many"], "max_steps"),
         (["demo", "train.patience=0"], "train.patience is 0; it must be at least 1"),
         (["demo"], "data.src"),
         (["--src", "a.src", "--tgt", "a.tgt"], "a.src"),
@@ -221,10 +174,6 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
             "--tgt b and data.tgt=c set the same key; give one of them",
         ),
         ([__file__, __file__], f"--src {__file__} --tgt {__file__} --out DIR"),
-        (
-            ["demo", "train.learning_rate=1e400"],
-            "train.learning_rate is inf; it must be above 0 and finite",
-        ),
     ],
 )
 def test_wrong_command(

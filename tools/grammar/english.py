@@ -61,8 +61,6 @@ _VOWELS = "aeiou"
 def third(verb: str) -> str:
     """Third person singular of a verb or verb phrase: "go to bed" -> "goes to bed"."""
     head, tail = _split(verb)
-    if head == "have":
-        return "has" + tail
     return _with_s(head) + tail
 
 
@@ -86,7 +84,7 @@ def ing(verb: str) -> str:
     head, tail = _split(verb)
     if len(_IRREGULAR.get(head, ())) == 3:
         return _IRREGULAR[head][2] + tail
-    if head.endswith("e") and not head.endswith("ee"):
+    if head.endswith("e"):
         return head[:-1] + "ing" + tail
     return head + "ing" + tail
 

@@ -2,8 +2,7 @@
 
 targets        the libraries, and the conversion
 huggingface    a folder for Hugging Face's transformers
-marian         what a translator becomes there
-shapes         what a decoder alone or an encoder alone becomes there
+counterpart    which class a model becomes there
 ctranslate     a folder for CTranslate2
 onnx           a folder of ONNX graphs
 graphs         the graphs, as modules

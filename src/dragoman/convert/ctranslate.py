@@ -16,7 +16,6 @@ from dragoman.convert.limits import (
     Allowed,
     check_installed,
     check_limits,
-    common_limits,
     is_fixed,
     num_positions,
 )
@@ -29,13 +28,16 @@ from dragoman.convert.probe import (
 )
 from dragoman.errors import InputError
 from dragoman.files.reading import read_own
+from dragoman.folder.format import names_of
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, Model
 from dragoman.models.config import ModelConfig
 from dragoman.models.heads import NoHead
 from dragoman.nn import (
+    Causal,
     Decoder,
     Embedding,
+    Full,
     Learned,
     MultiHeadAttention,
     RelativeBias,
@@ -86,12 +88,20 @@ class CTranslate2:
             "decoder-only": (Rotary, Sinusoidal, Learned),
             "encoder-only": (Sinusoidal, Learned),
         }
+        alone = config.kind == "decoder-only"
+        pattern = Causal() if alone else Full()
         limits: dict[str, Allowed] = {
-            **common_limits(config),
+            "norm_position": ("post", "pre"),
+            "final_norm": (None, config.norm_position == "pre"),
+            "num_kv_heads": lambda number: alone or number in (None, config.num_heads),
+            "encoder_patterns": lambda patterns: {*patterns} <= {Full()},
+            "decoder_patterns": lambda patterns: {*patterns} <= {Causal()},
+            "patterns": lambda patterns: {*patterns} <= {pattern},
+            "qk_norm": (False, alone),
+            "score_soft_cap": (None,),
+            "logit_soft_cap": (None,),
             "positions": lambda p: isinstance(p, known[config.kind]) and is_fixed(p),
         }
-        if config.kind == "decoder-only":
-            del limits["num_kv_heads"], limits["qk_norm"]
         check_limits(config, limits, self.name)
         check_installed("ctranslate2")
 
@@ -105,8 +115,7 @@ class CTranslate2:
             for name in folder.src_tokenizer.files:
                 (out / name).write_bytes(read_own(folder.origin / name))
             return
-        sides = (folder.src_tokenizer, folder.tgt_tokenizer)
-        for name, tokenizer in zip(sorted(folder.config.tokenizers), sides, strict=False):
+        for name, tokenizer in names_of(folder.tokenizers).items():
             tokenizer.save(out / name)
 
     def open(self, folder: ModelFolder, out: Path) -> Answers:

@@ -1,8 +1,7 @@
 """A model as a folder that Hugging Face's transformers loads by its `Auto` classes.
 
-Which class a model becomes, and what of it that class cannot express, say `marian` for translators
-and `shapes` for the others; here its weights are filled in and the folder is written. This file
-alone imports transformers.
+Which class a model becomes, and what of it that class cannot express, says `counterpart`; here its
+weights are filled in and the folder is written. This file alone imports transformers.
 """
 
 import re
@@ -16,10 +15,9 @@ from safetensors import SafetensorError
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 
+from dragoman.convert.counterpart import Counterpart, counterpart, token_ids
 from dragoman.convert.limits import check_installed, num_positions
-from dragoman.convert.marian import marian
 from dragoman.convert.probe import Answer, Answers, labels_of, plain_generator, read_answer
-from dragoman.convert.shapes import Counterpart, decoder, encoder, token_ids
 from dragoman.errors import DragomanError, InputError
 from dragoman.folder.foreign import family
 from dragoman.folder.foreign.files import read_checkpoint
@@ -27,6 +25,7 @@ from dragoman.folder.format import CONFIG, GENERATION
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.config import ModelConfig
+from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK
 
 SIZES_ONLY = {"max_position_embeddings", "n_positions"}
@@ -57,12 +56,12 @@ class HuggingFace:
         import transformers
 
         _be_quiet()
-        counterpart = _counterpart(folder)
-        make = getattr(transformers, counterpart.model)
-        model = make(make.config_class(**counterpart.config)).eval()
-        fill(model.state_dict(), counterpart, folder.model.state_dict(), folder.config.model)
-        if counterpart.generation:
-            model.generation_config = transformers.GenerationConfig(**counterpart.generation)
+        theirs = _counterpart(folder)
+        make = getattr(transformers, theirs.model)
+        model = make(make.config_class(**theirs.config)).eval()
+        _fill(model.state_dict(), theirs, folder.model.state_dict(), folder.config.model)
+        if generation := _generation(folder):
+            model.generation_config = transformers.GenerationConfig(**generation)
         try:
             model.save_pretrained(out, max_shard_size=self.shard_size)
         except SafetensorError as error:  # a full disk
@@ -108,19 +107,19 @@ class HuggingFace:
         return read if isinstance(folder.config.model, EncoderOnlyConfig) else write
 
 
-def fill(
+def _fill(
     theirs: Mapping[str, Tensor],
-    counterpart: Counterpart,
+    found: Counterpart,
     weights: Mapping[str, Tensor],
     config: ModelConfig,
 ) -> None:
     """Put the weights of a config's model into a state dict of theirs; what ours lacks is zero."""
-    family = counterpart.family
+    family = found.family
     for name, tensor in theirs.items():
         computed = "embed_positions" in name and name.removeprefix(family.prefix) in family.ignored
         if not computed:  # sines and cosines, which no weights hold
             tensor.zero_()
-    state = counterpart.weights(weights)
+    state = found.weights(weights)
     family.restore(state, config, theirs)
     unshared = theirs.get(f"{family.prefix}{family.shared}.weight")
     if unshared is not None:
@@ -151,26 +150,45 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
 
 def _counterpart(folder: ModelFolder) -> Counterpart:
     """Return the class that is equal to a model. Raises InputError where there is none."""
-    match folder.config.model:
-        case EncoderDecoderConfig() as config:
-            return marian(folder, config)
-        case EncoderOnlyConfig() as config:
-            return encoder(config)
-        case DecoderOnlyConfig() as config:
+    config, length = folder.config.model, num_positions(folder.config.translating)
+    if isinstance(config, DecoderOnlyConfig):
+        length = plain_generator(folder).context or length
+    found = counterpart(config, length)
+    if folder.src_tokenizer is not folder.tgt_tokenizer:
+        raise InputError(
+            "tokenizer.src.json and tokenizer.tgt.json cannot be one tokenizer of "
+            "transformers; convert a model that is trained with tokenizer.joint = true"
+        )
+    return found
+
+
+def _generation(folder: ModelFolder) -> dict[str, Any]:
+    """How theirs decodes by default, if it writes; what ours never writes is suppressed there."""
+    config, decoding = folder.config.model, folder.config.translating
+    written: dict[str, Any]
+    match config:
+        case EncoderOnlyConfig():
+            return {}
+        case EncoderDecoderConfig():
+            never = Translator.of(folder).specials.forbidden
+            written = {
+                "decoder_start_token_id": config.bos_id,
+                "num_beams": decoding.beam_size,
+                "length_penalty": decoding.length_penalty,
+                "max_length": num_positions(decoding) - 1,
+            }
+        case DecoderOnlyConfig():
             generator = plain_generator(folder)
-            options = generator.options
-            return decoder(
-                config,
-                generator.context or num_positions(folder.config.translating),
-                {
-                    **token_ids(config),
-                    "max_new_tokens": options.max_tokens,
-                    "do_sample": options.temperature > 0,
-                    **({"temperature": options.temperature} if options.temperature > 0 else {}),
-                    "suppress_tokens": list(generator.never),
-                    "renormalize_logits": True,  # after that, as ours
-                },
-            )
+            never, options = generator.never, generator.options
+            written = {"max_new_tokens": options.max_tokens, "do_sample": options.temperature > 0}
+            if options.temperature > 0:
+                written["temperature"] = options.temperature
+    return {
+        **token_ids(config),
+        **written,
+        "suppress_tokens": list(never),
+        "renormalize_logits": True,  # after that, as ours
+    }
 
 
 def _be_quiet() -> None:

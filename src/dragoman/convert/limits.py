@@ -15,22 +15,6 @@ Allowed = Collection[Any] | Callable[[Any], bool]
 """The values that can be expressed, or what tells whether one can."""
 
 
-def common_limits(config: ModelConfig) -> Mapping[str, Allowed]:
-    """Return the limits of both targets: plain multi-head attention and plain logits."""
-    alone = Causal() if config.kind == "decoder-only" else Full()
-    return {
-        "norm_position": ("post", "pre"),
-        "final_norm": (None, config.norm_position == "pre"),
-        "num_kv_heads": (None, config.num_heads),
-        "encoder_patterns": lambda patterns: {*patterns} <= {Full()},
-        "decoder_patterns": lambda patterns: {*patterns} <= {Causal()},
-        "patterns": lambda patterns: {*patterns} <= {alone},
-        "qk_norm": (False,),
-        "score_soft_cap": (None,),
-        "logit_soft_cap": (None,),
-    }
-
-
 def check_limits(config: ModelConfig, limits: Mapping[str, Allowed], target: str) -> None:
     """Raise InputError for the first key of the config whose value the target cannot express."""
     for key in (key for key in limits if hasattr(config, key)):

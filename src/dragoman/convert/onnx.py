@@ -28,12 +28,12 @@ from dragoman.convert.probe import (
     starts_with_language,
     two_languages,
 )
-from dragoman.folder.format import GENERATION
+from dragoman.folder.format import GENERATION, names_of
 from dragoman.folder.opening import ModelFolder
 from dragoman.folder.tokenizers.pieces import PieceTokenizer
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.tokenizer import Frame
 
 OPSET = 20
 """The version of ONNX's operators that the graphs are written in."""
@@ -65,7 +65,7 @@ class Onnx:
         config = {**_config(folder), "graphs": list(found), "opset": OPSET}
         text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
         (out / "config.json").write_text(text + "\n", encoding="utf-8")
-        for name, tokenizer in _tokenizers(folder).items():
+        for name, tokenizer in names_of(folder.tokenizers).items():
             tokenizer.save(out / name, rest=opening is not None)
         shutil.copyfile(run_onnx.__file__, out / PROGRAM)
         (out / "README.md").write_text(_page(folder, found), encoding="utf-8")
@@ -138,7 +138,7 @@ def _config(folder: ModelFolder) -> dict[str, Any]:
     elif isinstance(config, DecoderOnlyConfig):
         before = frame.before if published is None else src.frame().before
         frame = Frame(before if generation.opening is None else (), ())
-    side = our_side(folder)
+    side, names = our_side(folder), [*names_of(folder.tokenizers)]
     return {
         "kind": config.kind,
         "before": frame.before,
@@ -153,19 +153,11 @@ def _config(folder: ModelFolder) -> dict[str, Any]:
         "specials": sorted(tgt.specials.values()) if published is None else [],
         "cleaned": tgt.cleaned,
         "labels": list(labels_of(folder)),
-        "tokenizers": [*_tokenizers(folder)] * (2 // len(_tokenizers(folder))),
+        "tokenizers": [names[0], names[-1]],
         "max_tokens": folder.config.generating.max_tokens,
         "max_length_factor": decoding.max_length_factor,
         "max_length_constant": decoding.max_length_constant,
     }
-
-
-def _tokenizers(folder: ModelFolder) -> Mapping[str, Tokenizer]:
-    """The tokenizers' files: one for both sides, or that of the source and that of the target."""
-    src, tgt = folder.src_tokenizer, folder.tgt_tokenizer
-    if src is tgt:
-        return {"tokenizer.json": src}
-    return {"tokenizer.src.json": src, "tokenizer.tgt.json": tgt}
 
 
 PAGE = """# {title} in ONNX

@@ -44,7 +44,7 @@ def take_over(model: Path, out: Path) -> float | None:
 def hand_back(folder: ModelFolder, out: Path, shard_size: str) -> Proof:
     """Write a model from Hugging Face as the folder `out` that it came from, proven by logits.
 
-    Weights that nobody has changed are the same bit for bit, and so are all other files. Raises
+    Weights that have not changed are the same bit for bit, and so are all other files. Raises
     InputError where the folder still is one of Hugging Face, and without transformers;
     DragomanError where the logits differ; then there is no folder `out`.
     """

@@ -35,10 +35,10 @@ class Unshared:
         """Put the two around the others; only the first where steps are renormalised."""
         return [self._normalise, *processors, *([] if renormalize else [self._measure])]
 
-    def _normalise(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+    def _normalise(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         return logits_MV.sub_(logits_MV.logsumexp(-1, keepdim=True))
 
-    def _measure(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- the seam's
+    def _measure(self, logits_MV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         self._left_M1 = logits_MV.logsumexp(-1, keepdim=True)
         return logits_MV
 

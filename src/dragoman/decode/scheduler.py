@@ -4,18 +4,16 @@
     for number, answer in request: ...      # as they are finished
     request.withdraw()                      # from any thread
 
-A request has a *course* for each text: a generator that yields `Items` (sentences of ids,
-say), is sent what was found for each of them, and returns the text's answer. It may ask more than
-once, as a translation does that is searched again. The items of all requests wait together, and
-those of similar cost that are computed alike share a batch within a budget of tokens.
+A request has a *course* for each text: a generator that yields `Items` (sentences of ids, say), is
+sent what was found for each, and returns the text's answer. It may ask more than once. The items of
+all requests wait together, and those of similar cost that are computed alike share a batch.
 
 Whoever waits for an answer runs batches meanwhile, in which items of other threads take part. Each
 thread goes on with its own courses. Requests take turns to lead a batch, so none starves.
 
 On a CPU two batches side by side, each on one thread, take less time than one after the other on
-two threads, which meet after every product. So there are *lanes*, one for each core. What waits is
-shared by those that are free, and threads are started that end when nothing waits any more. A
-single item takes all lanes, and all threads.
+two threads, which meet after every product. So there are *lanes*, one for each core. Those that are
+free share what waits, by threads that end when nothing does. A lone item has all threads.
 """
 
 import os

@@ -128,8 +128,8 @@ class FrozenAttention:
         return scaled
 
 
-class _Table(ctypes.Structure):
-    """`struct Table` of `native.c`."""
+class _Vectors(ctypes.Structure):
+    """`struct Vectors` of `native.c`."""
 
     _fields_ = (
         ("weight", ctypes.c_void_p),
@@ -148,7 +148,7 @@ class FrozenEmbedding:
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
         self._added: dict[int, Tensor] = {}
         self._none_11D = weight_VD.new_zeros(1, 1, weight_VD.shape[1])
-        self._by = _Table(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
+        self._by = _Vectors(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
         self.recorded = plain and (self._norm.recorded or not self._is_normed)
         """Whether `record` can be called."""

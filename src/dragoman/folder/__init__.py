@@ -9,7 +9,7 @@
 
 `open_folder` (`opening.py`) reads any folder once: ours, one of Hugging Face or Marian as it is
 (`foreign/`, `tokenizers/`), and peft's adapters (`adapters.py`). What it returns is passed to
-whoever needs something of the folder. `format.py` writes ours.
+all code that needs it. `format.py` writes ours.
 
 Nothing is unpickled. A folder either loads whole, every weight used and every weight set, or is
 rejected with one sentence. The config holds hashes of the tokenizers, of the weights and of its own

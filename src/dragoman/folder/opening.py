@@ -21,7 +21,6 @@ from dragoman.folder.adapters import base_of, merge_adapter
 from dragoman.folder.foreign.files import (
     empty_foreign,
     foreign_weights,
-    load_foreign,
     of_others,
     read_checkpoint,
     read_hf,
@@ -57,7 +56,8 @@ class Lender:
         self, model: Model, read: Callable[[Collection[str]], Iterable[tuple[str, Tensor]]]
     ) -> None:
         """`read` yields weights by their names."""
-        self._names = {id(each): name for name, each in model.named_parameters()}
+        self._empty = dict(model.named_parameters())
+        self._names = {id(each): name for name, each in self._empty.items()}
         self._read = read
 
     @contextmanager
@@ -72,6 +72,11 @@ class Lender:
         finally:
             for name, weight in lent.items():
                 torch.utils.swap_tensors(empty[name], weight)
+
+    def give(self) -> None:
+        """Give all parameters their numbers for good, one after another."""
+        for name, weight in self._read(self._empty.keys()):
+            torch.utils.swap_tensors(self._empty[name], nn.Parameter(weight))  # keeps ties
 
 
 @dataclass(kw_only=True, eq=False)
@@ -159,7 +164,7 @@ class ModelFolder:
         """The model on its device, loaded when it is first asked for."""
         return self.load().to(self.device)
 
-    @torch.inference_mode(mode=False)  # whoever asks first: parameters that can be trained
+    @torch.inference_mode(mode=False)  # also within inference: parameters that can be trained
     def load(self) -> Model:
         """Read the weights: a model of its own in evaluation mode, on the CPU, adapters merged.
 
@@ -168,20 +173,19 @@ class ModelFolder:
         config was saved with. Warns where an older dragoman wrote no hash of the weights, and of
         settings that are not applied.
         """
-        if self.config.as_it_is:
-            model, hf = load_foreign(self.path, self.hf)
-            self._know_better(hf)
-        else:
-            model = self._of_one_save(lambda: _load_weights(self.path / WEIGHTS, self.config))
-        if self.config.published is not None:
-            warn_of_settings(self.origin, self.hf, self.config.model)
+
+        def whole(model: Model, lend: Lender) -> Model:
+            lend.give()
+            return model
+
+        model = self.lend_to(whole)
         if self.adapters is not None:
             merge_adapter(self.adapters, model, self.config)
-        return model.eval()
+        return model
 
     @property
     def lends(self) -> bool:
-        """Whether `lend_to` can be called: the weights are in safetensors, and without adapters."""
+        """Whether lending saves memory: the weights are in safetensors, and without adapters."""
         return self.adapters is None and any(self.path.glob("model*.safetensors"))
 
     def lend_to(self, make: Callable[[Model, Lender], Made]) -> Made:
@@ -196,10 +200,11 @@ class ModelFolder:
             hf, stored = read_checkpoint(self.path, self.hf)
             self._know_better(hf)
             model, config = empty_foreign(self.path, hf, len(stored))
+            once = [stored]
             del stored
 
             def read(names: Collection[str]) -> Iterator[tuple[str, Tensor]]:
-                stored = read_checkpoint(self.path, hf)[1]
+                stored = once.pop() if once else read_checkpoint(self.path, hf)[1]
                 return foreign_weights(self.path, hf, stored, config, names)
 
             made = make(model.eval(), Lender(model, read))
@@ -277,16 +282,6 @@ def kept_tokenizers(folder: Path) -> Tokenizers | None:
         if (folder / src).exists() and (folder / tgt).exists():
             return load_tokenizers(folder / src, folder / tgt)
     return None
-
-
-def _load_weights(path: Path, config: FolderConfig) -> Model:
-    """Build the model with the weights in a file, after checking that they are the right ones."""
-    with _checked(path, config) as check:
-        model = _empty_ours(path, config)
-        parameters = dict(model.named_parameters())
-        for name, weight in _our_weights(path, check, parameters):
-            torch.utils.swap_tensors(parameters[name], nn.Parameter(weight))  # keeps ties
-    return model
 
 
 def _lend_ours(path: Path, config: FolderConfig, make: Callable[[Model, Lender], Made]) -> Made:

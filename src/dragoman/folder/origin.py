@@ -76,7 +76,7 @@ def keep_origin(opened: ModelFolder, weights: Mapping[str, Tensor]) -> dict[str,
 
 
 def for_other_weights(config: FolderConfig) -> PublishedDefaults | None:
-    """Return what a folder says of its publisher's model, for weights that are no more its own."""
+    """Return what a folder says of its publisher's model, for modified weights."""
     return None if config.published is None else replace(config.published, probe=())
 
 
@@ -100,5 +100,5 @@ def give_back(
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one type and shape are stored alike, the sign of zeros too."""
+    """Whether two tensors of one type and shape have the same bits, signs of zeros included."""
     return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))

@@ -29,7 +29,7 @@ class Memory(NamedTuple):
     kv: KeyValue
     """Keys and values of the source, `B` rows."""
     mask: Tensor | None
-    """True where the source is no padding."""
+    """True where the source is not padding."""
 
 
 class Residual(nn.Module):

@@ -16,7 +16,7 @@ NormName = Literal["layer", "rms"]
 class LayerNorm(nn.Module):
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last axis (Ba et al., 2016).
 
-    The variance is the biased one (divided by `D`, not `D - 1`) and `eps` stands inside the root:
+    The variance is the biased one (divided by `D`, not `D - 1`) and `eps` is inside the root:
     with either changed, weights do not carry over to or from other libraries.
     """
 

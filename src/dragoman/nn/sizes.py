@@ -9,7 +9,7 @@ def head_width(
 ) -> int:
     """Return the width of a head, `d_model / num_heads` unless `head_dim` is given.
 
-    Raises InputError for a size that is no whole number of 1 or more, and for sizes that do not
+    Raises InputError for a size that is not an integer of 1 or more, and for sizes that do not
     divide each other.
     """
     optional = {"num_kv_heads": num_kv_heads, "head_dim": head_dim}

@@ -57,7 +57,7 @@ def mel_filters(num_mels: int, rate: int, window: int) -> Tensor:
 def log_mel(samples: Tensor, rate: int = 16_000, *, num_mels: int = 80) -> Tensor:
     """Compute the log-mel spectrogram `(B, M, frames)` of sounds `(B, L)`, or of one without `B`.
 
-    Samples lie between -1 and 1. There is a frame every 10 ms, `L // (rate // 100)` in all, each of
+    Samples are between -1 and 1. There is a frame every 10 ms, `L // (rate // 100)` in all, each of
     25 ms under a Hann window (lengths are rounded down to whole samples):
 
         x = log10(max(mel_filters |STFT|^2, 1e-10));  (max(x, max(x) - 8) + 4) / 4

@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
@@ -34,7 +34,6 @@ from dragoman.models import EncoderOnly
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
 from dragoman.plain import Plain, without_nan
-from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.task import model_of
@@ -157,12 +156,6 @@ class Embedder(EncoderReader[Embedding, Vector]):
         if isinstance(text, str):
             return found[0].vector
         return np.array([each.vector for each in found], np.float32).reshape(-1, self.dim)
-
-    def stream(
-        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
-    ) -> Iterator[Embedding]:
-        """Embed without end: lines are taken in windows, so memory is bounded."""
-        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
     def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Vector, Embedding]]:
         """How each text is embedded, in batches of so many tokens at most."""

@@ -24,7 +24,7 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import BelowOne
-from dragoman.tasks.answering import Answering
+from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.task import does, model_of
 from dragoman.text.tokenizer import MASK, Tokenizer
@@ -292,6 +292,12 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
     def scheduler(self) -> Scheduler[Row, Found]:
         """What computes the answers of all callers."""
         return self._scheduler
+
+    def stream(
+        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
+    ) -> Iterator[Answer]:
+        """Answer without end: lines are taken in windows, so memory is bounded."""
+        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
     @abstractmethod
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> Iterable[Found]:

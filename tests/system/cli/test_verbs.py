@@ -286,9 +286,9 @@ def test_evaluate_asks_whether_source_and_reference_are_swapped(
     src = write(tmp_path / "src", lines)
     done = run("evaluate", model, "--src", src, "--ref", write(tmp_path / "ref", ["Ωκεανός"] * 4))
     assert (done.code, len(done.lines)) == (0, 4)
-    assert "have changed places (the model translates en to zh)" in done.err
+    assert "--ref are swapped (the model translates en to zh)" in done.err
     bad = run("evaluate", model, "--src", src, "--ref", write(tmp_path / "ref", lines[::-1]))
-    assert "changed places" not in bad.err
+    assert "--ref are swapped" not in bad.err
 
 
 def test_evaluate_gives_its_figures_as_json(run: Run, model: Path, tmp_path: Path) -> None:

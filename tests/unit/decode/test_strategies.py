@@ -28,66 +28,12 @@ def test_greedy_takes_the_first_of_the_most_probable() -> None:
     assert advance.open_N.tolist() == [True, False]
 
 
-def test_greedy_ends_at_the_limit_of_the_sentence() -> None:
-    """Each sentence has a limit of its own, also after others have left."""
-    frontier = Greedy().begin(torch.tensor([1, 3, 2]), EOS)
-    rows = [0.1, 0.8, 0.05, 0.05]
-    assert frontier.advance(table(rows, rows, rows)).ended_N.tolist() == [True, False, False]
-    frontier.keep(torch.tensor([1, 2]))
-    assert frontier.advance(table(rows, rows)).ended_N.tolist() == [False, True]
-
-
-def test_a_beam_starts_from_one_prefix() -> None:
-    """The first step takes the best tokens of the first row only."""
-    frontier = Beam(beam_size=2, length_penalty=0.0).begin(torch.tensor([9]), EOS)
-    advance = frontier.advance(table([0.1, 0.5, 0.1, 0.3], [0.0, 0.0, 0.0, 1.0]))
-    assert advance.tokens_N.tolist() == [1, 3]
-    assert advance.parents_N is not None
-    assert advance.parents_N.tolist() == [0, 0]
-    assert advance.log_probs_N.tolist() == pytest.approx([math.log(0.5), math.log(0.3)])
-
-
-def test_a_beam_ranks_sums_over_all_open_rows_of_the_sentence() -> None:
-    """The second sentence's parents are its own rows, and the better sums come first."""
-    frontier = Beam(beam_size=2, length_penalty=0.0).begin(torch.tensor([9, 9]), EOS)
-    first = [0.04, 0.5, 0.01, 0.45]
-    frontier.advance(table(first, first, first, first))
-    flat, sharp = [0.3, 0.25, 0.2, 0.25], [0.02, 0.9, 0.04, 0.04]
-    advance = frontier.advance(table(flat, sharp, sharp, flat))
-    assert advance.parents_N is not None
-    assert advance.parents_N.tolist() == [1, 0, 2, 3]
-    assert advance.tokens_N.tolist() == [1, 0, 1, 0]
-    assert advance.log_probs_N.exp().tolist() == pytest.approx([0.405, 0.15, 0.45, 0.135])
-    assert advance.token_log_probs_N.exp().tolist() == pytest.approx([0.9, 0.3, 0.9, 0.3])
-
-
-def test_a_slot_closes_when_its_hypothesis_ends() -> None:
-    """After one of two has ended, one continuation is taken, and never from the ended row."""
-    frontier = Beam(beam_size=2, length_penalty=0.0, n_best=2).begin(torch.tensor([9]), EOS)
-    first = frontier.advance(table([0.1, 0.2, 0.6, 0.1], [0.25] * 4))
-    assert first.ended_N.tolist() == [True, False]
-    assert first.open_N.tolist() == [False, True]
-    second = frontier.advance(table([0.0, 1.0, 0.0, 0.0], [0.2, 0.4, 0.1, 0.3]))
-    assert second.parents_N is not None
-    assert second.open_N.tolist() == [True, False]
-    assert (second.parents_N[0].item(), second.tokens_N[0].item()) == (1, 1)
-
-
 def test_a_closed_row_may_hold_anything() -> None:
     """NaN in the logits of a row that has ended does not reach the others."""
     frontier = Beam(beam_size=2, length_penalty=0.0, n_best=2).begin(torch.tensor([9]), EOS)
     frontier.advance(table([0.1, 0.2, 0.6, 0.1], [0.25] * 4))
     advance = frontier.advance(table([math.nan] * 4, [0.2, 0.4, 0.1, 0.3]))
     assert advance.log_probs_N[0].exp().item() == pytest.approx(0.08)
-
-
-@pytest.mark.parametrize(("alpha", "goes_on"), [(0.0, 0), (1.0, 1)])
-def test_a_sentence_is_decided_when_no_open_hypothesis_can_win(alpha: float, goes_on: int) -> None:
-    """A prefix of 0.3 cannot beat 0.5 as a sum, but can when length is rewarded."""
-    frontier = Beam(beam_size=2, length_penalty=alpha).begin(torch.tensor([9]), EOS)
-    advance = frontier.advance(table([0.1, 0.3, 0.5, 0.1], [0.25] * 4))
-    assert advance.ended_N.tolist() == [True, False]
-    assert int(advance.open_N.sum()) == goes_on
 
 
 def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
@@ -107,19 +53,6 @@ def test_the_bound_stays_with_its_sentence_when_others_leave() -> None:
     advance = frontier.advance(table([0.0, 0.0, 1.0, 0.0], [0.3, 0.3, 0.1, 0.3]))
     assert advance.ended_N.tolist() == [True, False]
     assert advance.open_N.tolist() == [False, False]
-
-
-def test_dropping_sentences_keeps_the_others_as_they_were() -> None:
-    """After keep, the remaining sentence advances as it would have done in the full batch."""
-    row, flat = [0.05, 0.5, 0.05, 0.4], [0.3, 0.3, 0.1, 0.3]
-    frontiers = [Beam(beam_size=2, n_best=2).begin(torch.tensor([9, 8, 7]), EOS) for _ in range(2)]
-    for frontier in frontiers:
-        frontier.advance(table(*[row] * 6))
-    frontiers[1].keep(torch.tensor([2]))
-    whole = frontiers[0].advance(table(*[flat] * 6))
-    kept = frontiers[1].advance(table(*[flat] * 2))
-    assert torch.equal(whole.log_probs_N[4:], kept.log_probs_N)
-    assert torch.equal(whole.tokens_N[4:], kept.tokens_N)
 
 
 @pytest.mark.parametrize(

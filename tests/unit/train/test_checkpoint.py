@@ -135,15 +135,6 @@ def test_disk_full_after_the_weights(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
 
 
-def test_newer_format(tmp_path: Path) -> None:
-    """A checkpoint of a newer format is refused with advice."""
-    path = save(tmp_path, 10)
-    state = json.loads((path / "state.json").read_text())
-    (path / "state.json").write_text(json.dumps(state | {"format": FORMAT + 1}))
-    with pytest.raises(InputError, match="newer dragoman; upgrade"):
-        load_checkpoint(path)
-
-
 @pytest.mark.parametrize(
     "name",
     ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"],
@@ -206,7 +197,7 @@ def test_a_newer_checkpoint_is_not_removed(tmp_path: Path) -> None:
         path = save(tmp_path, step)
     state = json.loads((path / "state.json").read_text())
     (path / "state.json").write_text(json.dumps(state | {"format": FORMAT + 1}))
-    with pytest.raises(InputError, match="upgrade"):
+    with pytest.raises(InputError, match="newer dragoman; upgrade"):
         load_newest(tmp_path, print)
     assert steps(tmp_path) == [10, 20]
 

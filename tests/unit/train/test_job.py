@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from tests.unit.models.saved import Words
 from tests.unit.train.made import make_console
 from torch import Tensor
@@ -167,23 +166,6 @@ def test_another_task_is_learned(parity: ParityRecipe) -> None:
     assert "# Parity" in card
     assert "- accuracy: " in card
     assert result.progress.tokens == 60 * 32
-
-
-def test_it_goes_on_with_the_same_bits(parity: ParityRecipe) -> None:
-    """Two halves of a run are the whole run, whatever its task."""
-    whole = replace(parity, out=parity.out + "-whole", train=replace(parity.train, max_steps=40))
-    schedule = replace(whole.train, schedule="constant")
-    go(replace(whole, train=schedule))
-    half = replace(parity, train=replace(schedule, max_steps=20))
-    go(half)
-    go(replace(half, train=schedule))
-    ours, theirs = (
-        load_file(
-            Path(r.out) / "training" / "checkpoints" / "step-00000040" / "weights.safetensors"
-        )
-        for r in (half, whole)
-    )
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,6 @@ def test_fused_equals_the_definition(
         assert close(ours, theirs)
 
 
-def test_gradients_by_finite_differences() -> None:
-    """The hand-written backward pass is the derivative of the forward pass."""
-    hidden = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
-    bias = torch.randn(6, dtype=torch.float64, requires_grad=True)
-    targets = torch.randint(6, (5,))
-    assert torch.autograd.gradcheck(
-        lambda h, w, b: fused(h, w, b, targets, 0.1), (hidden, weight, bias)
-    )
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_without_gradients_the_loss_has_the_same_bits(dtype: torch.dtype) -> None:
     """A validation computes what training computes, and multiplies once instead of three times."""
@@ -133,16 +122,6 @@ def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) ->
         strict=True,
     ):
         assert close(mine, other)
-
-
-def test_padding_changes_nothing() -> None:
-    """More columns of padding leave the summed loss as it was."""
-    model = make_model()
-    batch = make_batch(random_pairs(6))
-    padded = [F.pad(ids, (0, 3), value=PAD) for ids in (batch.tgt_in_BT, batch.tgt_out_BT)]
-    tight = summed_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1)
-    wide = summed_loss(model, batch.src_BS, padded[0], padded[1], 0.1)
-    assert close(wide, tight)
 
 
 def test_output_layer_never_sees_padding() -> None:

@@ -220,16 +220,6 @@ def test_held_out_sources_leave_every_corpus(recipe: TranslateRecipe) -> None:
     assert said.count("36 of 40 pairs are used") == 2
 
 
-def test_changed_data(recipe: TranslateRecipe) -> None:
-    """A run whose texts have changed since it was saved is not gone on with."""
-    assert interrupt(recipe, 3, [1, 2]).interrupted
-    for side in ("src", "tgt"):
-        with Path(getattr(recipe.data, side)).open("a", encoding="utf-8") as file:
-            file.write("one more line\n")
-    with pytest.raises(InputError, match="have changed"):
-        run(recipe)
-
-
 def test_checkpointing_changes_no_bit(recipe: TranslateRecipe) -> None:
     """Computing activations again, dropout included, gives the weights of keeping them."""
     setting = replace(recipe.train, activation_checkpointing=True)

@@ -171,12 +171,6 @@ def test_adapters_are_merged_first(pairs_model: str, tmp_path: Path) -> None:
         start_from(TranslateRecipe(), opened)
 
 
-def test_no_model(tmp_path: Path) -> None:
-    """A folder that is not there is the sentence that every command has for it."""
-    with pytest.raises(InputError, match="There is no model folder"):
-        open_folder(tmp_path / "nothing")
-
-
 def test_another_head_is_drawn_anew(encoder: str) -> None:
     """Of an encoder with another head the body is taken, the head is drawn and named."""
     recipe = start_from(EncoderRecipe(train=CONFIG), open_folder(encoder))

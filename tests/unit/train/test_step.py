@@ -7,7 +7,6 @@ import torch
 from tests.calls import FunctionCalls
 from tests.unit.train.made import (
     CONFIG,
-    PAD,
     make_batch,
     make_model,
     make_stepper,
@@ -16,7 +15,6 @@ from tests.unit.train.made import (
 )
 from torch import Tensor
 
-from dragoman.train.objective import reference_loss
 from dragoman.train.step import Skipped, StepResult
 
 
@@ -55,34 +53,6 @@ def test_losses_are_read_once() -> None:
     assert counts == [2, 2]
 
 
-def test_loss_is_the_mean_over_all_tokens() -> None:
-    """The loss of a step is the sum over all micro-batches by the sum of their target tokens."""
-    model = make_model()
-    batches = [make_batch(random_pairs(1)), make_batch(random_pairs(5))]
-    sums = []
-    for batch in batches:
-        real_BT = batch.tgt_out_BT != PAD
-        logits = model(batch.src_BS, batch.tgt_in_BT)[real_BT]
-        sums.append(reference_loss(logits, batch.tgt_out_BT[real_BT], 0.1).item())
-    expected = sum(sums) / sum(batch.num_targets for batch in batches)
-    result = make_stepper(model)(batches, 1e-3)
-    assert result.loss == pytest.approx(expected, rel=1e-12)
-    assert isinstance(result, StepResult)
-    assert result.learning_rate == 1e-3
-
-
-def test_step_is_the_gradient_of_the_mean() -> None:
-    """The norm that a step reports is that of the gradient of the mean loss."""
-    model = make_model()
-    batch = make_batch(random_pairs(5))
-    real_BT = batch.tgt_out_BT != PAD
-    logits = model(batch.src_BS, batch.tgt_in_BT)[real_BT]
-    mean = reference_loss(logits, batch.tgt_out_BT[real_BT], 0.1, "mean")
-    gradients = torch.autograd.grad(mean, list(model.parameters()))
-    expected = torch.stack([gradient.norm() for gradient in gradients]).norm().item()
-    assert make_stepper(model)([batch], 1e-3).grad_norm == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("clip_norm", [1e-3, None])
 def test_clipping(clip_norm: float | None) -> None:
     """A gradient above the limit is scaled down to it before Adam sees it; None scales nothing."""
@@ -94,14 +64,6 @@ def test_clipping(clip_norm: float | None) -> None:
     moments = [state["exp_avg"] for state in stepper.optimizer.state.values()]
     seen = torch.stack([moment.norm() for moment in moments]).norm().item() / (1 - CONFIG.beta1)
     assert seen == pytest.approx(clip_norm or result.grad_norm, rel=1e-4)
-
-
-def test_gradients_do_not_pile_up() -> None:
-    """A step starts from nothing: with no rate, the same batch gives the same gradient again."""
-    stepper = make_stepper(make_model())
-    batch = make_batch(random_pairs(5))
-    first, second = stepper([batch], 0.0), stepper([batch], 0.0)
-    assert second.grad_norm == pytest.approx(first.grad_norm, rel=1e-12)
 
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])

@@ -11,7 +11,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.foreign import bart, bert, gpt2, llama, starcoder2, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
-__all__ = ["FAMILIES", "RULES", "Family", "family"]
+__all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
 
 FAMILIES: Mapping[str, Family] = {
     "bart": bart.BART,
@@ -31,6 +31,8 @@ FAMILIES: Mapping[str, Family] = {
     "starcoder2": starcoder2.STARCODER2,
     "t5": t5.T5,
 }
+WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
+"""The families that models of ours may become."""
 RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
 """The rules of all kinds of tokenizers."""
 

@@ -2,21 +2,30 @@
 
 BART (Lewis et al., 2020) and mBART (Liu et al., 2020): learned positions, normed embeddings.
 Marian (Junczys-Dowmunt et al., 2018; OPUS-MT): the paper's model, sines before cosines.
+Pegasus (Zhang et al., 2020): Marian with pre-norm, which our own pre-norm translators become.
 M2M100 (Fan et al., 2021) and NLLB (Costa-jussà et al., 2022): pre-norm, fairseq's positions. These
-count what is no padding from pad_id + 1 on; padding stands behind the text here, so that the first
+count tokens other than padding from pad_id + 1 on; padding follows the text here, so that the first
 position is all that differs from counting from 0.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
+import torch
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
+from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
+    Weights,
+    Written,
     activation,
+    activation_name,
     equal,
     required,
     token_ids,
@@ -25,6 +34,7 @@ from dragoman.folder.foreign.reading import (
 from dragoman.folder.foreign.weights import Table, below, flat, joined, under
 from dragoman.folder.tokenizers import built
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian_own
 from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
 from dragoman.nn import Learned, Sinusoidal
@@ -138,7 +148,7 @@ NAMES = Family(
     prefix="model.",
     shared="shared",
     ignored=(
-        "shared.weight",  # where embeddings are not tied nobody looks it up
+        "shared.weight",  # not used where embeddings are not tied
         "encoder.version",
         "decoder.version",
         "encoder.embed_positions.weights",  # sines and cosines, in old files
@@ -157,6 +167,64 @@ MBART = replace(
         "mbart50": TokenizerRules(build=_mbart50, mask=MASK, lang="en_XX"),
     },
 )
+WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
+"""Modules whose outputs are channels of the residual stream; all others read them."""
+
+
+def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
+    """Renumber the channels of the residual stream as Marian's positions are laid out.
+
+    Ours alternate sines and cosines; Marian has all sines, then all cosines. One
+    permutation of what every module writes to the stream or reads from it changes no output: a norm
+    takes its mean over all channels, and what is inside heads and networks stays where it is.
+    """
+    order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+
+    def moved(name: str, tensor: Tensor) -> Tensor:
+        module, leaf = name.split(".")[-2:]
+        if module in WRITES_THE_STREAM:
+            return tensor[order]
+        return tensor[:, order] if leaf == "weight" else tensor
+
+    return {name: moved(name, tensor) for name, tensor in state.items()}
+
+
+def _arranged(
+    ours: EncoderDecoderConfig,
+) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
+    if ours.positions != Sinusoidal():
+        return ours, dict
+    moved = replace(ours, positions=Sinusoidal(layout="halves"))
+    return moved, partial(sines_before_cosines, d_model=ours.d_model)
+
+
+def _config(ours: EncoderDecoderConfig, length: int) -> dict[str, Any]:
+    all_tied, tied_output = (ours.tie_embeddings == tying for tying in ("all", "target-output"))
+    return {
+        "decoder_vocab_size": ours.tgt_vocab_size,  # Marian alone
+        "encoder_attention_heads": ours.num_heads,
+        "decoder_attention_heads": ours.num_heads,
+        "encoder_ffn_dim": ours.d_ff,
+        "decoder_ffn_dim": ours.d_ff,
+        "activation_function": activation_name(ours.activation),
+        "encoder_layerdrop": ours.layer_drop,
+        "decoder_layerdrop": ours.layer_drop,
+        "max_position_embeddings": length,
+        "share_encoder_decoder_embeddings": all_tied,
+        "tie_word_embeddings": all_tied or (tied_output and ours.norm_position == "post"),
+        "decoder_start_token_id": ours.bos_id,
+        "forced_eos_token_id": None,
+    }
+
+
+def _translators(*, pre_norm: bool) -> Written:
+    return Written(
+        fits=lambda ours: (ours.norm_position == "pre") == pre_norm,
+        config=_config,
+        arranged=_arranged,
+    )
+
+
 MARIAN = replace(
     NAMES,
     classes=("MarianMTModel",),
@@ -180,9 +248,20 @@ MARIAN = replace(
         "encoder.embed_positions.weight",
         "decoder.embed_positions.weight",
     ),
+    own_tokenizers=read_marian_own,
+    tokenizer_files=MARIAN_FILES,
     vocabularies=marian_files,
     lang_in_source=True,
+    written=_translators(pre_norm=False),
 )
+PEGASUS = replace(
+    MARIAN,
+    classes=("PegasusForConditionalGeneration",),
+    fields={**MARIAN.fields, "tgt_vocab_size": "vocab_size"},
+    settings={**MARIAN.settings, "norm_position": "pre"},
+    written=_translators(pre_norm=True),
+)
+"""Written, but not read: its tokenizers and its positions are others."""
 M2M100 = replace(
     NAMES,
     classes=("M2M100ForConditionalGeneration",),

@@ -8,9 +8,19 @@ and a ReLU in its pooler.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.reading import HF, Family, activation, only, token_ids, unsupported
+from dragoman.folder.foreign.reading import (
+    HF,
+    Family,
+    Written,
+    activation,
+    activation_name,
+    only,
+    token_ids,
+    unsupported,
+)
 from dragoman.folder.foreign.weights import Table, below, either, joined, under
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import (
@@ -41,11 +51,17 @@ DISTILBERT_LAYER: Table = {
     "ffn_residual.norm": "output_layer_norm",
 }
 OFFSET = 2  # rows of RoBERTa's table before that of position 0, as fairseq counts
-HEADS = "Model, ForMaskedLM, ForSequenceClassification, ForTokenClassification"
+HEADS: Mapping[str, str] = {
+    "none": "Model",
+    "masked-language": "ForMaskedLM",
+    "classify": "ForSequenceClassification",
+    "tag": "ForTokenClassification",
+}
+"""What follows a family's name in that of the class with each kind of head."""
 
 
 def _bert_head(hf: HF) -> Head:
-    """Read the class; after BERT's pretraining a second head stands, which has no place here."""
+    """Read the class; BERT's pretraining has a second head, which is not read."""
     if hf.get("architectures") == ["BertForPreTraining"]:
         return MaskedLanguageHead()
     return _head(hf, "Bert")
@@ -66,7 +82,7 @@ def _distilbert_head(hf: HF) -> Head:
 
 
 def _head(hf: HF, family: str) -> Head:
-    """Return what the class behind the family's name computes."""
+    """Return what the class computes, by its name without the family's."""
     architecture = (hf.get("architectures") or [f"{family}Model"])[0]
     match architecture.removeprefix(family):
         case "Model":
@@ -79,7 +95,7 @@ def _head(hf: HF, family: str) -> Head:
             return ClassificationHead(labels=_labels(hf), pooling="first", pooler=True)
         case "ForTokenClassification":
             return TaggingHead(labels=_labels(hf))
-    known = f"known after {family} are {HEADS}"
+    known = f"known after {family} are {', '.join(HEADS.values())}"
     raise InputError(unsupported("architectures", architecture, known))
 
 
@@ -87,6 +103,20 @@ def _labels(hf: HF) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, which JSON keeps as text."""
     labels: Mapping[str | int, str] = hf["id2label"]
     return tuple(labels[key] for key in sorted(labels, key=int))
+
+
+def _config(ours: EncoderOnlyConfig, _: int) -> dict[str, Any]:
+    config = {
+        "type_vocab_size": max(1, ours.num_token_types),
+        "max_position_embeddings": ours.positions.num_positions or 1,
+        "hidden_act": activation_name(ours.activation),
+        "architectures": [f"Bert{HEADS[ours.head.kind]}"],
+        "tie_word_embeddings": True,
+    }
+    if isinstance(ours.head, ClassificationHead | TaggingHead):
+        config["id2label"] = dict(enumerate(ours.head.labels))
+        config["label2id"] = {label: number for number, label in enumerate(ours.head.labels)}
+    return config
 
 
 BERT = Family(
@@ -145,6 +175,7 @@ BERT = Family(
         "cls.seq_relationship.weight",
         "cls.seq_relationship.bias",
     ),
+    written=Written(config=_config),
 )
 ROBERTA = replace(
     BERT,
@@ -167,6 +198,7 @@ ROBERTA = replace(
         ),
     },
     prefix="roberta.",
+    written=None,
 )
 DISTILBERT = Family(
     kind=EncoderOnlyConfig,

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.files.reading import POINTER, open_regular, pointer, read_object
@@ -48,21 +48,6 @@ LARGEST_HEADER = 100_000_000
 """Bytes of a header, as the format allows."""
 
 
-def load_foreign(folder: Path, hf: HF | None = None) -> tuple[Model, HF]:
-    """Load a folder of Hugging Face: our model in fp32, in evaluation mode, and their config.
-
-    Weights in 16 and 64 bits become fp32. Beside the mapped file the model alone takes memory.
-    Raises InputError for what `read_checkpoint` refuses, a family or a setting that we do not have,
-    and weights that are missing, left over, of another shape or not finite.
-    """
-    hf, stored = read_checkpoint(folder, hf)
-    model, config = empty_foreign(folder, hf, len(stored))
-    empty = dict(model.named_parameters())
-    for name, weight in foreign_weights(folder, hf, stored, config):
-        torch.utils.swap_tensors(empty[name], nn.Parameter(weight))  # keeps ties
-    return model.eval(), hf
-
-
 def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelConfig]:
     """Build the model of a config of theirs without memory for weights, of which there are so many.
 
@@ -82,9 +67,9 @@ def foreign_weights(
     hf: HF,
     stored: Mapping[str, Tensor],
     config: ModelConfig,
-    only: Collection[str] | None = None,
+    only: Collection[str],
 ) -> Iterator[tuple[str, Tensor]]:
-    """Make the weights of a model, or some `only`, in fp32 and in memory of their own.
+    """Make the weights of a model that are named, in fp32 and in memory of their own.
 
     Raises InputError for weights that are missing, left over, of another shape or not finite.
     """
@@ -110,8 +95,6 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
     InputError for a folder or a file that is missing, cut short, damaged, a pointer of git-lfs, or
     in a form that we do not read.
     """
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}; give one that holds {CONFIG}.")
     if archive := _archive(folder):
         return read_marian(archive)
     hf = read_hf(folder) if hf is None else hf
@@ -137,11 +120,6 @@ def read_hf(folder: Path) -> HF:
     """Return what `config.json` holds, or would hold beside Marian's own archive."""
     if archive := _archive(folder):
         return read_marian_config(archive)
-    if not (folder / CONFIG).is_file():
-        raise InputError(
-            of_others(folder)
-            or f"{folder} has no {CONFIG}; give the folder of a model, with all its files."
-        )
     return read_object(folder / CONFIG)
 
 

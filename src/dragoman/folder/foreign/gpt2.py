@@ -1,10 +1,17 @@
 """GPT-2 (Radford et al., 2019): decoder-only, learned positions, pre-norm."""
 
-from dragoman.folder.foreign.reading import Family, activation, required, token_ids
+from dragoman.folder.foreign.reading import (
+    Family,
+    Written,
+    activation,
+    activation_name,
+    required,
+    token_ids,
+)
 from dragoman.folder.foreign.weights import Table, transposed, under
 from dragoman.folder.tokenizers.files import TokenizerRules
 from dragoman.models.config import DecoderOnlyConfig
-from dragoman.nn import Learned
+from dragoman.nn import Learned, Rotary
 
 LAYER: Table = {  # c_attn holds W_Q, W_K and W_V side by side
     "self_attn.q_proj": transposed("attn.c_attn", start=0, stop=1, parts=3),
@@ -56,4 +63,13 @@ GPT2 = Family(
     prefix="transformer.",
     ignored=("h.*.attn.bias", "h.*.attn.masked_bias"),  # causal masks of old files
     tokenizers={"gpt2": TokenizerRules(framed=False)},
+    written=Written(
+        fits=lambda ours: not isinstance(ours.positions, Rotary),
+        config=lambda ours, _: {
+            "n_inner": ours.d_ff,
+            "n_positions": ours.positions.num_positions or 1,
+            "activation_function": activation_name(ours.activation),
+            "scale_attn_weights": ours.attention_scale != 1.0,
+        },
+    ),
 )

@@ -7,8 +7,9 @@ values; Qwen3 norms the queries and keys of each head before they are turned. Ge
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, pre_tokenizers
@@ -17,7 +18,9 @@ from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
+    Written,
     activation,
+    activation_name,
     only,
     required,
     token_ids,
@@ -138,6 +141,41 @@ def _trained_length(hf: HF, rope: HF) -> int:
     return length
 
 
+def _sliding(ours: DecoderOnlyConfig) -> int | None:
+    """The window of the layers that have one."""
+    return next((p.size for p in ours.patterns if isinstance(p, SlidingWindow)), None)
+
+
+def _config(ours: DecoderOnlyConfig, length: int) -> dict[str, Any]:
+    assert isinstance(ours.positions, Rotary)  # noqa: S101 (else it does not fit)
+    window = _sliding(ours)
+    return {
+        "num_key_value_heads": ours.num_kv_heads,
+        "head_dim": ours.head_dim,
+        "hidden_act": activation_name(ours.activation),
+        "mlp_bias": ours.ffn_bias,
+        "max_position_embeddings": length,
+        "rope_parameters": {"rope_type": "default", "rope_theta": ours.positions.base},
+        "sliding_window": window,
+        "use_sliding_window": window is not None,
+    }
+
+
+def _qwen3_config(ours: DecoderOnlyConfig, length: int) -> dict[str, Any]:
+    kinds = ["full_attention" if p == Causal() else "sliding_attention" for p in ours.patterns]
+    return {**_config(ours, length), "layer_types": kinds}
+
+
+def written(
+    fits: Callable[[DecoderOnlyConfig], bool],
+    config: Callable[[DecoderOnlyConfig, int], HF] = _config,
+) -> Written:
+    """Of the decoders with rotary positions, those that fit."""
+    return Written(
+        fits=lambda ours: isinstance(ours.positions, Rotary) and fits(ours), config=config
+    )
+
+
 QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -206,6 +244,7 @@ LLAMA = Family(
         "layers.*.self_attn.rotary_emb.inv_freq",
     ),
     tokenizers=dict.fromkeys(("llama", "mistral"), TokenizerRules(build=_tokenizer)),
+    written=written(lambda ours: ours.norm == "rms" and not ours.qk_norm and not _sliding(ours)),
 )
 MISTRAL = replace(
     LLAMA,
@@ -217,6 +256,9 @@ MISTRAL = replace(
         "use_sliding_window": True,
         "max_window_layers": 0,
     },
+    written=written(
+        lambda ours: ours.norm == "rms" and not ours.qk_norm and _sliding(ours) is not None
+    ),
 )
 QWEN2 = replace(
     LLAMA,
@@ -231,12 +273,14 @@ QWEN2 = replace(
     },
     settings={**LLAMA.settings, "qkv_bias": True},
     tokenizers=dict.fromkeys(("qwen2", "qwen3"), TokenizerRules(words=QWEN)),
+    written=None,
 )
 QWEN3 = replace(
     QWEN2,
     classes=("Qwen3ForCausalLM",),
     defaults={**QWEN2.defaults, "head_dim": 128},
     settings={**LLAMA.settings, "qk_norm": True},
+    written=written(lambda ours: ours.norm == "rms" and ours.qk_norm, _qwen3_config),
 )
 
 
@@ -277,4 +321,5 @@ GEMMA = replace(
         "decoder.layers.*.ffn_residual.norm": plus_one("layers.*.post_attention_layernorm"),
         "decoder.final_norm": plus_one("norm"),
     },
+    written=None,
 )

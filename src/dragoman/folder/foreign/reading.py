@@ -19,7 +19,7 @@ from dragoman.folder.foreign.weights import (
     rule_for,
     starred,
 )
-from dragoman.folder.tokenizers.files import TokenizerRules
+from dragoman.folder.tokenizers.files import TokenizerFolder, TokenizerRules
 from dragoman.models.build import some
 from dragoman.models.config import (
     DecoderOnlyConfig,
@@ -30,6 +30,7 @@ from dragoman.models.config import (
 from dragoman.nn.feedforward import Activation
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
+from dragoman.text.tokenizer import Tokenizer
 
 HF = Mapping[str, Any]
 """What a `config.json` of Hugging Face holds.
@@ -52,6 +53,24 @@ WRONG_TYPE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErro
 """What a reader raises for a value of another type than the class has."""
 UNKNOWN_ID = -1
 """Id of a token that the config does not contain; the tokenizer may."""
+
+
+Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How a model that dragoman trained becomes one of a family: its tables are read backwards.
+
+    The configs that its functions are given have a value for each field that has one by others.
+    """
+
+    fits: Callable[[Any], bool] = lambda _: True
+    """Whether one of our configs of the family's kind becomes it; one family of a kind fits."""
+    config: Callable[[Any, int], HF]
+    """The keys that no field has by name, for so many positions."""
+    arranged: Callable[[Any], tuple[Any, Callable[[Weights], Weights]]] = lambda ours: (ours, dict)
+    """The config with the family's layout of what changes no output, and our weights in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +103,18 @@ class Family:
     """The config, as the class that reads these weights has it."""
     tokenizers: Mapping[str, TokenizerRules] = field(default_factory=dict)
     """The rules of its kinds of tokenizers."""
+    own_tokenizers: Callable[[TokenizerFolder], tuple[Tokenizer, Tokenizer] | None] = lambda _: None
+    """Reads those of source and target in a form of its own, if a folder has it."""
+    tokenizer_files: tuple[str, ...] = ()
+    """The files without which its folders have no tokenizer, where it has a form of its own."""
     vocabularies: Callable[[Path], Sequence[str]] = lambda _: ()
     """The files of its own kind that number the pieces."""
     whole: bool = False
     """Whether a text of several sentences is read as one: to summarise and answer."""
     lang_in_source: bool = False
     """Whether the source says into which language to translate."""
+    written: Written | None = None
+    """Which of our own models become one of it, and how; None where none does."""
 
     def config(self, hf: HF) -> ModelConfig:
         """Return our config; InputError names a key whose value we cannot build."""
@@ -121,10 +146,6 @@ class Family:
         except WRONG_TYPE as error:
             raise InputError(f"a value in the model's config has a wrong type ({error})") from error
         return parse_settings(self.kind, plain, "the model's config")
-
-    def weights(self, state: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-        """Make our weights of a state dict; InputError names tensors that do not fit."""
-        return dict(self.each_weight(state, config))
 
     def each_weight(
         self,
@@ -175,7 +196,7 @@ class Family:
     def restore(
         self, weights: Mapping[str, Tensor], config: ModelConfig, theirs: Mapping[str, Tensor]
     ) -> None:
-        """Put our weights into a state dict of theirs, in place: the way back of `weights`.
+        """Put our weights into a state dict of theirs, in place: the way back of `each_weight`.
 
         A matrix goes under all names that it has there. What the model has no place for stays as it
         is (rows that are never looked up, buffers), and so does what already gives our weights,
@@ -250,6 +271,11 @@ def activation(key: str) -> Reader:
         return ACTIVATIONS[hf[key]]
 
     return read
+
+
+def activation_name(ours: str) -> str:
+    """Return their name of an activation; any of theirs where they have none, to be refused."""
+    return next((theirs for theirs, name in ACTIVATIONS.items() if name == ours), "relu")
 
 
 def equal(first: str, second: str) -> Reader:

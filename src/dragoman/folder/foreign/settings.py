@@ -34,7 +34,7 @@ from dragoman.models.config import (
 GENERATION = "generation_config.json"
 STOPPING: Mapping[object, EarlyStopping] = {False: "estimate", True: "full", "never": "never"}
 FRAME = 2
-"""Places that are kept for what stands around a text."""
+"""Positions reserved for the tokens around a text."""
 
 
 def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
@@ -227,7 +227,7 @@ ONLY_SAMPLING = frozenset({"top_h", "typical_p", "epsilon_cutoff", "eta_cutoff"}
 def _not_applied(said: HF, model: ModelConfig, *, alone: bool) -> list[str]:
     """Return the settings that change texts and are not applied, sorted by name.
 
-    `said` are the publisher's settings without null values; `alone` tells that they stand in a
+    `said` are the publisher's settings without null values; `alone` tells that they are in a
     `generation_config.json` of their own, where a key that is unknown is a setting too.
     """
     if not isinstance(model, DecoderOnlyConfig | EncoderDecoderConfig):

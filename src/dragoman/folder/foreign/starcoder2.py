@@ -5,7 +5,7 @@ The plain Transformer with rotary positions: what our own recipes of decoders bu
 
 from dataclasses import replace
 
-from dragoman.folder.foreign.llama import MISTRAL
+from dragoman.folder.foreign.llama import MISTRAL, written
 
 STARCODER2 = replace(
     MISTRAL,
@@ -33,4 +33,5 @@ STARCODER2 = replace(
         "decoder.layers.*.ffn.up": "layers.*.mlp.c_fc",
         "decoder.layers.*.ffn.down": "layers.*.mlp.c_proj",
     },
+    written=written(lambda ours: ours.norm == "layer"),
 )

@@ -5,7 +5,7 @@ normalizers change. The name of a special token in a text is text, as with `spli
 Hugging Face; only a text for Marian may begin with the language to translate into, `>>lang<<`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,17 +13,16 @@ from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import InputError
 from dragoman.files.reading import LARGEST_JSON, read_file
-from dragoman.folder.foreign import RULES
+from dragoman.folder.foreign import FAMILIES, RULES
 from dragoman.folder.foreign.reading import HF
 from dragoman.folder.format import JOINT
 from dragoman.folder.tokenizers.built import from_merges, from_pieces, from_words
 from dragoman.folder.tokenizers.fast import ForeignTokenizer
 from dragoman.folder.tokenizers.files import TokenizerFolder, refusing
-from dragoman.folder.tokenizers.pieces import read_m2m100, read_marian, read_marian_own
+from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_m2m100, read_marian
 from dragoman.text.limits import parse
 from dragoman.text.tokenizer import Tokenizer
 
-MARIAN = ("source.spm", "target.spm", "vocab.json")
 SPM = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 MADE: Mapping[tuple[str, ...], Callable[[TokenizerFolder], ForeignTokenizer | Backend]] = {
     ("tokenizer.json",): lambda found: parse(read_file(found.path / JOINT, LARGEST_JSON)),
@@ -44,14 +43,15 @@ def read_tokenizers(folder: Path, config: HF) -> tuple[Tokenizer, Tokenizer]:
     and where it takes a package that is not installed.
     """
     found = TokenizerFolder.of(Path(folder), config, RULES)
-    if found.has(*MARIAN):
-        with refusing(found.path / MARIAN[-1]):
+    if found.has(*MARIAN_FILES):
+        with refusing(found.path / MARIAN_FILES[-1]):
             return read_marian(found)
-    if config.get("model_type") == "marian" and (own := read_marian_own(found)):
+    family = FAMILIES.get(str(config.get("model_type")))
+    if family is not None and (own := family.own_tokenizers(found)):
         return own
     names = next((names for names in MADE if found.has(*names)), None)
     if names is None:
-        raise InputError(_why_none(found))
+        raise InputError(_why_none(found, family.tokenizer_files if family else ()))
     with refusing(found.path / names[-1]):
         made = MADE[names](found)
         if not isinstance(made, ForeignTokenizer):
@@ -74,10 +74,10 @@ def _check_frame(tokenizer: Tokenizer, file: Path) -> None:
         )
 
 
-def _why_none(folder: TokenizerFolder) -> str:
-    """What a folder lacks: files of Marian's if it has some of them, or all."""
-    missing = [name for name in MARIAN if not folder.has(name)]
-    if folder.config.get("model_type") == "marian" or folder.has(MARIAN[0]):
+def _why_none(folder: TokenizerFolder, wanted: Sequence[str]) -> str:
+    """What a folder lacks: what its family has, files of Marian's if it has some, or all."""
+    if wanted := wanted or MARIAN_FILES[: 3 * folder.has(MARIAN_FILES[0])]:
+        missing = [name for name in wanted if not folder.has(name)]
         return f"{folder.path} has no {' and no '.join(missing)}; get the whole folder."
     first, _, *others = map(" with ".join, MADE)
     return (

@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     first_counts: bool = False
     """Whether the first of them that a file holds is taken, and may differ from the others."""
     back: Callable[[Tensor], Tensor] | None = None
-    """From ours to theirs, where what is made is no view of it."""
+    """From ours to theirs, where ours is not a view of theirs."""
 
 
 Table = Mapping[str, str | Rule]

@@ -77,7 +77,7 @@ class ForeignTokenizer(Tokenizer):
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
 
     def encode_with_specials(self, text: str, places: Mapping[int, int]) -> list[int]:
-        """The ids of a text in which special tokens stand at `places` alone, without a frame.
+        """The ids of a text with special tokens only at `places`, without a frame.
 
         `places` has where the name of each begins, and where it ends. Elsewhere their names are
         text; where there are none elsewhere, the ids are those of Hugging Face, which finds all.
@@ -131,7 +131,7 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def _finding_specials_in_rest(self) -> Backend:
-        """The same for texts that go on after others."""
+        """The same for texts that continue others."""
         return _finding(self._without_first_space)
 
     def _as_text(self, ids: list[int]) -> list[int]:
@@ -141,7 +141,7 @@ class ForeignTokenizer(Tokenizer):
 
     @cached_property
     def _never_text(self) -> frozenset[int]:
-        """The ids that no text has; the unknown token stands for characters."""
+        """The ids that no text has; the unknown token may be a character's."""
         return frozenset(self.specials.values()) - {self.unk_id}
 
     @property

@@ -92,7 +92,7 @@ class TokenizerRules:
     lang: str | None = None
     """The language of a source where none is named: a file may be older than its settings."""
     lang_last: bool = False
-    """Whether it stands behind the text, unless the settings say otherwise."""
+    """Whether it follows the text, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,8 @@ from dragoman.text.limits import MOST_GROWTH, longest_replacement
 from dragoman.text.tokenizer import Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject
 
+MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
+"""The files of a Marian model in a folder of Hugging Face."""
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
     "gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
@@ -173,7 +175,7 @@ _LANGUAGE = re.compile(r">>\S+<<|__[a-z]{2,3}__")
 def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer]:
     """Read the two tokenizers of a Marian model, of one vocabulary or of two."""
     apart = folder.flag("separate_vocabs", default=False)
-    names = ["source.spm", "target.spm", "vocab.json", *["target_vocab.json"] * apart]
+    names = [*MARIAN_FILES, *["target_vocab.json"] * apart]
     source, target, vocab, *others = (folder.path / name for name in names)
     given = read_vocab(vocab)
     written = read_vocab(others[0]) if apart else dict(given)

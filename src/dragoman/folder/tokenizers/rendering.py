@@ -36,7 +36,7 @@ class GenerationTag(Extension):
 def render(source: str, marks: Mapping[str, str], variables: Mapping[str, Any]) -> str:
     """Render as `apply_chat_template` of transformers does, with the same functions.
 
-    Each key of `marks` that stands in the template's own text or strings is replaced by its value.
+    Each key of `marks` in the template's own text or strings is replaced by its value.
     """
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]

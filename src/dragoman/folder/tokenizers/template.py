@@ -35,7 +35,7 @@ Message = Mapping[str, str]
 
 
 def find_template(folder: TokenizerFolder) -> tuple[str, Path] | None:
-    """Return the chat template of a folder, and the file that it stands in; None if there is none.
+    """Return the chat template of a folder, and its file; None if there is none.
 
     Raises InputError for one that cannot be read.
     """

@@ -356,14 +356,14 @@ void attend(const struct Store *store, float *all_keys, float *all_values, float
 }
 
 /* The vectors of tokens, (tokens, columns). */
-struct Table {
+struct Vectors {
     const float *weight;
     long tokens, columns;
     float scale;
 };
 
 /* out[n] = weight[ids[n]] * scale [+ added]; NaN, which search rejects, for an id beyond the table. */
-static void embed_rows(const struct Table *by, const int64_t *ids, const float *added, float *out,
+static void embed_rows(const struct Vectors *by, const int64_t *ids, const float *added, float *out,
                        long rows) {
     long columns = by->columns;
 #pragma omp for
@@ -376,7 +376,7 @@ static void embed_rows(const struct Table *by, const int64_t *ids, const float *
     }
 }
 
-/* One of the functions above; `by` is its Table, Norm, Matrix or Store. */
+/* One of the functions above; `by` is its Vectors, Norm, Matrix or Store. */
 enum kind { EMBED, NORM, PRODUCT, GATE, SILU, ATTEND };
 struct Operation {
     long kind, relu, width; /* width: of an activation, or from row to row of what attends */

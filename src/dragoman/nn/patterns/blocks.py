@@ -38,7 +38,7 @@ class Reach(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Queries in `n` blocks of `c`, each with `s` keys. An axis of 1 stands for all the same."""
+    """Queries in `n` blocks of `c`, each with `s` keys. An axis of 1 is broadcast."""
 
     q_BnHcd: Tensor
     kv: KeyValue
@@ -95,7 +95,7 @@ def cut(
 def _cut_segment(
     q_BHTd: Tensor, near: Sequence[Tensor], num_after: int, reach: Reach, c: int
 ) -> Blocks:
-    """Cut queries; of their keys, values and mask, `num_after` positions stand behind them."""
+    """Cut queries; their keys, values and mask have `num_after` positions after them."""
     (num_queries, num_keys), device = (q_BHTd.shape[2], near[0].shape[2]), q_BHTd.device
     n = -(-num_queries // c)
     back, ahead = (-(-far // c) for far in reach)

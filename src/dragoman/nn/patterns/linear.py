@@ -40,7 +40,7 @@ class StateStorage:
         return sys.maxsize
 
     def extend(self, kv: KeyValue) -> KeyValue:
-        """Count the new positions and give them back, with what stands for those before them."""
+        """Count the new positions and return them, with the state of those before them."""
         self.length += kv.k_BKSd.shape[2]
         continued = Continued(*kv)
         continued.storage = self
@@ -104,7 +104,7 @@ class LinearAttention(Pattern):
         mask: Tensor | None = None,
         scoring: Scoring | None = None,  # noqa: ARG002 (the form of `reference_attention`)
     ) -> tuple[Tensor, Tensor]:
-        """Compute the formula as it stands: outputs and weights `(B, H, T, S)`."""
+        """Compute the formula directly: outputs and weights `(B, H, T, S)`."""
         group = q_BHTd.shape[1] // k_BKSd.shape[1]
         log_decay_K = self._log_decay(k_BKSd)
         k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
@@ -201,7 +201,7 @@ def linear_attention(
     log_decay_K: Tensor,
     chunk: int = CHUNK,
 ) -> tuple[Tensor, Tensor]:
-    """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state behind them.
+    """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state after them.
 
     With one chunk this is the parallel form, with chunks of one the recurrent form. Segments of
     chunks are computed at a time, so that no tensor is large.

@@ -116,10 +116,10 @@ class Packed(Pattern):
     def _attend_group(
         self, lengths: Sequence[int], parts: Sequence[Tensor], scoring: Scoring
     ) -> Tensor:
-        """Attend to documents that stand one after another, as a batch: `(B, H, M, d)`.
+        """Attend to consecutive documents as a batch: `(B, H, M, d)`.
 
         `parts` are their queries, keys and values, and which keys may be seen if there is a mask.
-        Shorter documents are filled up to the width of the longest with what stands first.
+        Shorter documents are padded to the width of the longest with the first positions.
         """
         if len(lengths) == 1:
             q, k, v, *real = parts
@@ -142,7 +142,7 @@ class Packed(Pattern):
 
         q, k, v, *real = (to_rows(x) for x in parts)
         seen = real[0].mT if real else None
-        if not self.within.is_causal:  # a causal query meets no filling, which stands last
+        if not self.within.is_causal:  # a causal query sees no padding, which comes last
             filled = real_mw.repeat(len(q) // m, 1)[:, None, None]
             seen = filled if seen is None else seen & filled
         out = self.within.attend(q, KeyValue(k, v), seen, scoring)

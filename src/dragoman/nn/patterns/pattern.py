@@ -59,7 +59,7 @@ class Pattern(ABC):
         mask: Tensor | None = None,
         scoring: Scoring | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute the formula as it stands, under `mask` alone: outputs and weights."""
+        """Compute the formula directly, under `mask` alone: outputs and weights."""
         return reference_attention(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
@@ -109,7 +109,7 @@ class Causal(Pattern):
     is_causal = True
 
     def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """`j <= i`; None for a single query, which stands last and sees all."""
+        """`j <= i`; None for a single query, which is the last and sees all."""
         return None if num_queries == 1 else causal_mask(num_queries, num_keys, device)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:

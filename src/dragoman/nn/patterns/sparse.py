@@ -124,7 +124,7 @@ class Fixed(Pattern):
         if out_BHTd is not None:
             return out_BHTd
         first = kv.k_BKSd.shape[2] - num_queries
-        lead = first % self.stride  # positions of the first query's cell that stand before it
+        lead = first % self.stride  # positions of the first query's cell before it
         q_BnHcd = self._cells(F.pad(q_BHTd, (0, 0, lead, 0)))
         real = mask_of_keys(mask, kv)
         near = attend_part(self._own_cells(q_BnHcd, kv, real, first - lead), scoring)
@@ -168,7 +168,7 @@ class Fixed(Pattern):
     def _summary_places(self, num_keys: int, device: torch.device) -> Tensor:
         """Return the positions at the end of each whole cell, by counting: a GPU is not asked.
 
-        Of a cell that is not whole no query sees a summary: all that come so far stand in it.
+        No query sees a summary of a cell that is not complete: all queries so far are in that cell.
         """
         starts_n1 = torch.arange(num_keys // self.stride, device=device)[:, None] * self.stride
         return (starts_n1 + torch.arange(self.stride, device=device)[-self.summary :]).flatten()

@@ -1,4 +1,4 @@
-"""Where a token stands: schemes that are values, and what they make."""
+"""Positions of tokens: schemes that are values, and what they make."""
 
 from dragoman.nn.position.bias import ALiBi, RelativeBias
 from dragoman.nn.position.rotary import Rotary

@@ -93,7 +93,7 @@ class RelativeBiasTable(nn.Module):
 class ALiBiBias(nn.Module):
     """`bias[h, i, j] = -m_h |i - j|` with slopes `m_h = 2^(-8h/H)` (Press et al., 2022, section 3).
 
-    For a number of heads that is no power of two the paper's code takes the slopes of the next
+    For a number of heads that is not a power of two the paper's code takes the slopes of the next
     lower power, and between them every other one of the next higher power. No parameters: slopes
     are made where they are needed.
     """

@@ -76,7 +76,7 @@ class YaRN(Scaling):
     """Squeeze slow frequencies, keep fast ones, sharpen the softmax (Peng et al., 2024).
 
     A frequency that turns more than `beta_fast` times within the context of training is kept, one
-    that turns fewer than `beta_slow` times is divided by `factor`, and between the two lies a ramp.
+    that turns fewer than `beta_slow` times is divided by `factor`, with a ramp between the two.
     Queries and keys are multiplied by `0.1 ln(factor) + 1`, or by what a checkpoint says instead.
     """
 

@@ -67,7 +67,7 @@ class SinusoidalPositions(nn.Module):
     """Add `PE(position)` to each vector; no parameter, not in the checkpoint.
 
     A length never seen before works: the table grows by doubling. It is kept in the dtype and on
-    the device of the vectors, and computed anew where they change; it is no buffer, since moving
+    the device of the vectors, and recomputed when they change; it is not a buffer, since moving
     a module would move it in float64, which some devices lack.
     """
 

@@ -8,7 +8,7 @@ A text's label does not depend on the texts beside it: in fp32 on a CPU its prob
 same bit for bit for any batch size and any order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -18,7 +18,6 @@ from torch import Tensor
 from dragoman.decode import Course
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
-from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import EncoderReader, Row, read
 from dragoman.tasks.lines import Chunk, as_texts, to_chunks
 
@@ -66,12 +65,6 @@ class Classifier(EncoderReader[Classification, Tensor]):
         """
         found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
         return found[0] if isinstance(text, str) else found
-
-    def stream(
-        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
-    ) -> Iterator[Classification]:
-        """Classify without end: lines are taken in windows, so memory is bounded."""
-        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
 
     def courses(
         self, texts: Sequence[str], options: int

@@ -134,12 +134,6 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         """Tag words that are parted already. Raises InputError where one is empty."""
         return [*self._submit_words(sentences, max_batch_tokens).in_order()]
 
-    def stream(
-        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
-    ) -> Iterator[Tagging]:
-        """Tag without end: lines are taken in windows, so memory is bounded."""
-        yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)
-
     def stream_words(
         self,
         sentences: Iterable[Sequence[str]],
@@ -147,7 +141,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         max_batch_tokens: int = 8192,
         window: int = 4096,
     ) -> Iterator[Tagging]:
-        """The same for words that are parted already."""
+        """Tag words that are parted already without end."""
         yield from in_windows(
             sentences, lambda taken: self._submit_words(taken, max_batch_tokens), window
         )

@@ -106,7 +106,7 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     Raises InputError where a file is not named.
     """
     defaults = TranslateRecipe(data=DataConfig())
-    keys = ("data.", "start.", "out")  # the others lie over what is chosen
+    keys = ("data.", "start.", "out")  # the others override what is chosen
     given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
     data, start = given.data, given.start.model
     if (data.src is None) != (data.tgt is None):

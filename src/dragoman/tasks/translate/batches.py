@@ -53,7 +53,7 @@ class PairBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """What stands around the ids of a pair."""
+    """The ids around those of a pair."""
 
     src: Frame
     tgt: Frame

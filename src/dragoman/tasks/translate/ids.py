@@ -71,25 +71,25 @@ class Source:
 
     @property
     def number(self) -> int:
-        """What its random numbers follow from, beside the seed: the same wherever it stands."""
+        """What its random numbers follow from, beside the seed; independent of its place."""
         content = repr((list(self.ids), list(self.prefix), self.draw)).encode()
         return int.from_bytes(blake2b(content, digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specials:
-    """The ids that are no text, and how many there are in all, on both sides."""
+    """Special-token ids and the vocabulary sizes of both sides."""
 
     src_pad_id: int
     """Padding of sources."""
     src_frame: Frame
-    """What stands before and after the ids of a source."""
+    """The ids before and after those of a source."""
     pad_id: int
     """Padding of targets."""
     bos_id: int
     """What the decoder reads first."""
     begin: tuple[int, ...] = ()
-    """What every target begins with and is no text: a language, say."""
+    """Special tokens that begin every target, such as a language."""
     eos_id: int
     """End of targets."""
     forbidden: tuple[int, ...]

@@ -133,7 +133,7 @@ def assemble(
     made = recipe.data.made is not None
     if made:
         recipe = replace(recipe, data=recipe.data.write(folder.training / "texts"))
-        say(f"The texts are made, and lie in {folder.training / 'texts'}.")
+        say(f"Wrote the generated corpus to {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder, say)
     if not made and not checkpoints(folder.checkpoints):  # said once for a run
         for warning in texts.warnings(recipe.data):
@@ -198,7 +198,7 @@ def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> 
     if src and tgt and src != tgt and (config.src_lang, config.tgt_lang) == (tgt, src):
         say(
             f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
-            f"{tgt} to {src}; look whether source and target have changed places."
+            f"{tgt} to {src}; check whether source and target are swapped."
         )
 
 

@@ -34,7 +34,7 @@ _SCALED = re.compile(
     r"\d\s?-?(?:[万亿萬億千百兆]|(?:[mb]illi|trilli|thousand|tausend|mio|mrd|lakh|crore|bn\b|m\b|k\b))",
     re.IGNORECASE,
 )
-"""A number that goes on in words."""
+"""A number that continues in words."""
 SAID = 10
 """From here on a number that another one has replaced is a difference."""
 WRITTEN = 100

@@ -60,9 +60,9 @@ def loops(src: Ids, tgt: Ids) -> bool:
 
 
 def repeats(ids: Ids, least: int) -> int:
-    """How often the most repeated cycle stands in a row, where that is at least `least`; else 1.
+    """How often the most repeated cycle occurs in a row, where that is at least `least`; else 1.
 
-    A cycle of p tokens stands r times in a row where r * p - p tokens in a row equal the one p
+    A cycle of p tokens occurs r times in a row where r * p - p tokens in a row equal the one p
     places after them. Costs O(n^2 / least) for n tokens.
     """
     most = 1

@@ -5,8 +5,8 @@ greatest expected utility,
 
 .. math:: \hat{y} = \arg\max_h \frac{1}{N} \sum_r \mathrm{chrF}(h, r)
 
-where each candidate counts alike: a text that was sampled twice counts twice, and the hypotheses
-of a beam, which are no samples, count once each.
+where each candidate has the same weight: a text that was sampled twice counts twice, and the
+hypotheses of a beam, which are not samples, count once each.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from sacrebleu.metrics.helpers import extract_all_char_ngrams
 def least_risk(texts: Sequence[str]) -> list[int]:
     """Indices of the texts, each different one once, greatest mean chrF against all texts first.
 
-    Among equals the earlier is first, and it stands for its copies.
+    Ties go to the earlier one, which represents its copies.
     """
     times = Counter(texts)
     sums = (chrf_pairs(list(times)) * np.array(list(times.values()))).sum(1)

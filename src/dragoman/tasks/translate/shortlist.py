@@ -73,7 +73,7 @@ def _translation_table(pairs: Pairs, tgt_size: int) -> tuple[np.ndarray, np.ndar
     taken = [pair for pair in pairs[:: -(-links // MOST_LINKS)] if pair[0] and pair[1]]
     met = [np.add.outer(np.array(tgt), np.array(src) * tgt_size).ravel() for src, tgt in taken]
     keys, which = np.unique(np.concatenate(met), return_inverse=True)
-    # Links of one target place lie side by side.
+    # Links of one target position are adjacent.
     counts = np.repeat([len(src) for src, _ in taken], [len(tgt) for _, tgt in taken])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     sources = keys // tgt_size

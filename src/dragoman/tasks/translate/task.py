@@ -33,7 +33,7 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
 UNLIKE = 1.0
-"""A chrF2 below this is no matter of quality: unrelated texts of one language have more."""
+"""A chrF2 below this means unrelated texts: those of one language have more."""
 
 MOST_COMPARED = 1_000_000
 """Training pairs among which those of a test are looked for."""
@@ -97,8 +97,8 @@ def evaluate_translator(folder: ModelFolder, test: EvaluationData) -> Report:
     if scores.chrf < UNLIKE:
         languages = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
         warnings.append(
-            "The translations have next to nothing in common with the references: look whether "
-            f"--src and --ref have changed places (the model translates {languages}), or whether "
+            "The translations have next to nothing in common with the references: check "
+            f"whether --src and --ref are swapped (the model translates {languages}), or whether "
             "it has learned anything yet."
         )
     return Report(

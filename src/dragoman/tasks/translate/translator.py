@@ -4,7 +4,7 @@
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
-The way of a line: sentences, and their ids in chunks (`lines`), batches of alike lengths under a
+The way of a line: sentences, and their ids in chunks (`lines`), batches of similar length under a
 budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search where the first one
 failed (`retries`), text, and back to its place. A line's translation does not depend on the lines
 beside it: on a CPU text and scores are the same bit for bit for any batch size and any order.
@@ -141,7 +141,7 @@ class Translator(Answering[Decoding, Translation]):
         """Return a translator that decodes by the mean of the probabilities of all these models.
 
         Options and alignments are this one's. Raises InputError unless all have the same
-        tokenizers, the same number of rows for them, and stand on the same device.
+        tokenizers and the same number of rows for them, and are on the same device.
         """
         own = self._ids
         for number, other in enumerate(others, start=2):

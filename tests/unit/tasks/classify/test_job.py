@@ -54,29 +54,8 @@ def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
     assert "dragoman classify" in card
 
 
-def test_the_measure_is_the_mean_over_texts(recipe: ClassifyRecipe) -> None:
-    """Loss and accuracy by hand, whatever the batches; the model goes on in training mode."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(recipe, folder, lambda _: None)
-        small = replace(recipe, batch=replace(recipe.batch, max_tokens=1))
-        alone = assemble(small, folder, lambda _: None)
-    job.model.train()
-    found = job.measure()
-    assert job.model.training
-    job.model.eval()
-    with torch.inference_mode():
-        log_probs = [
-            (job.model(batch.ids_BL).log_softmax(-1), batch.labels_B) for batch in alone.validation
-        ]
-    assert len(log_probs) == 8
-    losses = [-row[0, label].item() for row, label in log_probs]
-    right = [row.argmax().item() == label.item() for row, label in log_probs]
-    assert found.loss == pytest.approx(sum(losses) / 8, rel=1e-4)
-    assert found.scores == {"accuracy": pytest.approx(100 * sum(right) / 8)}
-
-
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
-    """A head that has an opinion and no eyes."""
+    """A head that has an opinion and no eyes, which is right where that is the label."""
     with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
     output = job.model.get_submodule("head.output")
@@ -84,19 +63,11 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
     with torch.no_grad():
         output.weight.zero_()
         output.bias[1] = 5.0
-    assert job.measure().warnings == (ONE_LABEL,)
-
-
-def test_smoothing_is_part_of_the_loss(recipe: ClassifyRecipe) -> None:
-    """That of training, not of validation."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        plain = assemble(recipe, folder, lambda _: None)
-    batch = next(plain.batches)
-    plain.model.eval()
-    smoothed = replace(
-        plain, recipe=replace(recipe, train=replace(recipe.train, label_smoothing=0.4))
-    )
-    assert smoothed.loss(batch).item() != pytest.approx(plain.loss(batch).item(), rel=1e-3)
+    found = job.measure()
+    assert found.warnings == (ONE_LABEL,)
+    share = sum(int(batch.labels_B.sum()) for batch in job.validation) / len(job.held)
+    assert 0 < share < 1
+    assert found.scores == {"accuracy": pytest.approx(100 * share)}
 
 
 def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path: Path) -> None:

@@ -82,24 +82,6 @@ def alone(model: DecoderOnly, ids: list[int]) -> Tensor:
     return F.cross_entropy(logits_LV, torch.tensor(ids[1:]), reduction="sum")
 
 
-@pytest.mark.parametrize("name", list(MODELS))
-def test_packed_documents_cost_what_they_cost_alone(name: str) -> None:
-    """In one row, in any order, with padding at the end: the sum, and its gradients, in float64."""
-    model, dataset = make_model(name), made()
-    config = PackConfig(length=40, rows=2, packing="documents")
-    stream = Stream(PackedBatches(dataset, config), seed=1)
-    batches = [next(stream) for _ in range(stream.num_batches)]
-    assert len(batches) > 1
-    found = torch.stack([next_token_loss(model, batch, 0.0) for batch in batches]).sum()
-    documents = [dataset.texts[i].tolist() for i in range(len(dataset))]
-    expected = torch.stack([alone(model, ids) for ids in documents]).sum()
-    assert found.item() == pytest.approx(expected.item(), rel=1e-10)
-    weights = list(model.parameters())
-    ours, theirs = (torch.autograd.grad(loss, weights) for loss in (found, expected))
-    for one, two in zip(ours, theirs, strict=True):
-        assert torch.allclose(one, two, rtol=1e-9, atol=1e-10)
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_the_loss_of_a_stream_is_that_of_its_windows(name: str, smoothing: float) -> None:

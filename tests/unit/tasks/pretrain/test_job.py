@@ -54,36 +54,6 @@ def test_texts_of_every_kind_are_read(recipe: MaskedRecipe) -> None:
     assert next(recipe.data.read()) == "the film was bad"  # a text is a line of its file
 
 
-def test_the_loss_is_that_of_the_hidden_tokens(recipe: MaskedRecipe) -> None:
-    """Fused or from all logits, with smoothing or without: the same."""
-    job, _ = make_job(recipe)
-    batch = next(job.batches)
-    model = job.model.double().eval()
-    chosen_BL = batch.targets_BL != NO_TARGET
-    logits_MV = model(batch.ids_BL)[chosen_BL]
-    for smoothing in (0.0, 0.2):
-        expected = reference_loss(logits_MV, batch.targets_BL[chosen_BL], smoothing)
-        found = masked_loss(model, batch.ids_BL, batch.targets_BL, smoothing)
-        assert found.item() == pytest.approx(expected.item(), rel=1e-10)
-    assert int(chosen_BL.sum()) == batch.num_targets
-
-
-def test_its_gradient_is_that_of_the_logits(recipe: MaskedRecipe) -> None:
-    """For every weight."""
-    job, _ = make_job(recipe)
-    batch, model = next(job.batches), job.model.double().eval()
-    chosen_BL = batch.targets_BL != NO_TARGET
-
-    def gradients(loss: torch.Tensor) -> list[torch.Tensor]:
-        return list(torch.autograd.grad(loss, list(model.parameters())))
-
-    ours = gradients(masked_loss(model, batch.ids_BL, batch.targets_BL, 0.1))
-    logits_MV = model(batch.ids_BL)[chosen_BL]
-    theirs = gradients(reference_loss(logits_MV, batch.targets_BL[chosen_BL], 0.1))
-    for one, two in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-10)
-
-
 @torch.no_grad()
 def favour_a_target(job: MaskedJob) -> None:
     """Let the untrained model guess one word everywhere, which is right somewhere."""

@@ -10,7 +10,6 @@ from tests.unit.train.made import make_console
 
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
-from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
 from dragoman.tasks.task import train
@@ -43,24 +42,6 @@ def test_names_are_found(recipe: TagRecipe) -> None:
     card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
     assert "- f1: " in card
     assert "dragoman tag" in card
-
-
-def test_the_measure_is_the_mean_over_words(recipe: TagRecipe) -> None:
-    """Loss by hand, and a score for every one that the task has."""
-    job = make_job(recipe)
-    job.model.eval()
-    losses = []
-    with torch.inference_mode():
-        for batch in tag_batches(job.held, replace(recipe.batch, max_tokens=1)).fixed():
-            log_probs_BLC = job.model(batch.ids_BL).log_softmax(-1)
-            for row, tags in zip(log_probs_BLC, batch.tags_BL, strict=True):
-                losses += [-row[i, t].item() for i, t in enumerate(tags) if t != NO_TAG]
-    job.model.train()
-    found = job.measure()
-    assert job.model.training
-    assert len(losses) == len(job.held.tags)
-    assert found.loss == pytest.approx(sum(losses) / len(losses), rel=1e-4)
-    assert set(found.scores) == {"f1", "precision", "recall", "accuracy"}
 
 
 def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:

@@ -22,7 +22,6 @@ from dragoman.tasks.translate.job import COLLAPSED, assemble, validate
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
-from dragoman.train.objective import reference_loss
 from dragoman.train.runfolder import RunFolder
 
 
@@ -41,31 +40,6 @@ class Deaf(EncoderDecoder):
 def unjudged() -> Validation:
     """No translations."""
     return Validation(loss=0.0, scores={})
-
-
-def test_loss_is_the_mean_over_tokens_without_smoothing() -> None:
-    """The loss is the cross-entropy of all target tokens of all batches, padding left out."""
-    model = make_model(replace(TINY, dropout=0.5))
-    pairs = random_pairs(9)
-    batches = [make_batch(pairs[:2]), make_batch(pairs[2:])]
-    shown = (("a", "b"),)
-    validation = validate(
-        model, batches, lambda: Validation(loss=0.0, scores={"bleu": 7.0}, examples=shown)
-    )
-    model.eval()
-    total, count = 0.0, 0
-    for src, tgt in pairs:  # one by one: no padding anywhere
-        one = make_batch([(src, tgt)])
-        total += reference_loss(model(one.src_BS, one.tgt_in_BT)[0], one.tgt_out_BT[0], 0.0).item()
-        count += one.num_targets
-    assert validation.loss == pytest.approx(total / count, rel=1e-10)
-    assert validation.scores == {"bleu": 7.0}
-    assert validation.examples == shown
-    assert validation.to_dict() | {"source_gain": 0} == {
-        "loss": validation.loss,
-        "source_gain": 0,
-        "bleu": 7.0,
-    }
 
 
 @pytest.mark.parametrize("split", ["true", "false"])
