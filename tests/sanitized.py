@@ -27,18 +27,18 @@ TESTS = (
 
 def runtime() -> list[str]:
     """The files of the sanitizers' runtime, which must be loaded before Python; none if unknown."""
-    files = []
-    for name in ("libasan.so", "libubsan.so"):
-        said = subprocess.run(
-            ["cc", f"-print-file-name={name}"], capture_output=True, check=True, text=True
-        )
-        files.append(said.stdout.strip())
-    return files if all(Path(file).is_absolute() for file in files) else []
+    compiler, files = shutil.which("cc"), []
+    if compiler is not None:
+        for name in ("libasan.so", "libubsan.so"):
+            command = [compiler, f"-print-file-name={name}"]
+            files.append(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    found = [file.strip() for file in files]
+    return found if all(Path(file).is_absolute() for file in found) else []
 
 
 def main(arguments: list[str]) -> int:
     """Compile, test, and return pytest's status."""
-    if shutil.which("cc") is None or not (files := runtime()):
+    if not (files := runtime()):
         print("skipped: the C compiler has no sanitizers (gcc's libasan and libubsan)")
         return 0
     with tempfile.TemporaryDirectory() as scratch:
