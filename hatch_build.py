@@ -27,7 +27,7 @@ V4 = (
     *(f"-mavx512{name}" for name in ("f", "bw", "cd", "dq", "vl")),
     "-mprefer-vector-width=512",
 )
-LEVELS = {
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "x86-64-v4-vnni": (*V4, "-mavx512vnni", "-mtune=icelake-server"),
         "x86-64-v4": (*V4, "-mtune=skylake-avx512"),
