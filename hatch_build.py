@@ -38,7 +38,7 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
 """The flags of each library, for the processors of a kind of machine: as of gcc 9."""
 
 
-class CustomBuildHook(BuildHookInterface):
+class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg] # is generic only to checkers
     """Adds the libraries to a wheel; an editable installation finds them beside their source."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
