@@ -53,15 +53,7 @@ async def openapi(_call: Call) -> Response:
 
 
 def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path=path,
-        handler=handler,
-        dialect=OPERATOR,
-        summary=summary,
-        open=not key,
-        always=True,
-    )
+    return Endpoint("GET", path, handler, OPERATOR, summary, open=not key, always=True)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

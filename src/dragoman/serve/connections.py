@@ -1,25 +1,20 @@
 """A connection within limits of time and size, so that slow clients hold nothing up."""
 
 import asyncio
+import json
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import RequestLimits
 
 CLOSED = (
-    b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-    b"connection: close\r\n\r\n%s"
-)
-TOO_MANY = (
-    b'{"error": {"what": "The server has as many connections as it allows.", '
-    b'"where": "connection", "do": "Try again later."}}'
-)
-TOO_LONG = (
-    b'{"error": {"what": "The headers are too long.", "where": "headers", '
-    b'"do": "Send shorter ones."}}'
+    "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    "connection: close\r\n\r\n%s"
 )
 
 
@@ -48,7 +43,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Begin, unless there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
-            self._refuse(b"503 Service Unavailable", TOO_MANY)
+            what = "The server has as many connections as it allows."
+            self._refuse(Refusal(503, what, "Try again later.", where="connection"))
         else:
             self._expect_headers()
 
@@ -68,7 +64,8 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._head += len(part)
             super().data_received(part)
             if self._head is not None and self._head >= self._limits.headers:
-                self._refuse(b"431 Request Header Fields Too Large", TOO_LONG)
+                what = "The headers are too long."
+                self._refuse(Refusal(431, what, "Send shorter ones.", where="headers"))
 
     def on_message_begin(self) -> None:
         """Expect the headers of another request."""
@@ -98,6 +95,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _expect_headers(self) -> None:
         self._late = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
 
-    def _refuse(self, status: bytes, body: bytes) -> None:
-        self.transport.write(CLOSED % (status, len(body), body))
+    def _refuse(self, refusal: Refusal) -> None:
+        body, phrase = json.dumps(refusal.plain()), HTTPStatus(refusal.status).phrase
+        self.transport.write((CLOSED % (refusal.status, phrase, len(body), body)).encode())
         self.transport.close()

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 SURE = 0.5
@@ -80,55 +81,34 @@ def resolve(asked: str, codes: Iterable[str]) -> str | None:
     return next(iter(exact or vague), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detected:
-    """The language of a text."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A language that a text may be in."""
 
-    language: str | None
-    """Its tag; None where it is unsure."""
+    language: str
     confidence: float
-    candidates: tuple[tuple[str, float], ...]
-    """The three most probable ones."""
-
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        listed = [{"language": code, "confidence": share} for code, share in self.candidates]
-        named = {"language": self.language, "confidence": self.confidence}
-        return {**named, "candidates": listed}
 
 
-SCRIPTS = {
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "CJK": "zh ja",
-    "HANGUL": "ko",
-    "CYRILLIC": "ru uk bg sr mk be kk ky mn tg ba tt cv os ce ab av kv uz",
-    "GREEK": "el",
-    "ARABIC": "ar fa ur ps sd ug ks ku",
-    "HEBREW": "he yi",
-    "DEVANAGARI": "hi mr ne sa ks",
-    "BENGALI": "bn as",
-    "GURMUKHI": "pa",
-    "GUJARATI": "gu",
-    "ORIYA": "or",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "KANNADA": "kn",
-    "MALAYALAM": "ml",
-    "SINHALA": "si",
-    "THAI": "th",
-    "LAO": "lo",
-    "TIBETAN": "bo dz",
-    "MYANMAR": "my",
-    "GEORGIAN": "ka",
-    "ARMENIAN": "hy",
-    "ETHIOPIC": "am ti",
-    "KHMER": "km",
-    "THAANA": "dv",
-}
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The language of a text: its tag, or null where it is unsure; and the three likeliest."""
+
+    language: str | None = None
+    confidence: float = 0.0
+    candidates: tuple[Candidate, ...] = ()
+
+
+_SCRIPTS = """
+HIRAGANA ja, KATAKANA ja, CJK zh ja, HANGUL ko, CYRILLIC ru uk bg sr mk be kk ky mn tg ba tt cv
+os ce ab av kv uz, GREEK el, ARABIC ar fa ur ps sd ug ks ku, HEBREW he yi, DEVANAGARI hi mr ne
+sa ks, BENGALI bn as, GURMUKHI pa, GUJARATI gu, ORIYA or, TAMIL ta, TELUGU te, KANNADA kn,
+MALAYALAM ml, SINHALA si, THAI th, LAO lo, TIBETAN bo dz, MYANMAR my, GEORGIAN ka, ARMENIAN hy,
+ETHIOPIC am ti, KHMER km, THAANA dv
+"""
+SCRIPTS = {name: tuple(codes) for name, *codes in map(str.split, _SCRIPTS.split(","))}
 """The languages that are written in a script, by the first word of its characters' names."""
 _BOTH = frozenset(["sr", "uz", "ku", "ks"])
-_ONLY = frozenset(language for listed in SCRIPTS.values() for language in listed.split()) - _BOTH
+_ONLY = frozenset(chain(*SCRIPTS.values())) - _BOTH
 """Languages that are not written in Latin letters."""
 
 
@@ -143,13 +123,13 @@ class LanguageDetector:
         scripts = _scripts(text[:SAMPLE])
         tags = [each for each in self._tags if _can_be(each, scripts)]
         if not scripts or not tags:
-            return Detected(language=None, confidence=0.0, candidates=())
+            return Detected()
         bases = sorted({base_of(each) for each in tags})
         ranked = [(bases[0], 1.0)] if len(bases) == 1 else _ranked(text[:SAMPLE], bases)
-        found = tuple((self._written(base, text, tags), share) for base, share in ranked[:3])
-        best, confidence = found[0]
-        sure = confidence >= SURE
-        return Detected(language=best if sure else None, confidence=confidence, candidates=found)
+        found = [Candidate(self._written(base, text, tags), share) for base, share in ranked[:3]]
+        best = found[0]
+        sure = best.confidence >= SURE
+        return Detected(best.language if sure else None, best.confidence, tuple(found))
 
     @staticmethod
     def _written(base: str, text: str, tags: Sequence[str]) -> str:
@@ -194,7 +174,7 @@ def _can_be(code: str, scripts: Counter[str]) -> bool:
         return language == "ja"
     most = scripts.most_common(1)[0][0]
     if most in SCRIPTS:
-        return language in SCRIPTS[most].split()
+        return language in SCRIPTS[most]
     return language not in _ONLY
 
 

@@ -49,11 +49,6 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "tags": [endpoint.dialect.name],
         "responses": responses,
     }
-    if names := re.findall(r"\{(\w+)\}", endpoint.path):
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in names
-        ]
     if endpoint.takes is not None:
         content = {"application/json": {"schema": schema_of[endpoint.takes]}}
         found["requestBody"] = {"required": True, "content": content}

@@ -48,11 +48,6 @@ class Service:
         usable = self.shelf.usable_all()
         return bool(usable) and not self.shelf.pending and not self.draining
 
-    def check_open(self) -> None:
-        """Raise Refusal where no request is accepted any more."""
-        if self.queue.closed:
-            self.queue.check()
-
     async def ask(
         self,
         call: Call,
@@ -118,12 +113,6 @@ class Service:
         loop = asyncio.get_running_loop()
         return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
 
-    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
-        """Raise InputError for texts or options above their limits."""
-        self.settings.limits.check_texts(texts)
-        if options is not None:
-            self.settings.limits.check_options(options)
-
     def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
         """Keep a model in memory for a request, whose log names it."""
         call.notes |= {"model": served.name, "texts": texts}
@@ -142,7 +131,7 @@ class Service:
     ) -> list[Any]:
         """Translate texts by a model, between two of its languages where it has several."""
         given = options or Decoding()
-        self.check([*texts, *(prefixes or ())], given)
+        self.settings.limits.check([*texts, *(prefixes or ())], given)
         async with self.lease(call, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
             chosen = merged(wide_enough(given, bound.options), bound.options)

@@ -32,7 +32,7 @@ class Served:
 
     name: str
     path: Path
-    task: str = ""
+    task: str | None = None
     """What it is for: translate, generate, classify, tag or embed."""
     src_lang: str | None = None
     tgt_lang: str | None = None
@@ -75,17 +75,6 @@ class Served:
             self.targets_only = FAMILIES[config.published.family].lang_in_source
         parameters = build_on_meta(config.model).parameters()
         self.bytes = BYTES[arithmetic] * sum(each.numel() for each in parameters)
-
-    def plain(self) -> dict[str, Any]:
-        """Return what `/v1/models` says of it."""
-        return {
-            "name": self.name,
-            "task": self.task or None,
-            "state": self.state,
-            "src_lang": self.src_lang,
-            "tgt_lang": self.tgt_lang,
-            "languages": list(self.languages),
-        }
 
 
 class Shelf:
@@ -174,7 +163,7 @@ class Shelf:
             while served.answering is None:
                 await wait(asyncio.shield(self.load(served)))
                 if served.error is not None:
-                    self.find(served.name, served.task)
+                    self.find(served.name, served.task or "")
             yield served.answering
         finally:
             served.leases -= 1

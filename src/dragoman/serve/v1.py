@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import msgspec
@@ -12,7 +13,6 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, merged
-from dragoman.plain import Plain
 from dragoman.serve.languages import LanguageDetector, resolve
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
@@ -22,6 +22,7 @@ from dragoman.serve.schema import (
     EmbedAnswer,
     GenerateAnswer,
     GenerateRequest,
+    ModelForm,
     ModelsAnswer,
     ScoreAnswer,
     ScoreForm,
@@ -51,6 +52,7 @@ BATCH_TOKENS = 8192
 """Padded tokens of an encoder's batch."""
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
+TO_DICT = methodcaller("to_dict")
 FAILED = {"text": "", "flags": ["failed"]}
 """The answer to a text at which a library failed."""
 
@@ -133,7 +135,7 @@ async def generate(call: Call) -> Response:
     """Continue prompts, or stream one's continuation."""
     form = await call.json(GenerateRequest)
     service, texts, given = call.service, as_list(form.text), options_of(form)
-    service.check(texts, given)
+    service.settings.limits.check(texts, given)
     served = service.shelf.find(form.model, "generate")
     if form.stream:
         if len(texts) != 1:
@@ -143,7 +145,7 @@ async def generate(call: Call) -> Response:
     async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
         found = await service.ask(
-            call, generator.scheduler, lambda: generator.courses(texts, options), to_dict
+            call, generator.scheduler, lambda: generator.courses(texts, options), TO_DICT
         )
     seed = options.seed if options.temperature > 0 else None
     answers = [each or FAILED for each in found]
@@ -181,22 +183,17 @@ def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
     return options
 
 
-def to_dict(answer: Plain) -> dict[str, Any]:
-    """Return an answer for JSON."""
-    return answer.to_dict()
-
-
 def label(task: str, key: str) -> Handler:
     """Return what labels texts by an encoder's task."""
 
     async def answer(call: Call) -> Response:
         form = await call.json(TextForm)
         service, texts = call.service, as_list(form.text)
-        service.check(texts)
+        service.settings.limits.check(texts)
         served = service.shelf.find(form.model, task)
         async with service.lease(call, served, len(texts)) as reader:
             found = await service.ask(
-                call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), to_dict
+                call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
             )
         return json_response({"model": served.name, key: [each or FAILED for each in found]})
 
@@ -209,7 +206,7 @@ async def score(call: Call) -> Response:
     service, pairs = call.service, [*zip(as_list(form.src), as_list(form.tgt), strict=False)]
     if len(as_list(form.src)) != len(as_list(form.tgt)):
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
-    service.check([text for pair in pairs for text in pair])
+    service.settings.limits.check([text for pair in pairs for text in pair])
     languages: Pair = None, None
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
@@ -232,49 +229,48 @@ async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
     texts = as_list(form.text)
-    call.service.check(texts)
+    call.service.settings.limits.check(texts)
     detector = LanguageDetector(call.service.shelf.source_languages())
     found = await call.service.in_thread(call, lambda: [detector.detect(text) for text in texts])
-    return json_response({"detections": [each.plain() for each in found]})
+    return json_response(DetectAnswer(found))
 
 
 async def models(call: Call) -> Response:
     """List the models."""
-    return json_response({"models": [one.plain() for one in call.service.shelf.models.values()]})
+    listed = call.service.shelf.models.values()
+    convert = partial(msgspec.convert, type=ModelForm, from_attributes=True)
+    return json_response(ModelsAnswer([*map(convert, listed)]))
 
 
 def _post(path: str, handler: Handler, summary: str, takes: Any, returns: Any) -> Endpoint:  # noqa: ANN401 -- types
-    return Endpoint(
-        method="POST",
-        path=path,
-        handler=handler,
-        dialect=V1,
-        summary=summary,
-        takes=takes,
-        returns=returns,
-    )
+    return Endpoint("POST", f"/v1/{path}", handler, V1, summary, takes, returns)
 
 
 ENDPOINTS = (
-    _post("/v1/translate", translate, "Translate texts.", TranslateRequest, TranslateAnswer),
-    _post("/v1/generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
     _post(
-        "/v1/classify",
+        "translate",
+        translate,
+        "Translate texts; with `alignment` also their `src_tokens` and the alignment.",
+        TranslateRequest,
+        TranslateAnswer,
+    ),
+    _post("generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
+    _post(
+        "classify",
         label("classify", "classifications"),
         "Classify texts.",
         TextForm,
         ClassifyAnswer,
     ),
-    _post("/v1/tag", label("tag", "taggings"), "Tag words of texts.", TextForm, TagAnswer),
-    _post("/v1/embed", label("embed", "embeddings"), "Embed texts.", TextForm, EmbedAnswer),
-    _post("/v1/score", score, "Score pairs.", ScoreForm, ScoreAnswer),
-    _post("/v1/detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
-    Endpoint(
-        method="GET",
-        path="/v1/models",
-        handler=models,
-        dialect=V1,
-        summary="List the models.",
-        returns=ModelsAnswer,
+    _post("tag", label("tag", "taggings"), "Tag words of texts.", TextForm, TagAnswer),
+    _post("embed", label("embed", "embeddings"), "Embed texts.", TextForm, EmbedAnswer),
+    _post(
+        "score",
+        score,
+        "Log-probabilities of texts, each given another.",
+        ScoreForm,
+        ScoreAnswer,
     ),
+    _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
+    Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),
 )

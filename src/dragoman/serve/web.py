@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.metrics import log, log_failure
-from dragoman.serve.refusals import Gone, Refusal, refusal_of
+from dragoman.serve.refusals import Gone, Refusal, ended, refusal_of
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -88,32 +88,14 @@ def plain_error(refusal: Refusal) -> Response:
     return json_response(refusal.plain(), refusal.status, refusal.headers)
 
 
-def bearer(headers: Headers) -> str:
-    """Return the key of a request in the standard header."""
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
-
-
-def unauthorized(_given: str) -> Refusal:
-    """Return the refusal of a key."""
-    return Refusal(
-        401,
-        "The API key is missing or wrong.",
-        "Send it as Authorization: Bearer KEY.",
-        where="header authorization",
-        headers={"www-authenticate": "Bearer"},
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """How a family of clients sends its key and reads errors."""
 
     name: str
     error: Callable[[Refusal], Response] = plain_error
-    key: Callable[[Headers], str] = bearer
-    unauthorized: Callable[[str], Refusal] = unauthorized
-    """Returns the refusal of the key that was given."""
+    scheme: str = "Bearer"
+    """The word before the key in the header `authorization`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +111,8 @@ class Call:
     deadline: float = 0.0
     """When it is too late for an answer."""
     _body: bytes | None = None
-    _gone: asyncio.Task[None] | None = None
+    gone: asyncio.Task[None] | None = None
+    """Done when the client has disconnected; None as long as nobody asks."""
 
     @property
     def headers(self) -> Headers:
@@ -141,31 +124,36 @@ class Call:
         """The parameters behind its path."""
         return QueryParams(self.scope["query_string"])
 
-    @property
-    def path(self) -> Mapping[str, str]:
-        """The parameters in its path."""
-        parameters: Mapping[str, str] = self.scope["path_params"]
-        return parameters
-
     def begin(self) -> None:
-        """Take the time, and check key and deadline. Raises Refusal."""
-        settings, dialect = self.service.settings, self.endpoint.dialect
-        seconds = settings.deadline
-        if given := self.headers.get(DEADLINE):
-            try:
-                seconds = float(given)
-            except ValueError:
-                seconds = 0.0
-            if not 0 < seconds < float("inf"):
-                raise Refusal(
-                    400,
-                    f"{DEADLINE} is no positive number of seconds.",
-                    "Correct it, or leave it out.",
-                    where=f"header {DEADLINE}",
-                )
+        """Take the time, and check deadline and key. Raises Refusal."""
+        try:
+            seconds = float(self.headers.get(DEADLINE) or self.service.settings.deadline)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise Refusal(
+                400,
+                f"{DEADLINE} is no positive number of seconds.",
+                "Correct it, or leave it out.",
+                where=f"header {DEADLINE}",
+            )
         self.deadline = monotonic() + seconds
-        if not self.endpoint.open and not settings.keys.allows(key := dialect.key(self.headers)):
-            raise dialect.unauthorized(key)
+        scheme, _, key = self.headers.get("authorization", "").partition(" ")
+        own = self.endpoint.dialect.scheme
+        if not self.endpoint.open:
+            self.check_key(key.strip() if scheme.lower() == own.lower() else "")
+
+    def check_key(self, key: str) -> None:
+        """Raise Refusal for a key that does not open the server."""
+        if not self.service.settings.keys.allows(key):
+            scheme = self.endpoint.dialect.scheme
+            raise Refusal(
+                401,
+                "The API key is missing or wrong.",
+                f"Send it as Authorization: {scheme} KEY.",
+                where="header authorization",
+                headers={"www-authenticate": scheme},
+            )
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
@@ -224,17 +212,17 @@ class Call:
         What is waited for is cancelled then. The body must have been read before.
         """
         task = asyncio.ensure_future(work)
-        if self._gone is None:
-            self._gone = asyncio.get_running_loop().create_task(self._watch())
+        if self.gone is None:
+            self.gone = asyncio.get_running_loop().create_task(self._watch())
         try:
             await asyncio.wait(
-                {task, self._gone},
+                {task, self.gone},
                 timeout=max(0.0, self.deadline - monotonic()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if task.done():
                 return task.result()
-            if self._gone.done():
+            if self.gone.done():
                 raise Gone
             raise Refusal(
                 504,
@@ -249,11 +237,6 @@ class Call:
         """Return when the client has disconnected."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
-
-    def end(self) -> None:
-        """Stop watching."""
-        if self._gone is not None:
-            self._gone.cancel()
 
 
 def decoded(body: bytes, kind: type[T]) -> T:
@@ -273,7 +256,7 @@ def decoded(body: bytes, kind: type[T]) -> T:
 Handler = Callable[[Call], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """What a method and a path do."""
 
@@ -286,9 +269,9 @@ class Endpoint:
     """The type of the body, for the description."""
     returns: Any = None
     """The type of the answer."""
-    open: bool = False
+    open: bool = field(default=False, kw_only=True)
     """Whether no key is asked for, or the handler asks for it."""
-    always: bool = False
+    always: bool = field(default=False, kw_only=True)
     """Whether it answers also while the server shuts down."""
 
 
@@ -308,11 +291,13 @@ class BoundEndpoint:
             response = await self._response(call)
             status = response.status_code
             await response(scope, receive, send)
-            outcome = "answered" if status < 400 else OUTCOMES.get(status, _kind(status))
+            kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
+            outcome = OUTCOMES.get(status, kind)
         except Gone:
             pass
         finally:
-            call.end()
+            if call.gone is not None:
+                call.gone.cancel()
             seconds = monotonic() - started
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
@@ -322,18 +307,14 @@ class BoundEndpoint:
     async def _response(self, call: Call) -> Response:
         """The answer, or the error, in the words of the dialect."""
         try:
-            if not self.endpoint.always:
-                self.service.check_open()
+            if self.service.queue.closed and not self.endpoint.always:
+                raise ended()
             call.begin()
             return await self.endpoint.handler(call)
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
             return self.endpoint.dialect.error(logged(error))
-
-
-def _kind(status: int) -> str:
-    return "failed" if status >= 500 else "refused"
 
 
 OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}
