@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import v1
+from dragoman.serve import libretranslate, v1
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -62,6 +62,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
     _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
     *v1.ENDPOINTS,
+    *libretranslate.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""
 

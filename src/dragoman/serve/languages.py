@@ -4,51 +4,42 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import chain
 from typing import Any
 
 SURE = 0.5
 """The probability from which a language is named; below, three candidates are."""
+LONGEST = 35
+"""Characters of a code that count."""
 SAMPLE = 2000
 """Characters of a text that are looked at."""
 
-_ISO_639 = """
-aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara,arb as:asm av:ava ay:aym,ayr
-az:aze,azj ba:bak be:bel bg:bul bi:bis bm:bam bn:ben bo:bod,tib br:bre bs:bos ca:cat ce:che
-ch:cha co:cos cr:cre cs:ces,cze cu:chu cv:chv cy:cym,wel da:dan de:deu,ger dv:div dz:dzo ee:ewe
-el:ell,gre en:eng eo:epo es:spa et:est,ekk eu:eus,baq fa:fas,per,pes ff:ful,fuv fi:fin fj:fij
-fo:fao fr:fra,fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj gv:glv ha:hau he:heb hi:hin ho:hmo
-hr:hrv ht:hat hu:hun hy:hye,arm hz:her ia:ina id:ind ie:ile ig:ibo ii:iii ik:ipk io:ido
-is:isl,ice it:ita iu:iku ja:jpn jv:jav ka:kat,geo kg:kon ki:kik kj:kua kk:kaz kl:kal km:khm
-kn:kan ko:kor kr:kau,knc ks:kas ku:kur,kmr kv:kom kw:cor ky:kir la:lat lb:ltz lg:lug li:lim
-ln:lin lo:lao lt:lit lu:lub lv:lav,lvs mg:mlg,plt mh:mah mi:mri,mao mk:mkd,mac ml:mal mn:mon,khk
-mr:mar ms:msa,may,zsm mt:mlt my:mya,bur na:nau nb:nob nd:nde ne:nep,npi ng:ndo nl:nld,dut nn:nno
-no:nor nr:nbl nv:nav ny:nya oc:oci oj:oji om:orm,gaz or:ori,ory os:oss pa:pan pi:pli pl:pol
-ps:pus,pbt pt:por qu:que,quy rm:roh rn:run ro:ron,rum ru:rus rw:kin sa:san sc:srd sd:snd se:sme
-sg:sag si:sin sk:slk,slo sl:slv sm:smo sn:sna so:som sq:sqi,alb,als sr:srp ss:ssw st:sot su:sun
-sv:swe sw:swa,swh ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl,fil tn:tsn to:ton tr:tur
-ts:tso tt:tat tw:twi ty:tah ug:uig uk:ukr ur:urd uz:uzb,uzn ve:ven vi:vie vo:vol wa:wln wo:wol
-xh:xho yi:yid,ydd yo:yor za:zha zh:zho,chi,cmn zu:zul
-"""
-"""Two letters of ISO 639-1, and the three of 639-2 and 639-3 that mean the same or a part of it."""
-
-_SHORT = {
-    three: two
-    for two, _, threes in (pair.partition(":") for pair in _ISO_639.split())
-    for three in threes.split(",")
-}
+_LISTED = [
+    line.split(maxsplit=2)
+    for line in files("dragoman.serve").joinpath("languages.txt").read_text("utf-8").splitlines()
+]
+"""Two letters of ISO 639-1, the three of 639-2 and 639-3 that mean the same or a part of it, and
+the name."""
+_SHORT = {three: two for two, threes, _ in _LISTED for three in threes.split(",")}
+_NAMES = {two: name for two, _, name in _LISTED}
+_VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
 """Codes of LibreTranslate, and those that ISO has withdrawn."""
 
 
-@cache
 def tag(code: str) -> str:
     """Return a code in one form: `zho_Hans`, `zh_CN` and `zh-hans` are `zh-Hans`, `en_XX` is `en`.
 
     Of scripts those of Chinese are kept, of regions those of Portuguese.
     """
+    return _tag(code[:LONGEST])
+
+
+@lru_cache(4096)
+def _tag(code: str) -> str:
     base, *rest = code.strip("><").replace("_", "-").lower().split("-")
     base = _SHORT.get(base, base)
     if base in _ALIASES:
@@ -64,6 +55,12 @@ def tag(code: str) -> str:
 def base_of(code: str) -> str:
     """Return the language of a code, without script and region."""
     return tag(code).partition("-")[0]
+
+
+def name_of(code: str) -> str:
+    """Return the English name of a language, or its tag where it has none here."""
+    base, _, part = tag(code).partition("-")
+    return _NAMES.get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
 
 
 def resolve(asked: str, codes: Iterable[str]) -> str | None:

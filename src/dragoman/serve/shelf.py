@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_m
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
+from dragoman.serve.languages import resolve
 from dragoman.serve.metrics import ServeMetrics, log
 from dragoman.serve.refusals import Refusal, busy
 from dragoman.serve.settings import ServeSettings
@@ -21,6 +22,9 @@ from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.wording import format_bytes
+
+Pair = tuple[str | None, str | None]
+"""Codes of a source and a target language, where a model is to be told."""
 
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 """Of a weight, by arithmetic."""
@@ -60,6 +64,33 @@ class Served:
         if self.error is not None:
             return "failed"
         return "unloaded" if self.answering is None else "ready"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The codes of what it reads, as far as it says."""
+        if self.languages and not self.targets_only:
+            return self.languages
+        return () if self.src_lang is None else (self.src_lang,)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The codes of what it writes, as far as it says."""
+        return self.languages or (() if self.tgt_lang is None else (self.tgt_lang,))
+
+    def pair(self, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
+        """Return the codes to choose in it for a pair of languages; None if it lacks them.
+
+        A model of one pair needs none; what it does not say of itself may be anything.
+        """
+        src = src_lang and resolve(src_lang, self.sources)
+        tgt = tgt_lang and resolve(tgt_lang, self.targets)
+        if (src_lang and self.sources and not src) or (tgt_lang and self.targets and not tgt):
+            return None
+        if not self.languages:
+            return None, None
+        if tgt is None and self.tgt_lang is None:
+            return None
+        return (None if self.targets_only else src), tgt
 
     def open(self, arithmetic: str) -> None:
         """Read what the folder says, without weights. Raises InputError for a broken one."""
@@ -140,15 +171,37 @@ class Shelf:
             return bool(self.usable(task)) and not self.usable("translate")
         return name in self.models and self.models[name].task == task
 
-    def source_languages(self) -> set[str]:
-        """Return the codes of what the translators read, as far as they say."""
-        codes = set[str]()
-        for served in self.usable("translate"):
-            if served.languages and not served.targets_only:
-                codes |= {*served.languages}
-            elif served.src_lang is not None:
-                codes.add(served.src_lang)
-        return codes
+    def choose(
+        self, model: str | None, src_lang: str | None, tgt_lang: str | None
+    ) -> tuple[Served, Pair]:
+        """Return the translator for a request, and the codes of its languages to choose in it.
+
+        Raises Refusal for an unknown model, a pair that none has, and where several would do.
+        """
+        candidates = [self.find(model, "translate")] if model else self.usable("translate")
+        fitting = [(one, pair) for one in candidates if (pair := one.pair(src_lang, tgt_lang))]
+        if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
+            return fitting[0]
+        if not candidates or (fitting and not model):
+            return self.find(None, "translate"), (None, None)  # says which there are
+        raise Refusal(
+            400,
+            f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
+            "GET /v1/models lists their languages.",
+            where="src_lang, tgt_lang",
+        )
+
+    def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
+        """Return the languages that translators read, and for each those that they write of it.
+
+        They are named as `code_of` does.
+        """
+        pairs: dict[str, set[str]] = {}
+        for one in self.usable("translate"):
+            targets = {*map(code_of, one.targets)}
+            for code in map(code_of, one.sources):
+                pairs.setdefault(code, set()).update(targets - {code})
+        return dict(sorted(pairs.items()))
 
     @asynccontextmanager
     async def lease(

@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, merged
-from dragoman.serve.languages import LanguageDetector, resolve
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
     ClassifyAnswer,
@@ -32,7 +31,7 @@ from dragoman.serve.schema import (
     TranslateRequest,
     options_of,
 )
-from dragoman.serve.shelf import Served, Shelf
+from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import (
     Call,
     Dialect,
@@ -65,70 +64,24 @@ def as_list(given: str | list[str]) -> list[str]:
 async def translate(call: Call) -> Response:
     """Translate texts."""
     form = await call.json(TranslateRequest)
-    served, languages = choose(call.service.shelf, form.model, form.src_lang, form.tgt_lang)
+    service, texts = call.service, as_list(form.text)
+    chosen = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     prefixes = None if form.prefix is None else as_list(form.prefix)
 
     def finish(translation: Translation) -> dict[str, Any]:
         plain = translation.to_dict()
         if form.alignment:
-            with served.aside:
+            with chosen[0].aside:
                 plain |= translation.linked()
         return plain
 
-    found = await call.service.translate(
-        call,
-        served,
-        as_list(form.text),
-        languages=languages,
-        options=options_of(form),
-        prefixes=prefixes,
-        finish=finish,
+    options = options_of(form)
+    service.settings.limits.check([*texts, *(prefixes or ())], options)
+    found = await service.translate(
+        call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
-    return json_response({"model": served.name, "translations": [each or FAILED for each in found]})
-
-
-Pair = tuple[str | None, str | None]
-
-
-def choose(
-    shelf: Shelf, model: str | None, src_lang: str | None, tgt_lang: str | None
-) -> tuple[Served, Pair]:
-    """Return the translator for a request, and the codes of its languages to choose in it.
-
-    Raises Refusal for an unknown model, a pair that none has, and where several would do.
-    """
-    candidates = [shelf.find(model, "translate")] if model else shelf.usable("translate")
-    fitting = [(one, pair) for one in candidates if (pair := pair_of(one, src_lang, tgt_lang))]
-    if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
-        return fitting[0]
-    if not candidates or (fitting and not model):
-        return shelf.find(None, "translate"), (None, None)  # says which there are
-    raise Refusal(
-        400,
-        f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
-        "GET /v1/models lists their languages.",
-        where="src_lang, tgt_lang",
-    )
-
-
-def pair_of(served: Served, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
-    """Return the codes to choose in a model for a pair of languages; None if it lacks them.
-
-    A model of one pair needs none; what it does not say of itself may be anything.
-    """
-    if not served.languages:
-        own = served.src_lang, served.tgt_lang
-        fits = [
-            asked is None or has is None or resolve(asked, [has]) is not None
-            for asked, has in zip((src_lang, tgt_lang), own, strict=True)
-        ]
-        return (None, None) if all(fits) else None
-    src, tgt = (asked and resolve(asked, served.languages) for asked in (src_lang, tgt_lang))
-    if tgt is None and (tgt_lang is not None or served.tgt_lang is None):
-        return None
-    if served.targets_only:
-        return None, tgt
-    return None if src is None and src_lang is not None else (src, tgt)
+    answers = [each or FAILED for each in found]
+    return json_response({"model": chosen[0].name, "translations": answers})
 
 
 async def generate(call: Call) -> Response:
@@ -141,7 +94,9 @@ async def generate(call: Call) -> Response:
         if len(texts) != 1:
             raise Refusal(400, "Only one text can be streamed.", "Send one text.", where="text")
         events = _events(call, served, texts[0], given)
-        return EventStream(await begun(events, lambda error: msgspec.json.encode(error.plain())))
+        return EventStream(
+            await begun(events, lambda error: msgspec.json.encode(service.refusal(error).plain()))
+        )
     async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
         found = await service.ask(
@@ -211,7 +166,7 @@ async def score(call: Call) -> Response:
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
     else:
-        served, languages = choose(service.shelf, form.model, form.src_lang, form.tgt_lang)
+        served, languages = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     async with service.lease(call, served, len(pairs)) as found:
         scorer = found if served.task == "generate" else found.between(*languages)
 
@@ -228,11 +183,7 @@ async def score(call: Call) -> Response:
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
-    texts = as_list(form.text)
-    call.service.settings.limits.check(texts)
-    detector = LanguageDetector(call.service.shelf.source_languages())
-    found = await call.service.in_thread(call, lambda: [detector.detect(text) for text in texts])
-    return json_response(DetectAnswer(found))
+    return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
 
 async def models(call: Call) -> Response:

@@ -1,19 +1,29 @@
 """HTTP under the dialects: endpoints, and a request that is read within limits and watched."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Mapping,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.metrics import log, log_failure
-from dragoman.serve.refusals import Gone, Refusal, ended, refusal_of
+from dragoman.serve.metrics import log
+from dragoman.serve.refusals import Gone, Refusal, ended
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -24,7 +34,10 @@ DEADLINE = "x-deadline"
 """The header with the seconds in which a request is to be answered."""
 DISCARDED = 8
 """How many times larger than allowed a body may be to be read to its end before it is refused."""
-JSON = "application/json"
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+FIELDS = 2000
+"""Most fields of a form."""
 
 
 def json_response(
@@ -56,7 +69,7 @@ class EventStream(Response):
 
 
 async def begun(
-    events: AsyncGenerator[bytes, None], error_event: Callable[[Refusal], bytes]
+    events: AsyncGenerator[bytes, None], error_event: Callable[[Exception], bytes]
 ) -> AsyncGenerator[bytes, None]:
     """Return events once the first is there: until then, an error has a status of its own."""
     first = await anext(events)
@@ -70,17 +83,9 @@ async def begun(
             except Gone:
                 raise
             except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
-                yield error_event(logged(error))
+                yield error_event(error)
 
     return rest()
-
-
-def logged(error: Exception) -> Refusal:
-    """Return what a client is told about an error; a bug is logged."""
-    refusal = refusal_of(error)
-    if refusal.status == 500:
-        log_failure(error)
-    return refusal
 
 
 def plain_error(refusal: Refusal) -> Response:
@@ -118,11 +123,6 @@ class Call:
     def headers(self) -> Headers:
         """Its headers."""
         return Headers(scope=self.scope)
-
-    @property
-    def query(self) -> QueryParams:
-        """The parameters behind its path."""
-        return QueryParams(self.scope["query_string"])
 
     def begin(self) -> None:
         """Take the time, and check deadline and key. Raises Refusal."""
@@ -195,16 +195,57 @@ class Call:
             )
         return bytes(body)
 
+    @property
+    def media_type(self) -> str:
+        """What the body is, by its header."""
+        return self.headers.get("content-type", FORM).partition(";")[0].strip().lower()
+
     async def json(self, kind: type[T]) -> T:
         """Read the body as JSON of a type. Raises Refusal for anything else."""
-        if "json" not in self.headers.get("content-type", ""):
+        if not self.media_type.endswith(("/json", "+json")):
             raise Refusal(
                 415,
                 "The body is no JSON by its content type.",
                 f"Send JSON with the header content-type: {JSON}.",
                 where="header content-type",
             )
-        return decoded(await self.body(), kind)
+        body = await self.body()
+        return valid(lambda: msgspec.json.decode(body, type=kind))
+
+    async def form(self, kind: type[T], lists: Container[str] = ()) -> T:
+        """Read the body as JSON of a type, or as a form with its fields; raises as `json`.
+
+        The query may have fields too. `lists` are those that may be given several times.
+        """
+        if self.media_type.endswith(("/json", "+json")):
+            return await self.json(kind)
+        body, query = await self.body(), self.scope["query_string"]
+        texts = [query, body] if self.media_type == FORM else [query]
+        given = valid(lambda: [pair for text in texts for pair in _pairs(text)])
+        if self.media_type == MULTIPART:
+            given += await self._parts(body)
+        fields: dict[str, Any] = {}
+        for name, value in given:
+            text = value.replace("\r\n", "\n")
+            fields[name] = [*fields.get(name, ()), text] if name in lists else text
+        return valid(lambda: msgspec.convert(fields, kind, strict=False))
+
+    async def _parts(self, body: bytes) -> list[tuple[str, str]]:
+        """The fields of a multipart body; a charset is ignored: some take forever to decode."""
+
+        async def stream() -> AsyncGenerator[bytes, None]:
+            yield body
+
+        header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
+        headers, size = Headers({"content-type": header}), len(body)
+        parser = MultiPartParser(
+            headers, stream(), max_files=0, max_fields=FIELDS, max_part_size=size
+        )
+        try:
+            found = await parser.parse()
+        except (MultiPartException, KeyError, ValueError) as error:
+            raise Refusal(400, "The form cannot be read.", "Correct it.", where="body") from error
+        return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
         """Wait for something. Raises Gone where the client leaves, Refusal when it is too late.
@@ -239,17 +280,28 @@ class Call:
             pass
 
 
-def decoded(body: bytes, kind: type[T]) -> T:
-    """Return the JSON of a body as a type. Raises Refusal with the place of what is wrong."""
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    """The fields of a form. Raises ValueError for too many."""
+    return parse_qsl(
+        text.decode(),
+        keep_blank_values=True,
+        strict_parsing=bool(text),
+        max_num_fields=FIELDS,
+        errors="strict",
+    )
+
+
+def valid(read: Callable[[], T]) -> T:
+    """Return what is read of a body. Raises Refusal with the place of what is wrong in it."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return read()
     except RecursionError:
         what, where = "The JSON is nested too deeply", "body"
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `")
         where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
-    except (msgspec.DecodeError, UnicodeError, ValueError) as error:
-        what, where = f"The body is no valid JSON ({error})", "body"
+    except ValueError as error:
+        what, where = f"The body cannot be read ({error})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
 
 
@@ -314,7 +366,7 @@ class BoundEndpoint:
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
-            return self.endpoint.dialect.error(logged(error))
+            return self.endpoint.dialect.error(self.service.refusal(error))
 
 
 OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}
