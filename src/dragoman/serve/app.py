@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, libretranslate, v1
+from dragoman.serve import deepl, libretranslate, openai, v1
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -63,6 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *v1.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
+    *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""
 

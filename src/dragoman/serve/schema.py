@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -86,21 +86,25 @@ class DetectAnswer(msgspec.Struct):
     detections: list[Detected]
 
 
-class ModelForm(msgspec.Struct):
-    """A model of the server."""
+class ModelForm(msgspec.Struct, kw_only=True):
+    """A model of the server, as OpenAI's clients read it too."""
 
-    name: str
+    name: str = msgspec.field(name="id")
     task: str | None
     state: str
     src_lang: str | None
     tgt_lang: str | None
     languages: tuple[str, ...]
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "operator"
 
 
 class ModelsAnswer(msgspec.Struct):
     """All models."""
 
-    models: list[ModelForm]
+    data: list[ModelForm]
+    object: Literal["list"] = "list"
 
 
 class ErrorForm(msgspec.Struct):

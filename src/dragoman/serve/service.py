@@ -1,9 +1,11 @@
 """What all dialects call: a service answers texts by the models that it holds."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
@@ -216,3 +218,11 @@ def frame(line: str) -> tuple[str, str, str]:
 def best_first(translation: Translation) -> tuple[Translation, ...]:
     """Return a translation and its alternatives."""
     return translation, *translation.alternatives
+
+
+def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
+    """Return all options; where texts are sampled and no seed is given, one is drawn."""
+    options = merged(given, defaults)
+    if options.temperature > 0 and "seed" not in given.given():
+        return replace(options, seed=secrets.randbelow(1_000_000))
+    return options

@@ -1,9 +1,7 @@
 """Our own API, under `/v1`: options are the fields of `Decoding`, errors one form."""
 
-import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -12,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decode import Course
-from dragoman.decoding import Decoding, merged
+from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
     ClassifyAnswer,
@@ -31,6 +29,7 @@ from dragoman.serve.schema import (
     TranslateRequest,
     options_of,
 )
+from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import (
     Call,
@@ -128,14 +127,6 @@ async def _events(
                 else:
                     answer = FAILED if piece is None else piece.to_dict()
                     yield msgspec.json.encode({"done": answer})
-
-
-def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
-    """Return all options; where texts are sampled and no seed is given, one is drawn."""
-    options = merged(given, defaults)
-    if options.temperature > 0 and "seed" not in given.given():
-        return replace(options, seed=secrets.randbelow(1_000_000))
-    return options
 
 
 def label(task: str, key: str) -> Handler:

@@ -92,7 +92,7 @@ def test_figures_of_batches(live: Live) -> None:
 
 def states(live: Live) -> dict[str, str]:
     """The state of each model."""
-    return {one["name"]: one["state"] for one in live.get("/v1/models").json["models"]}
+    return {one["id"]: one["state"] for one in live.get("/v1/models").json["data"]}
 
 
 def test_a_broken_folder_stops_no_other(
