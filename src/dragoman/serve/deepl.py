@@ -10,9 +10,9 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
-from dragoman.serve.languages import base_of, name_of, tag
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.web import Call, Dialect, Endpoint, json_response
+from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
 """Fields of a form that may be given several times."""

@@ -11,10 +11,10 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
-from dragoman.serve.languages import Detected, name_of, resolve, tag
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
+from dragoman.text.languages import Detected, name_of, resolve, tag
 
 FALLBACK = "en"
 """The language of a text in which none is detected."""

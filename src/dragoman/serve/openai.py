@@ -20,7 +20,7 @@ from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served, Shelf
-from dragoman.serve.web import Call, Dialect, Endpoint, EventStream, begun, json_response
+from dragoman.serve.web import Call, Dialect, Endpoint, EventStream, json_response
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
@@ -85,14 +85,10 @@ class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def error(refusal: Refusal) -> Response:
     """Return an error in OpenAI's form."""
-    return json_response(plain(refusal), refusal.status, refusal.headers)
-
-
-def plain(refusal: Refusal) -> dict[str, Any]:
-    """Return an error for JSON."""
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
     said = {"message": refusal.sentence, "type": kind, "param": refusal.where}
-    return {"error": said | {"code": CODES.get(refusal.status)}}
+    answer = {"error": said | {"code": CODES.get(refusal.status)}}
+    return json_response(answer, refusal.status, refusal.headers)
 
 
 OPENAI = Dialect(name="openai", error=error)
@@ -122,8 +118,7 @@ async def chat(call: Call) -> Response:
     if form.stream:
         if form.n is not None and form.n > 1:
             raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
-        events = chunks(answer(call, form, chosen), form, head)
-        return EventStream(await begun(events, lambda e: encode(plain(call.service.refusal(e)))))
+        return await EventStream.begun(call, chunks(answer(call, form, chosen), form, head))
     replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
     choices = [
         {

@@ -8,11 +8,11 @@ import msgspec
 
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding
 from dragoman.ranges import Range
-from dragoman.serve.languages import Detected
 from dragoman.settings.fields import sentences
 from dragoman.tasks.classify.classifier import Classification
 from dragoman.tasks.results import Generation, Scored, Translation
 from dragoman.tasks.tag.tagger import Tagging
+from dragoman.text.languages import Detected
 
 WITHHELD = frozenset({"processors", "max_batch_tokens"})
 """Options that are the operator's: what is computed, and in how large batches."""
@@ -77,13 +77,8 @@ GenerateAnswer = answer_of("Generate", "generations", Generation)
 ClassifyAnswer = answer_of("Classify", "classifications", Classification)
 TagAnswer = answer_of("Tag", "taggings", Tagging)
 EmbedAnswer = answer_of("Embed", "embeddings", VectorForm)
+DetectAnswer = msgspec.defstruct("DetectAnswer", [("detections", list[Detected])])
 ScoreAnswer = answer_of("Score", "scores", Scored)
-
-
-class DetectAnswer(msgspec.Struct):
-    """The language of each text."""
-
-    detections: list[Detected]
 
 
 class ModelForm(msgspec.Struct, kw_only=True):
@@ -115,10 +110,7 @@ class ErrorForm(msgspec.Struct):
     do: str
 
 
-class ErrorAnswer(msgspec.Struct):
-    """A request without an answer."""
-
-    error: ErrorForm
+ErrorAnswer = msgspec.defstruct("ErrorAnswer", [("error", ErrorForm)])
 
 
 def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: ANN401 -- a type

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.serve.admission import AdmissionQueue
-from dragoman.serve.languages import Detected, LanguageDetector
 from dragoman.serve.metrics import ServeMetrics, log_failure
 from dragoman.serve.refusals import Refusal, refusal_of
 from dragoman.serve.settings import ServeSettings
@@ -22,6 +21,7 @@ from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.languages import Detected, LanguageDetector
 
 T = TypeVar("T")
 
@@ -132,7 +132,8 @@ class Service:
         if refusal.status == 500:
             log_failure(error)
         for served in self.shelf.models.values():
-            refusal.what = refusal.what.replace(str(served.path), served.name)
+            if len(served.path.parts) > 1:
+                refusal.what = refusal.what.replace(str(served.path), served.name)
         return refusal
 
     def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:

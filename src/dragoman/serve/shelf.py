@@ -14,13 +14,13 @@ from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_m
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
-from dragoman.serve.languages import resolve
 from dragoman.serve.metrics import ServeMetrics, log
 from dragoman.serve.refusals import Refusal, busy
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.task import TASKS, find_task, task_of
+from dragoman.text.languages import resolve
 from dragoman.wording import format_bytes
 
 Pair = tuple[str | None, str | None]

@@ -37,7 +37,6 @@ from dragoman.serve.web import (
     Endpoint,
     EventStream,
     Handler,
-    begun,
     json_response,
 )
 from dragoman.serve.work import SteppedRequest
@@ -92,10 +91,7 @@ async def generate(call: Call) -> Response:
     if form.stream:
         if len(texts) != 1:
             raise Refusal(400, "Only one text can be streamed.", "Send one text.", where="text")
-        events = _events(call, served, texts[0], given)
-        return EventStream(
-            await begun(events, lambda error: msgspec.json.encode(service.refusal(error).plain()))
-        )
+        return await EventStream.begun(call, _events(call, served, texts[0], given))
     async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
         found = await service.ask(
@@ -189,30 +185,17 @@ def _post(path: str, handler: Handler, summary: str, takes: Any, returns: Any) -
 
 
 ENDPOINTS = (
-    _post(
-        "translate",
-        translate,
-        "Translate texts; with `alignment` also their `src_tokens` and the alignment.",
-        TranslateRequest,
-        TranslateAnswer,
-    ),
+    _post("translate", translate, "Translate texts.", TranslateRequest, TranslateAnswer),
     _post("generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
-    _post(
-        "classify",
-        label("classify", "classifications"),
-        "Classify texts.",
-        TextForm,
-        ClassifyAnswer,
+    *(
+        _post(task, label(task, key), f"{task.capitalize()} texts.", TextForm, answer)
+        for task, key, answer in (
+            ("classify", "classifications", ClassifyAnswer),
+            ("tag", "taggings", TagAnswer),
+            ("embed", "embeddings", EmbedAnswer),
+        )
     ),
-    _post("tag", label("tag", "taggings"), "Tag words of texts.", TextForm, TagAnswer),
-    _post("embed", label("embed", "embeddings"), "Embed texts.", TextForm, EmbedAnswer),
-    _post(
-        "score",
-        score,
-        "Log-probabilities of texts, each given another.",
-        ScoreForm,
-        ScoreAnswer,
-    ),
+    _post("score", score, "Score pairs of texts.", ScoreForm, ScoreAnswer),
     _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
     Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),
 )

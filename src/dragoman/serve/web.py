@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Awaitable,
     Callable,
     Container,
@@ -13,7 +12,7 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -36,6 +35,7 @@ DISCARDED = 8
 """How many times larger than allowed a body may be to be read to its end before it is refused."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+CLOSE = {"connection": "close"}
 FIELDS = 2000
 """Most fields of a form."""
 
@@ -52,40 +52,33 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes]) -> None:
-        """`events` are the data of each."""
+    def __init__(self, call: "Call", first: bytes, others: AsyncGenerator[bytes, None]) -> None:
+        """Events are the data of each."""
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self._events = events
+        self._call, self._first, self._others = call, first, others
+
+    @classmethod
+    async def begun(cls, call: "Call", events: AsyncGenerator[bytes, None]) -> Self:
+        """Return the answer once an event is there: until then an error has its own status."""
+        return cls(call, await anext(events), events)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send the events as they come."""
+        """Send the events as they come; an error is the last of them."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
-        async for event in self._events:
-            body = b"data: " + event + b"\n\n"
-            await send({"type": "http.response.body", "body": body, "more_body": True})
+        event: bytes | None = self._first
+        async with aclosing(self._others):
+            while event is not None:
+                body = b"data: " + event + b"\n\n"
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                try:
+                    event = await anext(self._others, None)
+                except Gone:
+                    raise
+                except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
+                    event = bytes(self._call.error(error).body)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def begun(
-    events: AsyncGenerator[bytes, None], error_event: Callable[[Exception], bytes]
-) -> AsyncGenerator[bytes, None]:
-    """Return events once the first is there: until then, an error has a status of its own."""
-    first = await anext(events)
-
-    async def rest() -> AsyncGenerator[bytes, None]:
-        async with aclosing(events):
-            yield first
-            try:
-                async for event in events:
-                    yield event
-            except Gone:
-                raise
-            except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
-                yield error_event(error)
-
-    return rest()
 
 
 def plain_error(refusal: Refusal) -> Response:
@@ -115,7 +108,6 @@ class Call:
     """What the log says of it, besides its outcome."""
     deadline: float = 0.0
     """When it is too late for an answer."""
-    _body: bytes | None = None
     gone: asyncio.Task[None] | None = None
     """Done when the client has disconnected; None as long as nobody asks."""
 
@@ -124,6 +116,10 @@ class Call:
         """Its headers."""
         return Headers(scope=self.scope)
 
+    def error(self, error: Exception) -> Response:
+        """Return the answer to an error, in the words of the dialect."""
+        return self.endpoint.dialect.error(self.service.refusal(error))
+
     def begin(self) -> None:
         """Take the time, and check deadline and key. Raises Refusal."""
         try:
@@ -131,46 +127,32 @@ class Call:
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < float("inf"):
-            raise Refusal(
-                400,
+            what, do = (
                 f"{DEADLINE} is no positive number of seconds.",
                 "Correct it, or leave it out.",
-                where=f"header {DEADLINE}",
             )
+            raise Refusal(400, what, do, where=f"header {DEADLINE}")
         self.deadline = monotonic() + seconds
-        scheme, _, key = self.headers.get("authorization", "").partition(" ")
-        own = self.endpoint.dialect.scheme
-        if not self.endpoint.open:
-            self.check_key(key.strip() if scheme.lower() == own.lower() else "")
-
-    def check_key(self, key: str) -> None:
-        """Raise Refusal for a key that does not open the server."""
-        if not self.service.settings.keys.allows(key):
-            scheme = self.endpoint.dialect.scheme
-            raise Refusal(
-                401,
+        given, _, key = self.headers.get("authorization", "").partition(" ")
+        scheme, keys = self.endpoint.dialect.scheme, self.service.settings.keys
+        key = key.strip() if given.lower() == scheme.lower() else ""
+        if not self.endpoint.open and not keys.allows(key):
+            what, do = (
                 "The API key is missing or wrong.",
                 f"Send it as Authorization: {scheme} KEY.",
-                where="header authorization",
-                headers={"www-authenticate": scheme},
             )
+            headers = {"www-authenticate": scheme}
+            raise Refusal(401, what, do, where="header authorization", headers=headers)
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
-        if self._body is None:
-            limits = self.service.settings.limits
-            try:
-                async with asyncio.timeout(limits.read_seconds):
-                    self._body = await self._read(limits.body)
-            except TimeoutError:
-                raise Refusal(
-                    408,
-                    f"The body did not arrive within {limits.read_seconds:g} s.",
-                    "Send it faster.",
-                    where="body",
-                    headers={"connection": "close"},
-                ) from None
-        return self._body
+        limits = self.service.settings.limits
+        try:
+            async with asyncio.timeout(limits.read_seconds):
+                return await self._read(limits.body)
+        except TimeoutError:
+            what = f"The body did not arrive within {limits.read_seconds:g} s."
+            raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
     async def _read(self, most: int) -> bytes:
         """Read the body; of one that is too large, some more, so that its client reads on."""
@@ -186,13 +168,8 @@ class Call:
             body += piece if size <= most else b""
             far_too_large = size > DISCARDED * most
         if size > most or far_too_large:
-            raise Refusal(
-                413,
-                f"The body has more than {most:,} bytes.",
-                "Send several smaller requests.",
-                where="body",
-                headers={"connection": "close"},
-            )
+            what, do = f"The body has more than {most:,} bytes.", "Send several smaller requests."
+            raise Refusal(413, what, do, where="body", headers=CLOSE)
         return bytes(body)
 
     @property
@@ -203,12 +180,9 @@ class Call:
     async def json(self, kind: type[T]) -> T:
         """Read the body as JSON of a type. Raises Refusal for anything else."""
         if not self.media_type.endswith(("/json", "+json")):
-            raise Refusal(
-                415,
-                "The body is no JSON by its content type.",
-                f"Send JSON with the header content-type: {JSON}.",
-                where="header content-type",
-            )
+            what = "The body is no JSON by its content type."
+            do = f"Send JSON with the header content-type: {JSON}."
+            raise Refusal(415, what, do, where="header content-type")
         body = await self.body()
         return valid(lambda: msgspec.json.decode(body, type=kind))
 
@@ -237,10 +211,8 @@ class Call:
             yield body
 
         header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
-        headers, size = Headers({"content-type": header}), len(body)
-        parser = MultiPartParser(
-            headers, stream(), max_files=0, max_fields=FIELDS, max_part_size=size
-        )
+        headers = Headers({"content-type": header})
+        parser = MultiPartParser(headers, stream(), max_files=0, max_part_size=len(body))
         try:
             found = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
@@ -265,12 +237,9 @@ class Call:
                 return task.result()
             if self.gone.done():
                 raise Gone
-            raise Refusal(
-                504,
-                "The request was not answered within its deadline.",
-                f"Send less at a time, or a greater {DEADLINE}.",
-                where=f"header {DEADLINE}",
-            )
+            what = "The request was not answered within its deadline."
+            do = f"Send less at a time, or a greater {DEADLINE}."
+            raise Refusal(504, what, do, where=f"header {DEADLINE}")
         finally:
             task.cancel()
 
@@ -366,7 +335,7 @@ class BoundEndpoint:
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
-            return self.endpoint.dialect.error(self.service.refusal(error))
+            return call.error(error)
 
 
 OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}

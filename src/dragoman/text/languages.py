@@ -18,7 +18,7 @@ SAMPLE = 2000
 
 _LISTED = [
     line.split(maxsplit=2)
-    for line in files("dragoman.serve").joinpath("languages.txt").read_text("utf-8").splitlines()
+    for line in files("dragoman.text").joinpath("languages.txt").read_text("utf-8").splitlines()
 ]
 """Two letters of ISO 639-1, the three of 639-2 and 639-3 that mean the same or a part of it, and
 the name."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("py3langid", reason="the extra 'serve' is not installed")
 
-from dragoman.serve.languages import Candidate, LanguageDetector, chinese, resolve, tag
+from dragoman.text.languages import Candidate, LanguageDetector, chinese, resolve, tag
 
 TAGS = {
     "en": "en",
