@@ -116,6 +116,8 @@ class Shelf:
         self._settings, self._metrics = settings, metrics
         arithmetic = arithmetic_of(settings.compute, settings.device)
         self.models = {name: Served(name, path) for name, path in _named(settings.models).items()}
+        self.pending = True
+        """Whether models are still to be loaded before the server is ready."""
         self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
@@ -125,11 +127,6 @@ class Shelf:
                 self._fail(served, error)
         if all(served.error is not None for served in self.models.values()):
             raise InputError("; ".join(str(served.error) for served in self.models.values()))
-
-    @property
-    def pending(self) -> bool:
-        """Whether models are still to be loaded before the server is ready."""
-        return any(served.loading is not None for served in self.models.values())
 
     def usable(self, task: str) -> list[Served]:
         """Return the models of a task that have not failed."""
@@ -230,12 +227,15 @@ class Shelf:
 
     async def load_all(self) -> None:
         """Load all models that there is room for, one after the other."""
-        for served in self.usable_all():
-            if not self._settings.lazy and self._room(served) >= 0:
-                self.load(served)
-        for served in self.usable_all():
-            if served.loading is not None:
-                await asyncio.shield(served.loading)
+        try:
+            for served in self.usable_all():
+                if not self._settings.lazy and self._room(served) >= 0:
+                    self.load(served)
+            for served in self.usable_all():
+                if served.loading is not None:
+                    await asyncio.shield(served.loading)
+        finally:
+            self.pending = False
 
     def usable_all(self) -> list[Served]:
         """Return the models that have not failed."""
