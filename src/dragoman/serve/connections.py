@@ -18,6 +18,10 @@ CLOSED = (
 )
 
 
+OVERHEAD = 16
+"""How many times as many bytes as a body has may come after the headers, chunks and all."""
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, which alone bounds neither headers nor the time that they take."""
 
@@ -32,8 +36,9 @@ class LimitedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
-        self._head: int | None = 0
-        """Bytes of the headers that are arriving; None while a request is answered."""
+        self._size = 0
+        """Bytes of the headers that are arriving, or of what comes after them."""
+        self._in_headers = True
         self._late: asyncio.TimerHandle | None = None
         """Ends a connection whose headers do not arrive."""
         self._unread: asyncio.TimerHandle | None = None
@@ -56,27 +61,32 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, as far as the headers are not too long."""
+        """Parse, as far as neither the headers nor what comes after them is too long."""
         while data and not self.transport.is_closing():
-            room = len(data) if self._head is None else self._limits.headers - self._head
-            part, data = data[:room], data[room:]
-            if self._head is not None:
-                self._head += len(part)
+            limits, in_headers = self._limits, self._in_headers
+            most = limits.headers if in_headers else OVERHEAD * limits.body
+            part, data = data[: most - self._size], data[most - self._size :]
+            self._size += len(part)
             super().data_received(part)
-            if self._head is not None and self._head >= self._limits.headers:
-                what = "The headers are too long."
-                self._refuse(Refusal(431, what, "Send shorter ones.", where="headers"))
+            if self._size >= most and self._in_headers == in_headers:
+                status, where = (431, "headers") if in_headers else (413, "body")
+                self._refuse(Refusal(status, "The request is too long.", "Send less.", where=where))
 
     def on_message_begin(self) -> None:
         """Expect the headers of another request."""
         super().on_message_begin()
-        if self._head is None:
-            self._head = 0
+        if not self._in_headers:
+            self._size, self._in_headers = 0, True
             self._expect_headers()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body are of no use."""
+        if self._in_headers:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Answer the request."""
-        self._head = None
+        self._size, self._in_headers = 0, False
         if self._late is not None:
             self._late.cancel()
         super().on_headers_complete()
