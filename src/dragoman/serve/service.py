@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -24,6 +24,9 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.text.languages import Detected, LanguageDetector
 
 T = TypeVar("T")
+
+Frame = tuple[str, str, str]
+"""White space, what is to translate of a line, and white space."""
 
 WAITING = 64
 """Threads that wait for answers: so many requests share batches. Others wait for a thread."""
@@ -126,7 +129,7 @@ class Service:
         loop = asyncio.get_running_loop()
         return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
 
-    def refusal(self, error: Exception) -> Refusal:
+    def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths; a bug is logged."""
         refusal = refusal_of(error)
         if refusal.status == 500:
@@ -172,27 +175,14 @@ class Service:
         So does a line without letters and digits. Raises Refusal where a library failed.
         """
         self.settings.limits.check(texts, options)
-        self.characters += sum(map(len, texts))
         framed = [[*map(frame, text.splitlines(keepends=True))] for text in texts]
         lines = [line for text in framed for _, line, _ in text if line]
         found = await self.translate(call, chosen, lines, options=options)
         if None in found:
             raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
+        self.characters += sum(map(len, texts))
         translated = iter(found)
-        hypotheses = [
-            [
-                [f"{before}{one}{after}" for one in best_first(next(translated))]
-                if line
-                else [before]
-                for before, line, after in text
-            ]
-            for text in framed
-        ]
-        return [
-            ["".join(each[min(n, len(each) - 1)] for each in text) for n in range(most)]
-            for text in hypotheses
-            for most in [max(map(len, text), default=1)]
-        ]
+        return [whole(text, translated) for text in framed]
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
@@ -208,7 +198,7 @@ class Service:
         self.shelf.close()
 
 
-def frame(line: str) -> tuple[str, str, str]:
+def frame(line: str) -> Frame:
     """Return the white space before a line, what is to translate, and the white space after it."""
     text = line.strip()
     if not any(map(str.isalnum, text)):
@@ -216,9 +206,17 @@ def frame(line: str) -> tuple[str, str, str]:
     return line.partition(text)[0], text, line[len(line.rstrip()) :]
 
 
-def best_first(translation: Translation) -> tuple[Translation, ...]:
-    """Return a translation and its alternatives."""
-    return translation, *translation.alternatives
+def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[str]:
+    """Return the translations of a text, best first, given those of its lines."""
+    lines = list[list[str]]()
+    for before, line, after in frames:
+        if line:
+            best = next(translated)
+            lines.append([f"{before}{one}{after}" for one in (best, *best.alternatives)])
+        else:
+            lines.append([before])
+    most = max(map(len, lines), default=1)
+    return ["".join(line[min(n, len(line) - 1)] for line in lines) for n in range(most)]
 
 
 def with_seed(given: Decoding, defaults: Decoding) -> Decoding:

@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Gone, Refusal, ended
+from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -74,9 +75,7 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 try:
                     event = await anext(self._others, None)
-                except Gone:
-                    raise
-                except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
+                except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
                     event = bytes(self._call.error(error).body)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -116,8 +115,13 @@ class Call:
         """Its headers."""
         return Headers(scope=self.scope)
 
-    def error(self, error: Exception) -> Response:
-        """Return the answer to an error, in the words of the dialect."""
+    def error(self, error: BaseException) -> Response:
+        """Return the answer to an error, in the words of the dialect.
+
+        Raises it again if it is the client's leaving, or an end such as a cancellation.
+        """
+        if isinstance(error, Gone) or not (isinstance(error, Exception) or is_library_error(error)):
+            raise error
         return self.endpoint.dialect.error(self.service.refusal(error))
 
     def begin(self) -> None:
@@ -326,9 +330,7 @@ class BoundEndpoint:
                 raise ended()
             call.begin()
             return await self.endpoint.handler(call)
-        except Gone:
-            raise
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
+        except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
             return call.error(error)
 
 

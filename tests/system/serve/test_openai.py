@@ -143,6 +143,34 @@ def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Pat
     assert str(folders[1].parent) not in f"{error}"
 
 
+class PanicException(BaseException):
+    """As pyo3's."""
+
+
+def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
+    """With a status before the first piece, and an event after it."""
+    headers = {"content-type": "application/json"}
+    with serving(folders[1]) as live:
+        generator, pieces = live.answering("town"), ["a"]
+
+        class Panics:
+            """A text that grows by a piece, if there is one."""
+
+            def extend(self, _ids: object) -> str:
+                """Panic without pieces."""
+                if not pieces:
+                    raise PanicException("index out of bounds")
+                return pieces.pop()
+
+        generator.growing = lambda *_, **__: Panics()
+        ask = {"model": "town", "messages": MESSAGES, "stream": True}
+        begun = live.post(CHAT, ask, headers)
+        assert begun.status == 200
+        *_, last = begun.body.removesuffix(b"\n\n").split(b"\n\n")
+        assert b'"type":"server_error"' in last
+        assert live.post(CHAT, ask, headers).status == 500
+
+
 def test_a_wrong_key(chatting: Live) -> None:
     """Is an authentication error to their client."""
     wrong = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="no")
