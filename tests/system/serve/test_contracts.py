@@ -30,6 +30,7 @@ def fuzz(live: Live, description: Path, scheme: str, only: str) -> str:
     pytest.importorskip("schemathesis", reason="needs schemathesis")
     told = ["--url", f"http://127.0.0.1:{live.port}", "-H", f"Authorization: {scheme} {KEY}"]
     more = ["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1"]
+    more += ["--suppress-health-check", "all", "--request-timeout", "60"]  # on a busy machine
     # languages that are not served are refused, and DeepL refuses a missing key by 403
     checks = ["-c", "all", "--exclude-checks", "positive_data_acceptance,missing_required_header"]
     done = subprocess.run(
