@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import v1
+from dragoman.serve import inside, page, v1
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -70,6 +70,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
     _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
     *v1.ENDPOINTS,
+    inside.ENDPOINT,
 )
 """All endpoints, in the order of the description."""
 
@@ -104,7 +105,7 @@ def make_app(service: Service) -> Starlette:
     app = Starlette(
         routes=[
             Route(each.path, BoundEndpoint(each, service), methods=[each.method])
-            for each in ENDPOINTS
+            for each in (*ENDPOINTS, *page.ENDPOINTS)
         ],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},
