@@ -6,7 +6,9 @@ let looking = null;
 function insideSection() {
   const panel = el("div", { id: "inside-panel" });
   return el("details", { id: "inside", ontoggle: () => {
-    state.inside = document.getElementById("inside").open;
+    const { open } = document.getElementById("inside");
+    if (open === state.inside) return;
+    state.inside = open;
     look();
   } }, el("summary", {}, el("h2", {}, t("inside.title"))),
   el("p", { class: "lead" }, t("inside.lead")), panel);
@@ -45,4 +47,13 @@ function drawInside() {
     ...data.notes.map((note) => el("p", { class: "note aside" }, note[state.language])),
     sentenceSection(), stepsSection(), headsSection());
   paintAll();
+}
+
+/** Show what else was considered where a word of the translation was written. */
+function showStep(word, text) {
+  if (data?.tgt.text !== text) return;
+  const step = placesOf(data.tgt.tokens, text).findIndex((place) => place && overlaps(place, word));
+  if (step < 0) return;
+  state.step = step;
+  drawInside();
 }

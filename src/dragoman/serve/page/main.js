@@ -29,13 +29,13 @@ let timer = null;
 /** Give up what runs, and translate after a pause; without a text there is nothing to do. */
 function changed(pause = 0) {
   running?.abort();
-  running = null;
   clearTimeout(timer);
   timer = setTimeout(update, pause);
 }
 
 /** Find the models where they are not known, then translate. A later change aborts it. */
 async function update() {
+  running?.abort();
   const { signal } = running = new AbortController();
   busy(true);
   try {
@@ -46,12 +46,14 @@ async function update() {
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof Refused)) throw error;
-    fail(error);
+    fail(error, signal);
   }
   busy(false);
   drawProblem();
   drawLanguages();
   drawResult();
+  part("said").textContent = state.result ? wholeText(state.result) : "";
+  look();
 }
 
 async function findModels(signal) {
@@ -77,21 +79,21 @@ async function detect(signal) {
 }
 
 /** Say what is wrong, and try again by itself where that may help. */
-function fail(error) {
+function fail(error, signal) {
   state.problem = error;
   state.result = null;
   if (error.status === 401) [state.locked, state.models] = [true, null];
   if (!error.passes) return;
   if (error.status === 429) timer = setTimeout(update, 1000 * (error.seconds || 1));
-  else timer = setTimeout(awaitServer, PATIENCE);
+  else timer = setTimeout(awaitServer, PATIENCE, signal);
 }
 
 /** Translate again as soon as the server is ready; its models may be others. */
-async function awaitServer() {
+async function awaitServer(signal) {
   try {
-    await ask("health/ready");
+    await ask("health/ready", null, signal);
   } catch {
-    timer = setTimeout(awaitServer, PATIENCE);
+    if (!signal.aborted) timer = setTimeout(awaitServer, PATIENCE, signal);
     return;
   }
   state.models = null;
@@ -114,6 +116,7 @@ function render() {
   drawProblem();
   drawLanguages();
   drawResult();
+  drawInside();
 }
 
 function sourcePane() {
@@ -122,7 +125,7 @@ function sourcePane() {
   field.value = state.text;
   const typed = () => {
     state.text = field.value;
-    drawSource();
+    pick(null);
     changed(PAUSE);
   };
   field.addEventListener("input", (event) => { if (!event.isComposing) typed(); });
@@ -151,7 +154,7 @@ let sayOrigin = () => {};
 function write(text) {
   part("source").value = state.text = text;
   part("source").focus();
-  drawSource();
+  pick(null);
   changed();
 }
 
@@ -176,7 +179,12 @@ function drawLanguages() {
   const sources = allSources();
   const shown = state.detected?.language ? t("detected", { language: nameOf(state.detected.language) }) : t("detect");
   const guesses = state.detected && !state.detected.language ? state.detected.candidates : [];
-  const choose = (name) => (value) => { state[name] = value; drawLanguages(); changed(); };
+  const choose = (name) => (value) => {
+    state[name] = value;
+    if (!allSources().some(([code]) => code === state.src)) state.src = "";
+    drawLanguages();
+    changed();
+  };
   const names = (state.models || []).filter(({ task, state: now }) => task === "translate" && now !== "failed")
     .map(({ name }) => name);
   const targets = allTargets(source).map(([code, name]) => [code, name || t("language.unknown")]);
@@ -241,8 +249,6 @@ function drawResult() {
   place.replaceChildren(...(result ? result.translations.map((one, n) => lineOf(one, n, single, pick)) : []));
   part("by").textContent = result && state.models.length > 1 ? result.chosen.model : "";
   part("copy").hidden = !result || !navigator.clipboard;
-  part("said").textContent = result ? wholeText(result) : "";
-  look();
 }
 
 /** Show where a word of the translation comes from, or that none is chosen. */
@@ -258,13 +264,12 @@ function pick(chosen) {
   const origins = comesFrom(word, lines[n], translations[n], src && tag(src));
   const before = lines.slice(0, n).reduce((sum, line) => sum + line.length + 1, 0);
   button.setAttribute("aria-pressed", "true");
-  drawSource(origins.map(({ start, end }) => ({ start: before + start, end: before + end })));
+  if (lines.join("\n") === state.text) drawSource(origins.map(({ start, end }) => ({ start: before + start, end: before + end })));
   const list = origins.map(({ text }) => t("quoted", { text })).join(t("comma"));
   sayOrigin(t(list ? "comes.from" : "comes.from.nothing", { word: word.text, list }));
-  if (state.line !== n) {
-    state.line = n;
-    look();
-  }
+  if (state.line === n) return showStep(word, translations[n].text);
+  state.line = n;
+  look();
 }
 
 /** Show that something is computed; the translation that is there stays until the next. */
