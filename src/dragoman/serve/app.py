@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, libretranslate, openai, v1
+from dragoman.serve import deepl, inside, libretranslate, openai, page, v1
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -61,6 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
     _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
     *v1.ENDPOINTS,
+    inside.ENDPOINT,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
     *openai.ENDPOINTS,
@@ -99,7 +100,7 @@ def make_app(service: Service) -> Starlette:
     app = Starlette(
         routes=[
             Route(each.path, BoundEndpoint(each, service), methods=[each.method])
-            for each in ENDPOINTS
+            for each in (*ENDPOINTS, *page.ENDPOINTS)
         ],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},
