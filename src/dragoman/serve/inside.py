@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from dragoman.decoding import Decoding
 from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.schema import RequestForm
-from dragoman.serve.v1 import V1, choose
+from dragoman.serve.v1 import V1
 from dragoman.serve.web import Call, Endpoint, json_response
 from dragoman.serve.work import SteppedRequest
 from dragoman.tasks.folders import read_folder
@@ -18,10 +18,11 @@ LARGEST = 1 << 30
 """Bytes of the weights that are read a second time for an inspection: decoding has its own form."""
 
 
-class InspectForm(RequestForm, kw_only=True):
+class InspectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A text that a translator of one pair of languages translates."""
 
     text: str
+    model: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
 
@@ -37,8 +38,8 @@ async def inspect(call: Call) -> Response:
     """Return what a translator does with a text."""
     form = await call.json(InspectForm)
     service = call.service
-    service.check([form.text])
-    served, _ = choose(service.shelf, form.model, form.src_lang, form.tgt_lang)
+    service.settings.limits.check([form.text], Decoding())
+    served, _ = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     if served.languages or served.bytes > LARGEST:
         why = "has several languages" if served.languages else f"takes {format_bytes(served.bytes)}"
         raise Refusal(

@@ -57,7 +57,7 @@ async function update() {
 }
 
 async function findModels(signal) {
-  state.models = (await ask("v1/models", null, signal)).models;
+  state.models = (await ask("v1/models", null, signal)).data;
   drawLanguages();
 }
 
@@ -186,7 +186,7 @@ function drawLanguages() {
     changed();
   };
   const names = (state.models || []).filter(({ task, state: now }) => task === "translate" && now !== "failed")
-    .map(({ name }) => name);
+    .map(({ id }) => id);
   const targets = allTargets(source).map(([code, name]) => [code, name || t("language.unknown")]);
   refill(part("from"),
     sources.length > 1 ? picker(t("from"), [["", shown], ...sources], state.src, choose("src")) : null,

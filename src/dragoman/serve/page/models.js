@@ -18,7 +18,7 @@ function base(code) {
 /** The translators that can be used. */
 function translators() {
   return (state.models || []).filter((model) => model.task === "translate" && model.state !== "failed")
-    .filter((model) => !state.model || model.name === state.model);
+    .filter((model) => !state.model || model.id === state.model);
 }
 
 /** The languages that a model reads; none where it does not say, which may be any. */
