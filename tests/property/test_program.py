@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.models.small import SMALL, VARIANTS, make_model, random_ids, random_sentences
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.engine import FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack
@@ -51,6 +51,20 @@ def test_a_program_has_the_bits_of_its_operations(
             rows -= beam_size
             for state in states:
                 state.select(torch.arange(rows))
+
+
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@torch.inference_mode()
+def test_a_table_may_lie_in_memory_column_by_column() -> None:
+    """As weights that come from another library, transposed."""
+    model, src_BS = make_model().float(), random_sentences(1, [4, 7])
+    weight_VD = model.tgt_embedding.weight.detach()
+    expected, _ = with_and_without(model)
+    model.tgt_embedding.weight = nn.Parameter(weight_VD.t().contiguous().t())
+    turned, _ = with_and_without(model)
+    ids_N = random_ids(2, 2)
+    logits_NV = [each.step(ids_N, each.start(src_BS, 1)) for each in (expected, turned)]
+    assert torch.equal(*logits_NV)
 
 
 class OwnNorm(LayerNorm):

@@ -143,12 +143,14 @@ class FrozenEmbedding:
 
     def __init__(self, embedding: Embedding, functions: Functions) -> None:
         self.embed = embedding.embed
-        weight_VD, self._positions = embedding.weight, embedding.positions
+        self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
         self._norm = FrozenNorm(embedding.norm, functions)
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
         self._added: dict[int, Tensor] = {}
-        self._none_11D = weight_VD.new_zeros(1, 1, weight_VD.shape[1])
-        self._by = _Vectors(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
+        size = vocab_size, columns = self._weight_VD.shape
+        self._none_11D = self._weight_VD.new_zeros(1, 1, columns)
+        at = address(self._weight_VD, torch.float32, *size)
+        self._by = _Vectors(at, vocab_size, columns, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
         self.recorded = plain and (self._norm.recorded or not self._is_normed)
         """Whether `record` can be called."""
