@@ -7,12 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.models.small import SMALL, VARIANTS, make_model, random_ids, random_sentences
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.engine import FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack
 from dragoman.engine.store import BLOCK
 from dragoman.models import EncoderDecoder
+from dragoman.nn import Arithmetic
 from dragoman.nn.norm import LayerNorm
 
 SEEDS = st.integers(0, 2**32)
@@ -53,6 +54,20 @@ def test_a_program_has_the_bits_of_its_operations(
                 state.select(torch.arange(rows))
 
 
+@pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+@torch.inference_mode()
+def test_a_table_may_lie_in_memory_column_by_column() -> None:
+    """As weights that come from another library, transposed."""
+    model, src_BS = make_model().float(), random_sentences(1, [4, 7])
+    weight_VD = model.tgt_embedding.weight.detach()
+    expected, _ = with_and_without(model)
+    model.tgt_embedding.weight = nn.Parameter(weight_VD.t().contiguous().t())
+    turned, _ = with_and_without(model)
+    ids_N = random_ids(2, 2)
+    logits_NV = [each.step(ids_N, each.start(src_BS, 1)) for each in (expected, turned)]
+    assert torch.equal(*logits_NV)
+
+
 class OwnNorm(LayerNorm):
     """A norm that computes something else."""
 
@@ -72,3 +87,23 @@ def test_a_last_norm_of_the_users_own_is_kept() -> None:
     src_BS, ids_N = random_ids(0, 3, 5), random_ids(1, 3)
     found = [each.step(ids_N, each.start(src_BS, 1)) for each in (fast, slow)]
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@torch.inference_mode()
+def test_another_default_dtype_changes_nothing(precision: Arithmetic) -> None:
+    """The memory that compiled code writes to has its own type, whatever the user's is."""
+    if not can_pack(precision):
+        pytest.skip(f"no {precision} here")
+    model = make_model(VARIANTS["paper"]).float()
+    src_BS, ids_N, found = random_ids(0, 3, 7), random_ids(1, 6), []
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            frozen = freeze(model, precision)
+            assert isinstance(frozen, FrozenEncoderDecoder)
+            found.append(frozen.step(ids_N, frozen.start(src_BS, 2)).clone())
+        finally:
+            torch.set_default_dtype(torch.float32)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])

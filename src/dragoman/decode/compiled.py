@@ -46,13 +46,16 @@ class CompiledFrontier:
         count, width = len(limits.max_B), strategy.beam_size
         self._functions, self._width, self._eos_id = functions, width, limits.eos_id
         self._alpha, self._length = strategy.length_penalty, 0
-        self._log_probs_BW = torch.full((count, width), IMPOSSIBLE)
+        self._max_B = limits.max_B.to(torch.int64, copy=True)
+        # All by `new_`, of declared types: compiled code gets addresses, and the caller may have
+        # changed PyTorch's default type and device.
+        self._numbers = self._max_B.new_empty(0, dtype=torch.float32)
+        self._log_probs_BW = self._numbers.new_full((count, width), IMPOSSIBLE)
         self._log_probs_BW[:, 0] = 0.0
-        self._best_Bn = torch.full((count, strategy.n_best), IMPOSSIBLE)
-        penalties = [length_penalty(length, self._alpha) for length in limits.max_B.tolist()]
-        self._greatest_penalty_B = torch.tensor(penalties)
-        self._slots_B = torch.full((count,), width)
-        self._max_B = limits.max_B.clone()
+        self._best_Bn = self._numbers.new_full((count, strategy.n_best), IMPOSSIBLE)
+        penalties = [length_penalty(length, self._alpha) for length in self._max_B.tolist()]
+        self._greatest_penalty_B = self._numbers.new_tensor(penalties)
+        self._slots_B = torch.full_like(self._max_B, width)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -65,9 +68,9 @@ class CompiledFrontier:
         )
         rows = count * self._width
         chosen = (
-            *torch.empty(2, rows, dtype=torch.int64),
-            *torch.empty(3, rows),
-            *torch.empty(2, rows, dtype=torch.bool),
+            *self._max_B.new_empty(2, rows),
+            *self._numbers.new_empty(3, rows),
+            *self._max_B.new_empty(2, rows, dtype=torch.bool),
         )
         self._chosen = _Chosen(*(part.data_ptr() for part in chosen))
         tokens_N, parents_N, values_N, log_probs_N, scores_N, ended_N, open_N = chosen
@@ -81,7 +84,7 @@ class CompiledFrontier:
             open_N=open_N,
         )
         self._quiet = replace(self._advance, quiet=True)
-        self._values_Nk = torch.empty(0)
+        self._values_Nk = self._numbers
 
     @property
     def open_N(self) -> Tensor:
@@ -98,8 +101,8 @@ class CompiledFrontier:
         rows, columns = logits_MV.shape
         count, k = self._log_probs_BW.numel(), min(self._width, columns)
         if self._values_Nk.shape != (count, k):
-            self._values_Nk = torch.empty(count, k)
-            self._tokens_Nk = torch.empty(count, k, dtype=torch.int64)
+            self._values_Nk = self._numbers.new_empty(count, k)
+            self._tokens_Nk = self._max_B.new_empty(count, k)
         if rows != count and rows != int(self.open_N.sum()):
             raise ValueError(f"logits of {rows} rows, where {count} or those that are open exist")
         news = self._functions.advance(

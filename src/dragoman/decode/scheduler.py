@@ -19,10 +19,11 @@ waits, by threads that end when nothing does. A lone item has all threads.
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import ismethod
 from itertools import count
-from threading import Condition, Thread, local
+from threading import Condition, RLock, Thread, local
 from time import monotonic
 from typing import Any, Generic, TypeVar
 from weakref import WeakMethod, WeakSet, finalize
@@ -44,7 +45,7 @@ class Items(Generic[Item]):
     costs: Sequence[int]
     """What each would cost in a batch of its own, in tokens."""
     budget: int
-    """What a batch may cost: the number of its items times the greatest of their costs."""
+    """What the batches of all lanes may cost: their items times the greatest cost of each batch."""
     how: Any = None
     """What `Run` is told beside the items, such as the options of a search."""
     key: Hashable = None
@@ -174,13 +175,12 @@ class Scheduler(Generic[Item, Found]):
 
     def _begin(self) -> None:
         """Let no thread compute a batch, or wait."""
-        self._changed = Condition()
+        self._lock = RLock()  # is C: Ctrl-C cannot leave it locked, as it can a Condition
+        self._changed = Condition(self._lock)
         self._running: dict[object, int] = {}
-        """The lanes of each batch that is computed."""
+        """The lanes of each batch that is computed; 0 of each thread that waits for a batch."""
         self._waiting = set[object]()
         """A mark of each thread that waits for answers."""
-        self._idle = set[object]()
-        """Of each of them that computes nothing."""
 
     def __reduce__(self) -> tuple[type, tuple[Any, Any]]:
         """A copy of the object that has a scheduler has one of its own, without requests."""
@@ -227,7 +227,7 @@ class Scheduler(Generic[Item, Found]):
         if not request.withdrawn:
             request.withdrawn = True
             self._gone.append(request)
-            with self._changed:
+            with self._lock:
                 self._changed.notify_all()
 
     def _run_batch(self, request: _Waiting | None) -> bool:
@@ -238,7 +238,7 @@ class Scheduler(Generic[Item, Found]):
         """
         here, batch, nested = object(), list[_Entry](), getattr(_HERE, "computes", False)
         try:
-            with self._changed:
+            with self._lock:
                 if request is not None and (
                     request.ready or request.error is not None or request.withdrawn
                 ):
@@ -248,31 +248,32 @@ class Scheduler(Generic[Item, Found]):
                     self._running[here] = self._take(batch, most, nested=nested)
                 if not batch:
                     if request is not None:
-                        self._idle.add(here)
                         self._changed.wait()
+                    self._running.pop(here, 0)
                     return False
                 alone = self._running[here] == most
-                if (
-                    self._queues and sum(self._running.values()) < most
-                ):  # others have something to do, too
-                    if self._idle:
+                if self._queues and sum(self._running.values()) < most:  # lanes are free
+                    if 0 in self._running.values():
                         self._changed.notify()
                     else:
-                        Thread(target=self._help, name="dragoman lane").start()
+                        with suppress(RuntimeError):  # no more threads: go on with those there are
+                            Thread(target=self._help, name="dragoman lane").start()
             _HERE.computes = True
             with share_of_threads(1 if alone else most):
                 self._compute(batch)
         except BaseException:
-            with self._changed:
+            with self._lock:
                 for entry in batch:
                     self._enqueue(*entry)
             raise
         finally:
             _HERE.computes = nested
-            self._idle.discard(here)
-            if self._running.pop(here, 0):
-                with self._changed:
-                    self._changed.notify_all()
+            try:  # Ctrl-C may come here, too
+                self._running.pop(here, 0)
+            finally:
+                if batch:
+                    with self._lock:
+                        self._changed.notify_all()
         return True
 
     def _help(self) -> None:
@@ -332,7 +333,7 @@ class Scheduler(Generic[Item, Found]):
                 requests[0].error = requests[0].error or error
                 self.withdraw(requests[0])
             return
-        with self._changed:
+        with self._lock:
             for (asked, index), one in zip(batch, results, strict=True):
                 if index not in asked.found:
                     asked.found[index] = one
@@ -372,7 +373,7 @@ class Scheduler(Generic[Item, Found]):
             self.withdraw(request)
         else:
             asked = _Asked(request, number, course, items)
-            with self._changed:
+            with self._lock:
                 for index in range(len(items.values)):
                     self._enqueue(asked, index)
 

@@ -88,7 +88,7 @@ def search_steps(
             goes_on = advance.open_N.tolist()
             undecided = [any(goes_on[n : n + width]) for n in range(0, len(goes_on), width)]
             rows.collect(advance)
-        parents_N = advance.parents_N
+        parents_N = None if advance.parents_N is None else advance.parents_N.clone()
         finished = {}
         if withdrawn is not None:
             undecided = [
@@ -187,8 +187,8 @@ class _Rows:
         self._ids_NL[:, self._length] = advance.tokens_N
         self._log_probs_NL[:, self._length] = advance.token_log_probs_N
         self._length += 1
-        self.last_N = advance.tokens_N
-        self.open_N = advance.open_N.clone()  # who gets the step may keep it
+        # The next step overwrites these; a model, or who gets the step, may keep them.
+        self.last_N, self.open_N = advance.tokens_N.clone(), advance.open_N.clone()
 
     def collect(self, advance: Advance) -> None:
         """Copy the hypotheses that ended with this step; what two groups found counts once."""

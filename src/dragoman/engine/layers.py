@@ -146,12 +146,14 @@ class FrozenEmbedding:
 
     def __init__(self, embedding: Embedding, functions: Functions) -> None:
         self.embed = embedding.embed
-        weight_VD, self._positions = embedding.weight, embedding.positions
+        self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
         self._norm = FrozenNorm(embedding.norm, functions)
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
         self._added: dict[int, Tensor] = {}
-        self._none_11D = weight_VD.new_zeros(1, 1, weight_VD.shape[1])
-        self._by = _Vectors(weight_VD.data_ptr(), *weight_VD.shape, embedding.scale)
+        size = vocab_size, columns = self._weight_VD.shape
+        self._none_11D = self._weight_VD.new_zeros(1, 1, columns)
+        at = address(self._weight_VD, torch.float32, *size)
+        self._by = _Vectors(at, vocab_size, columns, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
         self.recorded = plain and (self._norm.recorded or not self._is_normed)
         """Whether `record` can be called."""
@@ -205,7 +207,7 @@ class FrozenNorm:
         if self._functions is None or x_MD.dtype is not torch.float32:
             normed_MD: Tensor = self._module(x_MD)
             return normed_MD
-        x_MD, out_MD = x_MD.contiguous(), torch.empty(x_MD.shape)
+        x_MD, out_MD = x_MD.contiguous(), torch.empty(x_MD.shape, dtype=torch.float32)
         source = address(x_MD, torch.float32, len(x_MD), self._by.columns)
         self._functions.norm(self._at, source, out_MD.data_ptr(), len(x_MD))
         return out_MD
@@ -266,7 +268,7 @@ class FrozenFeedForward:
             return self._inner(x_MD, relu=True)
         inner = self._inner(x_MD)
         if self._compiled is not None:
-            hidden_MF = torch.empty(len(inner), inner.shape[1] // (1 + self._gated))
+            hidden_MF = inner.new_empty(len(inner), inner.shape[1] // (1 + self._gated))
             compute = self._compiled.gate if self._gated else self._compiled.silu
             source = address(inner, torch.float32, *inner.shape)
             compute(source, hidden_MF.data_ptr(), *hidden_MF.shape)

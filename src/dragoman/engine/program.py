@@ -33,7 +33,8 @@ class Program:
         """Begin with no operation."""
         self._functions, self._rows = functions, rows
         self._memory: dict[tuple[str, int], Tensor] = {}
-        self._rounded, self._scale_R = torch.empty(0, dtype=torch.uint8), torch.empty(rows)
+        self._rounded = torch.empty(0, dtype=torch.uint8)
+        self._scale_R = torch.empty(rows, dtype=torch.float32)
         self.clear()
 
     def clear(self) -> None:
@@ -45,7 +46,7 @@ class Program:
         """Return memory for `(rows, columns)`, the same for the same name."""
         key = name, columns
         if key not in self._memory:
-            self._memory[key] = torch.empty(self._rows, columns)
+            self._memory[key] = torch.empty(self._rows, columns, dtype=torch.float32)
         return self._memory[key]
 
     def embed(self, by: int, columns: int) -> Tensor:

@@ -55,9 +55,9 @@ class QuantizedLinear:
             )
         weight_OI, w_scale_O1 = _rounded([each.weight for each in linears])
         self.outputs, self.inputs = weight_OI.shape
-        scale_O = torch.ones(self.outputs)
+        scale_O = torch.ones(self.outputs, dtype=torch.float32)
         scale_O[: linears[0].out_features] = first_scale
-        bias_O = torch.zeros(self.outputs)
+        bias_O = torch.zeros(self.outputs, dtype=torch.float32)
         if linears[0].bias is not None:
             bias_O = torch.cat([each.bias for each in linears]).float() * scale_O
         self._native = functions
@@ -119,8 +119,8 @@ class QuantizedLinear:
         if inputs < self._inputs:
             x_MI = F.pad(x_MI, (0, self._inputs - inputs))
         x_MI = x_MI.contiguous()
-        out_MO = torch.empty(rows, self.outputs) if out_MO is None else out_MO
-        vectors_MI, scale_M = torch.empty(x_MI.shape, dtype=torch.uint8), torch.empty(rows)
+        out_MO = x_MI.new_empty(rows, self.outputs) if out_MO is None else out_MO
+        vectors_MI, scale_M = torch.empty(x_MI.shape, dtype=torch.uint8), x_MI.new_empty(rows)
         result = rows, self.outputs
         self._native.product(
             self._at,

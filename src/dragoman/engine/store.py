@@ -131,7 +131,10 @@ class BeamStore:
         self.program: Program | None = None
         """A step with these stores; without operations until it is listed (anew)."""
         shape = (places, heads.num_kv_heads, BLOCK, self.beam_size, heads.head_dim)
-        self._stores = [(torch.empty(shape), torch.empty(shape)) for _ in range(layers)]
+        self._stores = [
+            (torch.empty(shape, dtype=torch.float32), torch.empty(shape, dtype=torch.float32))
+            for _ in range(layers)
+        ]
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._sources: Sources | None = None
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
@@ -270,7 +273,7 @@ def _attend(
     if given < rows:
         raise ValueError(f"{given} queries for {rows} rows")
     q_MX = q_MX.float().contiguous()
-    out_MX = torch.empty(given, width)
+    out_MX = q_MX.new_empty(given, width)
     if given > rows:
         out_MX[rows:] = 0.0
     (k, v), queries = keys_values, q_MX.data_ptr()

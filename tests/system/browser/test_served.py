@@ -243,7 +243,9 @@ def test_a_limit_of_the_server_is_said_in_its_words(show: Show, folder: Path) ->
     with serving(folder, limits=RequestLimits(characters=10)) as live:
         page = show(live, *REFUSED, locale="zh-CN")
         source(page).fill("the cat sees")
-        said = re.compile("^服务器拒绝了请求：The request has 12 characters. .* at most 10: send several .*$")
+        said = re.compile(
+            "^服务器拒绝了请求：The request has 12 characters. .* at most 10: send several .*$"
+        )
         expect(page.get_by_role("alert")).to_have_text(said)
         assert source(page).input_value() == "the cat sees"
         source(page).fill("the cat")

@@ -3,13 +3,15 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from threading import Barrier, Event, Thread, current_thread
 from threading import enumerate as enumerate_threads
+from types import FrameType
 from typing import Any
 from weakref import ref
 
@@ -74,7 +76,7 @@ def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lan
         assert len(batch) == 1 or max(map(len, batch)) * len(batch) <= budget // lanes
 
 
-def meeting(lanes: int, count: int) -> tuple[list[int], list[str]]:
+def meeting(lanes: int, texts: int) -> tuple[list[int], list[str]]:
     """Ask for single items whose batches wait for each other; their threads' numbers and names."""
     together, seen = Barrier(lanes), list[tuple[int, str]]()
 
@@ -87,8 +89,8 @@ def meeting(lanes: int, count: int) -> tuple[list[int], list[str]]:
         (found,) = yield Items(values=[number], costs=[1], budget=lanes, key=number)
         return found
 
-    request = Scheduler(run, lambda: lanes).submit([one(number) for number in range(count)])
-    assert dict(request) == {number: number for number in range(count)}
+    request = Scheduler(run, lambda: lanes).submit([one(number) for number in range(texts)])
+    assert dict(request) == {number: number for number in range(texts)}
     return [threads for threads, _ in seen], [name for _, name in seen]
 
 
@@ -125,6 +127,18 @@ def test_an_item_that_is_alone_has_all_threads() -> None:
         torch.set_num_threads(before)
 
 
+def test_one_thread_answers_where_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit of a container, or at the end of the interpreter."""
+
+    def start(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", start)
+    inputs = [[3], [4], [5, 5], [6]]
+    request = scheduler_of(lanes=3).submit([course(src, 1) for src in inputs])
+    assert [*request.in_order()] == [searched([src])[0] for src in inputs]
+
+
 def test_ctrl_c_leaves_no_lane_behind() -> None:
     """Who waits is interrupted; the batch beside it ends, and the next request has all lanes."""
     begun, go_on, main = Event(), Event(), current_thread()
@@ -146,6 +160,44 @@ def test_ctrl_c_leaves_no_lane_behind() -> None:
         dict(scheduler.submit([one(number) for number in range(5)]))
     go_on.set()
     assert dict(scheduler.submit([one(7), one(8)])) == {0: 7, 1: 8}
+
+
+def interrupt_after(events: int) -> Callable[[FrameType, str, object], None]:
+    """A profiler that raises KeyboardInterrupt where the interpreter may: as a function begins that
+    `_run_batch` calls, or after one of C.
+    """
+    left = count(events, -1)
+
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        by = frame if event == "c_return" else frame.f_back if event == "call" else None
+        if by is not None and by.f_code.co_name == "_run_batch" and not next(left):
+            raise KeyboardInterrupt
+
+    return profile
+
+
+def test_ctrl_c_at_any_place_of_a_batch_stops_no_other_thread() -> None:
+    """Wherever it comes, the lane is free, nothing is locked, and another thread is served."""
+    for events in count():
+        scheduler, found = scheduler_of(), list[object]()
+        mine = scheduler.submit([course([3])])
+        sys.setprofile(interrupt_after(events))
+        try:
+            ended = [*mine] == [(0, searched([[3]])[0])]
+        except KeyboardInterrupt:
+            ended = False
+        finally:
+            sys.setprofile(None)
+        assert not scheduler._running
+        other = Thread(
+            target=lambda: found.extend(scheduler.submit([course([4])])),  # noqa: B023
+            daemon=True,
+        )
+        other.start()
+        other.join(20)
+        assert found == [(0, searched([[4]])[0])], events
+        if ended:
+            return
 
 
 def test_an_interrupted_batch_is_computed_for_the_others() -> None:

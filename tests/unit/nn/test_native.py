@@ -349,3 +349,21 @@ def test_a_forked_child_computes_with_threads() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     command = [sys.executable, "-c", FORKED]
     assert subprocess.run(command, env=environment, check=False, timeout=100).returncode == 0
+
+
+@needs_compiler
+def test_one_thread_is_meant_for_every_library() -> None:
+    """Also for MKL, to which `torch.set_num_threads` says a number of its own."""
+
+    def numbers() -> set[str]:
+        lines = torch.__config__.parallel_info().splitlines()
+        return {line.split()[-1] for line in lines if "_get_max_threads() :" in line}
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with native.share_of_threads(3):
+            assert numbers() == {"1"}
+        assert numbers() == {"3"}
+    finally:
+        torch.set_num_threads(before)

@@ -63,12 +63,12 @@ def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
 def address(x: Tensor, dtype: torch.dtype, *shape: int) -> int:
     """Return where the numbers of a tensor begin, for a function that takes its layout on trust.
 
-    Raises ValueError unless the tensor is contiguous and of this dtype and shape.
+    Raises ValueError unless the tensor is contiguous, on the CPU, and of this dtype and shape.
     """
-    if x.dtype is not dtype or x.shape != shape or not x.is_contiguous():
+    if x.dtype is not dtype or x.shape != shape or not x.is_contiguous() or not x.is_cpu:
         layout = "" if x.is_contiguous() else ", not contiguous"
-        found = f"{x.dtype} {tuple(x.shape)}{layout}"
-        raise ValueError(f"the tensor is {found}; it must be contiguous {dtype} {shape}")
+        found = f"{x.dtype} {tuple(x.shape)} on {x.device.type}{layout}"
+        raise ValueError(f"the tensor is {found}; it must be contiguous {dtype} {shape} on the CPU")
     return x.data_ptr()
 
 
@@ -180,18 +180,31 @@ def _threads() -> str | None:
 def share_of_threads(sharers: int) -> Iterator[None]:
     """Inside, parallel loops of PyTorch and `native.c` that this thread runs share its threads.
 
-    `torch.set_num_threads` would be for all threads that begin later, too.
+    `torch.set_num_threads` would be for all threads that begin later, too. MKL, where PyTorch
+    computes with it, has a number of its own for each thread.
     """
     before = torch.get_num_threads()  # which lets PyTorch set it first, in a new thread
     if (threads := _threads()) is None or sharers == 1:
         yield
         return
-    library = ctypes.CDLL(threads)
-    library.omp_set_num_threads(max(1, before // sharers))
+    set_threads, set_of_mkl = ctypes.CDLL(threads).omp_set_num_threads, _threads_of_mkl()
+    share = max(1, before // sharers)
     try:
+        set_threads(share)
+        set_of_mkl(share)
         yield
     finally:
-        library.omp_set_num_threads(before)
+        set_threads(before)
+        set_of_mkl(before)
+
+
+@cache
+def _threads_of_mkl() -> Callable[[int], int]:
+    """MKL's function for the calling thread, as PyTorch calls it; nothing where it has no MKL."""
+    library = next(Path(torch.__file__).parent.glob("lib/libtorch_cpu.so"), None)
+    functions = None if library is None else ctypes.CDLL(str(library))
+    found: Callable[[int], int] | None = getattr(functions, "MKL_Set_Num_Threads_Local", None)
+    return found or (lambda _: 0)
 
 
 def _end_threads() -> None:
