@@ -227,7 +227,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=50, help="of one client in a round")
     parser.add_argument("--overload", type=float, default=30.0, help="seconds of overload")
-    parser.add_argument("--senders", type=int, default=500, help="connections of overload")
+    parser.add_argument("--senders", type=int, default=200, help="connections of overload")
     parser.add_argument("--requests", type=int, default=20_000, help="of the soak")
     chosen = parser.parse_args(arguments)
     texts = corpus()
