@@ -31,7 +31,8 @@ PLAIN_TESTS := $(ATTENTION_TESTS) tests/parity/test_torch_transformer.py tests/p
 	tests/property/test_threads.py tests/unit/decode/test_ranking.py tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-cpus test-lowest test-sanitized mutants check format bench bench-train bench-decode docs clean
+.PHONY: help install demo test test-cpus test-lowest test-sanitized mutants check format bench bench-train bench-decode bench-serve \
+	docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -101,6 +102,14 @@ $(PEERS)/.installed: pyproject.toml constraints.txt hatch_build.py src/dragoman/
 
 bench-decode: $(PEERS)/.installed ## decoding against CTranslate2 and Hugging Face, which have an environment of their own
 	$(PEERS)/bin/python -m benchmarks decode-peers
+
+$(PEERS)/.serve: $(PEERS)/.installed
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[serve]' fastapi flask waitress
+	@touch $@
+
+bench-serve: $(PEERS)/.serve ## the server under load, against Flask and FastAPI with CTranslate2
+	$(PEERS)/bin/python -m benchmarks serve-peers
 
 # JoeyNMT's own requirements ask for older libraries than it runs with: here is what it imports.
 $(PEERS)/.joeynmt: $(PEERS)/.installed

@@ -70,9 +70,14 @@ CELLS = ("1x1", "1x5", "16x1", "16x5", "64x1", "64x5")
 LENGTH = 32
 
 
-def made_up_tokenizer(vocab_size: int, scratch: Path) -> Tokenizer:
-    """A tokenizer with so many pieces that stand for nothing."""
-    known = train_tokenizer(["abcdefghijklmnopqrstuvwxyz"] * 10, TokenizerConfig(vocab_size=300))
+LETTERS = ("abcdefghijklmnopqrstuvwxyz",) * 10
+
+
+def made_up_tokenizer(
+    vocab_size: int, scratch: Path, texts: Sequence[str] = LETTERS, learned: int = 300
+) -> Tokenizer:
+    """A tokenizer of pieces learned from texts, and so many in all: the rest stand for nothing."""
+    known = train_tokenizer(texts, TokenizerConfig(vocab_size=learned))
     file = scratch / "tokenizer.json"
     known.save(file)
     content = json.loads(file.read_text(encoding="utf-8"))

@@ -1,7 +1,9 @@
-"""Environment variables that PyTorch's libraries read only while they are loaded."""
+"""What a process sets up for PyTorch and its threads before they begin."""
 
+import ctypes
 import os
 import sys
+from contextlib import suppress
 
 SETTINGS = {
     "GOMP_SPINCOUNT": "1000",  # a waiting thread soon sleeps, and leaves its core to others
@@ -25,3 +27,20 @@ def prepare_process() -> bool:
             continue  # it would override what the user has chosen
         os.environ.setdefault(name, value)
     return True
+
+
+M_ARENA_MAX = -8
+"""glibc's number of the parameter."""
+ARENAS = 2
+
+
+def share_arenas() -> None:
+    """Let all threads allocate from a few arenas, where the C library is glibc.
+
+    Each of the threads that wait for answers may compute a batch; glibc would give them up to eight
+    arenas for each core, and every arena would keep the memory of the largest batch in it. Call it
+    before the threads start. MALLOC_ARENA_MAX of the environment goes before it.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)

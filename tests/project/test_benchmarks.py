@@ -40,6 +40,10 @@ TINY = {
         *("ctranslate2 int8_bfloat16", "huggingface float32"),
     ),
     "translate-peers": ("--rounds=1", "--theirs", "float32", "--ours", "float32", "--beam=1"),
+    "serve-peers": (
+        *("tiny", "--peers", "--clients", "2", "--rounds=1", "--seconds=0.3", "--calls=3"),
+        *("--overload=1", "--senders=20", "--requests=40"),
+    ),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "adapted": ("--updates=1", "--pieces=100", "--steps=1", "--ways", "lora"),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),

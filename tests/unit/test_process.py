@@ -1,6 +1,7 @@
-"""What PyTorch's libraries read when they are loaded."""
+"""What is set up before PyTorch is loaded, and before threads start."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from dragoman import prepare_process
-from dragoman.process import SETTINGS
+from dragoman.process import ARENAS, SETTINGS
 
 TRANSLATE = "from dragoman.cli.main import main; main(['translate', 'nowhere', os.devnull])"
 VERSION = "from dragoman.cli.main import main; main(['--version', '--json'])"
@@ -65,3 +66,38 @@ def test_nothing_is_set_once_torch_is_loaded() -> None:
     assert torch.__version__
     assert prepare_process() is False
     assert os.environ == before
+
+
+ARENAS_OF_THREADS = """
+import ctypes, sys
+from threading import Barrier, Thread
+from dragoman.process import share_arenas
+if sys.argv[1] == "shared":
+    share_arenas()
+libc, barrier = ctypes.CDLL(None), Barrier(8)
+libc.malloc.restype = ctypes.c_void_p
+def allocate():
+    barrier.wait()
+    libc.malloc(10_000)
+    barrier.wait()
+threads = [Thread(target=allocate) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.malloc_stats()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="its allocator is not glibc's")
+def test_threads_share_few_arenas() -> None:
+    """Otherwise each begins one; the user's own number wins."""
+    ours = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+
+    def arenas(how: str, **given: str) -> int:
+        command = [sys.executable, "-c", ARENAS_OF_THREADS, how]
+        done = subprocess.run(command, env=ours | given, capture_output=True, text=True, check=True)
+        return done.stderr.count("Arena ")
+
+    assert arenas("shared") <= ARENAS < arenas("own")
+    assert arenas("shared", MALLOC_ARENA_MAX="5") == arenas("own", MALLOC_ARENA_MAX="5")

@@ -1,0 +1,118 @@
+"""Our application on Ray Serve: replicas on many machines, one service in each.
+
+    serve run dragoman.serve.ray:build models=/models/en-zh,/models/en-de replicas=4
+
+A replica has the schedulers of its models, which share batches between all requests that Ray sends
+it: no `serve.batch` before them. A client that goes away is noticed there as behind uvicorn. With
+many models each replica loads those that it is asked for: a request with the header
+`serve_multiplexed_model_id` goes to a replica that has its model in memory.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from ray import serve
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman.decoding import Precision
+from dragoman.errors import InputError
+from dragoman.process import share_arenas
+from dragoman.serve.app import make_app
+from dragoman.serve.service import WAITING, Service
+from dragoman.serve.settings import ApiKeys, ServeSettings
+
+QUEUED = 256
+"""Requests that wait for a replica; more are refused (503)."""
+MODELS = 16
+"""Models of a replica by which Ray chooses it; `max_memory` bounds what is loaded."""
+
+
+@serve.ingress()
+class TranslationReplica:
+    """A service in a process of Ray."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        """Open the folders. Raises InputError if no model can be used."""
+        share_arenas()
+        self.service = Service(settings)
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        """Return our application; Ray runs its lifespan, and so loads the models."""
+        return choosing(make_app(self.service), self.keep)
+
+    @serve.multiplexed(max_num_models_per_replica=MODELS)  # type: ignore[untyped-decorator] # Ray's
+    async def keep(self, name: str) -> str:
+        """Load a model, and let Ray know that this replica has it."""
+        served = self.service.shelf.models.get(name)
+        if served is not None and served.error is None:
+            await self.service.shelf.load(served)
+        return name
+
+    def check_health(self) -> None:
+        """Tell Ray to replace a replica that has no model to answer by. Raises InputError."""
+        if not self.service.shelf.usable_all():
+            raise InputError("No model can be used; the log of the replica says why.")
+
+
+def choosing(app: Starlette, keep: Callable[[str], Awaitable[str]]) -> ASGIApp:
+    """Return an application that has the model loaded by which Ray chose the replica."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (name := serve.get_multiplexed_model_id()):
+            await keep(name)
+        await app(scope, receive, send)
+
+    return answer
+
+
+class RayOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `build` is given, by names that mean the same as for `dragoman serve`."""
+
+    models: str
+    """Folders, with commas between them, as every machine has them."""
+    replicas: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] = 1
+    """`auto` follows the number of requests."""
+    cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    """Of a replica."""
+    lazy: bool = False
+    max_memory: float | None = None
+    """Bytes."""
+    queue_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1 << 17
+    """Of a replica."""
+    deadline: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    api_keys: Path | None = None
+    compute: Precision = "float32"
+
+
+def build(given: Mapping[str, Any]) -> serve.Application:
+    """Return what `serve run` and `serve deploy` start, from `RayOptions` such as `replicas=4`.
+
+    Raises InputError for an option that is unknown or out of range.
+    """
+    try:
+        options = msgspec.convert(dict(given), RayOptions, strict=False, dec_hook=_as_path)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{error}; dragoman.serve.ray.RayOptions has the options.") from error
+    settings = ServeSettings(
+        models=tuple(Path(name) for name in options.models.split(",")),
+        lazy=options.lazy,
+        max_memory=options.max_memory,
+        queue_tokens=options.queue_tokens,
+        deadline=options.deadline,
+        keys=ApiKeys.read(options.api_keys),
+        compute=options.compute,
+    )
+    deployment = serve.deployment(
+        num_replicas=options.replicas,
+        ray_actor_options={"num_cpus": options.cpus},
+        max_ongoing_requests=WAITING,
+        max_queued_requests=QUEUED,
+    )
+    return deployment(TranslationReplica).bind(settings)
+
+
+def _as_path(_kind: type, value: Any) -> Path:  # noqa: ANN401 -- msgspec's hook
+    return Path(value)
