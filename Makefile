@@ -31,7 +31,7 @@ PLAIN_TESTS := $(ATTENTION_TESTS) tests/parity/test_torch_transformer.py tests/p
 	tests/property/test_threads.py tests/unit/decode/test_ranking.py tests/unit/nn/test_products.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-cpus test-lowest mutants check format bench bench-train bench-decode bench-serve docs clean
+.PHONY: help install demo test test-cpus test-lowest test-sanitized mutants check format bench bench-train bench-decode bench-serve docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -74,6 +74,9 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 test-lowest: $(LOWEST)/.installed ## run a part of the tests on the lowest versions of the libraries
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q --numprocesses $(PYTEST_WORKERS) --maxprocesses 4 \
 		--override-ini filterwarnings=default $(LOWEST_TESTS) $(PYTEST_ARGS)
+
+test-sanitized: $(STAMP) ## run what is compiled under the sanitizers for addresses and undefined behaviour
+	$(BIN)/python -m tests.sanitized $(PYTEST_ARGS)
 
 mutants: $(STAMP) ## change 300 lines drawn at random, one at a time, and see that tests fail (an hour)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants

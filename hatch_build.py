@@ -27,7 +27,7 @@ V4 = (
     *(f"-mavx512{name}" for name in ("f", "bw", "cd", "dq", "vl")),
     "-mprefer-vector-width=512",
 )
-LEVELS = {
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "x86-64-v4-vnni": (*V4, "-mavx512vnni", "-mtune=icelake-server"),
         "x86-64-v4": (*V4, "-mtune=skylake-avx512"),
@@ -38,7 +38,7 @@ LEVELS = {
 """The flags of each library, for the processors of a kind of machine: as of gcc 9."""
 
 
-class CustomBuildHook(BuildHookInterface):
+class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg] # is generic only to checkers
     """Adds the libraries to a wheel; an editable installation finds them beside their source."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ def llama_folders(tokenizer: Tokenizer, out: Path) -> dict[str, Path]:
     _Converter(str(folders["huggingface"])).convert(str(folders["ctranslate2"]))
     known = family(SIZE.to_dict())
     config = known.config(SIZE.to_dict())
-    weights = known.weights(theirs.state_dict(), config)
+    weights = dict(known.each_weight(theirs.state_dict(), config))
     about = FolderConfig(model=config)
     save_model(folders["dragoman"], weights, about, tokenizers=(tokenizer, tokenizer))
     return folders

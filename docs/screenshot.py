@@ -1,15 +1,17 @@
-"""Take the pictures of docs/inspect.md again: `python docs/screenshot.py runs/demo/model`.
+"""Take the pictures of the web pages again: `python docs/screenshot.py runs/demo/model`.
 
 The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium
 and a font with Chinese characters; the Chinese pictures end in `.zh.png`.
 """
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -40,18 +42,41 @@ def head(page: Page) -> None:
     page.get_by_role("dialog").locator("tbody tr").nth(7).locator("td").nth(5).hover()
 
 
+def typed(page: Page) -> None:
+    """The page of a server, with a word of the translation chosen."""
+    page.get_by_role("textbox").fill(TEXT)
+    page.locator(".word").nth(2).click()
+
+
 VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
     "inspect.png": (top, 830, False),
     "inspect-steps.png": (steps, 1270, False),
     "inspect-head.png": (head, 880, True),
+    "serve.png": (typed, 410, False),
 }
 """What each picture shows, its height, and whether it is dark."""
+
+
+@contextmanager
+def serving(model: str) -> Iterator[str]:
+    """The address of a server of a model."""
+    command = [sys.executable, "-m", "dragoman", "serve", model, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            lines = map(json.loads, server.stderr or ())
+            yield next(line["address"].split()[0] for line in lines if "address" in line)
+        finally:
+            server.kill()
 
 
 def main(model: str) -> None:
     """Write the page of TEXT to a temporary folder and take its pictures."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(model) as address,
+        sync_playwright() as playwright,
+    ):
         html = Path(folder) / "look.html"
         command = [sys.executable, "-m", "dragoman", "inspect", model, TEXT, "--html", str(html)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -63,7 +88,7 @@ def main(model: str) -> None:
                 color_scheme="dark" if dark else "light",
                 reduced_motion="reduce",
             )
-            page.goto(html.as_uri())
+            page.goto(address if arrange is typed else html.as_uri())
             arrange(page)
             page.screenshot(path=IMAGES / name.replace(".png", ending))
             print(f"docs/images/{name.replace('.png', ending)}")

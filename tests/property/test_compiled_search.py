@@ -11,7 +11,7 @@ from tests.unit.decode.tables import BOS, EOS, PAD, TableModel, limits, random_t
 from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Strategy, search_steps
-from dragoman.decode.compiled import CompiledFrontier
+from dragoman.decode.compiled import CompiledFrontier, begin
 from dragoman.errors import InputError
 
 SEEDS = st.integers(0, 2**32)
@@ -36,7 +36,7 @@ def steps_of(
     """Everything that each step of a search says of its open rows."""
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(CompiledFrontier, "of", lambda *_: None)
+            patch.setattr("dragoman.decode.compiled.native", lambda: None)
         steps = search_steps(
             model,
             sources(*([3 + number, EOS] for number in range(len(bounds.max_B)))),
@@ -77,8 +77,8 @@ def test_a_broken_row_is_named_wherever_it_stands(value: float) -> None:
 
 def test_logits_of_other_rows_are_refused() -> None:
     """Compiled code would read beyond them."""
-    frontier = CompiledFrontier.of(Beam(beam_size=3), limits(4, 4))
-    assert frontier is not None
+    frontier = begin(Beam(beam_size=3), limits(4, 4))
+    assert isinstance(frontier, CompiledFrontier)
     logits_MV: Tensor = torch.zeros(3, 9)
     with pytest.raises(ValueError, match="logits of 3 rows, where 6 or those"):
         frontier.advance(logits_MV)

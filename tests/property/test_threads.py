@@ -161,6 +161,33 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
             assert answer.result() == expected[number]
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_any_number_of_lanes_gives_the_same_bits(
+    precision: Arithmetic, two_cores: Callable[[], None]
+) -> None:
+    """Batches side by side, of other sentences with each number of threads."""
+    if not can_pack(precision) or not rows_are_independent(
+        "bf16" if precision == "bf16" else "fp32"
+    ):
+        pytest.skip(f"rows of {precision} products depend on each other on this processor")
+    two_cores()
+    tokenizer = tiny.make_tokenizer()
+    model = tiny.make_model(tiny.make_config(tokenizer)).eval()
+    translator = Translator(
+        model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
+    )
+    lines, found = tiny.random_lines(40, seed=3, longest=9), []
+    for lanes in (1, 2, 3):
+        torch.set_num_threads(lanes)
+        found.append(
+            [
+                translator.translate(lines, max_batch_tokens=budget, beam_size=beam_size)
+                for budget, beam_size in ((60, 1), (200, 3), (10_000, 4))
+            ]
+        )
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_call_that_fails_harms_no_other() -> None:
     """Of eight threads one asks what is an error: it is told, and the others are served."""
     translator = tiny.make_translator()

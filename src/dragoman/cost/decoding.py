@@ -22,7 +22,8 @@ from torch import Tensor
 
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
-from dragoman.decode import Beam
+from dragoman.decode import Beam, Limits
+from dragoman.decode.compiled import CompiledFrontier, begin
 from dragoman.engine import BeamStore, freeze
 from dragoman.models import ModelConfig, build
 from dragoman.nn import KeyValue, Precision, autocast, row_invariant_products
@@ -124,15 +125,17 @@ def decoding_memory(
         weights = dry.now
         decoder: Any = freeze(model, precision)
         packed = dry.now - weights
-        frontier = Beam(beam_size=beam_size).begin(torch.full((shape.rows,), shape.length), 0)
+        limits = Limits(bos_id=0, eos_id=0, max_B=torch.full((shape.rows,), shape.length))
+        frontier = begin(Beam(beam_size=beam_size), limits)
         dry.forget_peak()
         state = decoder.start(src_BS, beam_size)
         peak, past = dry.peak, state if isinstance(state, BeamStore) else state.past
         while past.length < shape.length:
             dry.forget_peak()
             logits_NV = decoder.step(ids_N, state)
-            log_probs_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
-            frontier.advance(log_probs_NV)
+            if not isinstance(frontier, CompiledFrontier):
+                logits_NV = logits_NV.log_softmax(dim=1, dtype=torch.float32)
+            frontier.advance(logits_NV)
             state.select(torch.arange(num_rows).view(-1, beam_size).flip(1).flatten())
             peak = max(peak, dry.peak)
             _skip(past, config, num_rows, shape.length - 1)

@@ -7,13 +7,14 @@ choice among them. Log-probabilities are never written.
 
 import ctypes
 from dataclasses import replace
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from dragoman.decode.beam import Beam
 from dragoman.decode.greedy import Greedy
-from dragoman.decode.protocol import Advance, Limits, Strategy
+from dragoman.decode.protocol import Advance, Frontier, Limits, Strategy
 from dragoman.decode.score import length_penalty
 from dragoman.nn.cpu.native import Functions, address, native
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
@@ -53,16 +54,6 @@ class CompiledFrontier:
         self._slots_B = torch.full((count,), width)
         self._max_B = limits.max_B.clone()
         self._lay_out()
-
-    @classmethod
-    def of(cls, strategy: Strategy, limits: Limits) -> "CompiledFrontier | None":
-        """Start a search, where the strategy is greedy or a beam and there is compiled code."""
-        functions = native()
-        if functions is None or limits.max_B.device.type != "cpu":
-            return None
-        if isinstance(strategy, Beam | Greedy) and type(strategy) in {Beam, Greedy}:
-            return cls(functions, strategy, limits)
-        return None
 
     def _lay_out(self) -> None:
         """Make the memory of a step for the sentences that are left."""
@@ -128,3 +119,12 @@ class CompiledFrontier:
         self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
         self._slots_B, self._max_B = self._slots_B[sentences_K], self._max_B[sentences_K]
         self._lay_out()
+
+
+def begin(strategy: Strategy, limits: Limits) -> CompiledFrontier | Frontier:
+    """Start a search: greedy search and beams in compiled code, where there is some."""
+    functions = native() if limits.max_B.device.type == "cpu" else None
+    known = isinstance(strategy, Beam | Greedy) and type(strategy) in {Beam, Greedy}
+    if functions is not None and known:
+        return CompiledFrontier(functions, cast("Beam | Greedy", strategy), limits)
+    return strategy.begin(limits.max_B, limits.eos_id)

@@ -12,14 +12,13 @@ Whoever waits for an answer runs batches meanwhile, in which items of other thre
 thread goes on with its own courses. Requests take turns to lead a batch, so none starves.
 
 On a CPU two batches side by side, each on one thread, take less time than one after the other on
-two threads, which meet after every product. So there are *lanes*, one for each core. Those that are
-free share what waits, by threads that end when nothing does. A lone item has all threads.
+two threads, which meet after every product. So there are *lanes*. Those that are free share what
+waits, by threads that end when nothing does. A lone item has all threads.
 """
 
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from inspect import ismethod
 from itertools import count
@@ -30,7 +29,7 @@ from weakref import WeakMethod, WeakSet, finalize
 
 from dragoman.decode.batches import room_for
 from dragoman.errors import InputError
-from dragoman.nn.cpu.native import single_threaded
+from dragoman.nn.cpu.native import share_of_threads
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -261,7 +260,7 @@ class Scheduler(Generic[Item, Found]):
                     else:
                         Thread(target=self._help, name="dragoman lane").start()
             _HERE.computes = True
-            with nullcontext() if alone else single_threaded():
+            with share_of_threads(1 if alone else most):
                 self._compute(batch)
         except BaseException:
             with self._changed:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.decode.compiled import CompiledFrontier
+from dragoman.decode.compiled import CompiledFrontier, begin
 from dragoman.decode.open_rows import OpenRows
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import (
@@ -71,7 +71,7 @@ def search_steps(
         return
     width = strategy.beam_size
     state = model.start(src_BS, width)
-    frontier = CompiledFrontier.of(strategy, limits) or strategy.begin(limits.max_B, limits.eos_id)
+    frontier = begin(strategy, limits)
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     open_rows = OpenRows(frontier, state, rows.open_N)

@@ -63,10 +63,13 @@ class FrozenAttention:
     ) -> tuple[Tensor, KeyValue]:
         """Attend within whole sequences; return the heads' outputs and the keys and values."""
         batch, length = size_BL
-        projected_BLX = self._project(x_MD)[: batch * length].unflatten(0, size_BL)
+        projected_MX = self._project(x_MD)
+        projected_BLX = projected_MX[: batch * length].unflatten(0, size_BL)
         q_BHLd, kv = self._heads(projected_BLX, info)
         if isinstance(mask, Sources):
-            q_MX = with_rows(q_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD))
+            q_MX = projected_MX
+            if self._normed or info.angles is not None or q_MX.dtype is not torch.float32:
+                q_MX = with_rows(q_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD))
             return mask.attend(*mask.laid_out(kv), q_MX), kv
         scoring = Scoring(scale=1.0, soft_cap=self._soft_cap, bias=info.bias)
         out_BHLd = self._pattern.attend(q_BHLd, kv, mask, scoring)

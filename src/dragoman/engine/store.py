@@ -96,8 +96,9 @@ class Sources:
 
     def laid_out(self, kv: KeyValue) -> tuple[Tensor, Tensor]:
         """Keys `(P, K, d, S)`, of which a register takes positions, and values `(P, K, S, d)`."""
-        room = (0, 0, 0, -kv.k_BKSd.shape[2] % LANES)
-        k_PKSd, v_PKSd = F.pad(kv.k_BKSd.float(), room), F.pad(kv.v_BKSd.float(), room)
+        k_PKSd, v_PKSd = kv.k_BKSd.float(), kv.v_BKSd.float()
+        if missing := -k_PKSd.shape[2] % LANES:
+            k_PKSd, v_PKSd = (F.pad(x_PKSd, (0, 0, 0, missing)) for x_PKSd in (k_PKSd, v_PKSd))
         return k_PKSd.transpose(2, 3).contiguous(), v_PKSd.contiguous()
 
     def attend(self, k_PKdS: Tensor, v_PKSd: Tensor, q_MX: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import v1
+from dragoman.serve import deepl, inside, libretranslate, openai, page, v1
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -24,7 +24,6 @@ from dragoman.serve.web import (
     Endpoint,
     Handler,
     json_response,
-    plain_error,
 )
 
 OPERATOR = Dialect(name="operator")
@@ -53,15 +52,7 @@ async def openapi(_call: Call) -> Response:
 
 
 def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path=path,
-        handler=handler,
-        dialect=OPERATOR,
-        summary=summary,
-        open=not key,
-        always=True,
-    )
+    return Endpoint("GET", path, handler, OPERATOR, summary, open=not key, always=True)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -70,6 +61,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
     _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
     *v1.ENDPOINTS,
+    inside.ENDPOINT,
+    *libretranslate.ENDPOINTS,
+    *deepl.ENDPOINTS,
+    *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""
 
@@ -84,7 +79,7 @@ def make_app(service: Service) -> Starlette:
         loading.cancel()
         service.close()
 
-    async def on_error(_request: Request, error: Exception) -> Response:
+    async def on_error(request: Request, error: Exception) -> Response:
         """An unknown path, or a method that it does not have."""
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         phrase = HTTPStatus(error.status_code).phrase
@@ -95,7 +90,8 @@ def make_app(service: Service) -> Starlette:
             where="path",
             headers=error.headers,
         )
-        return plain_error(refusal)
+        deepls = request.scope["path"].startswith(("/v2/", "/v3/"))
+        return (deepl.DEEPL if deepls else OPERATOR).error(refusal)
 
     origins = list(service.settings.cors)
     cors = Middleware(
@@ -104,7 +100,7 @@ def make_app(service: Service) -> Starlette:
     app = Starlette(
         routes=[
             Route(each.path, BoundEndpoint(each, service), methods=[each.method])
-            for each in ENDPOINTS
+            for each in (*ENDPOINTS, *page.ENDPOINTS)
         ],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},

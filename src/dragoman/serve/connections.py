@@ -1,26 +1,25 @@
 """A connection within limits of time and size, so that slow clients hold nothing up."""
 
 import asyncio
+import json
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import RequestLimits
 
 CLOSED = (
-    b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-    b"connection: close\r\n\r\n%s"
+    "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    "connection: close\r\n\r\n%s"
 )
-TOO_MANY = (
-    b'{"error": {"what": "The server has as many connections as it allows.", '
-    b'"where": "connection", "do": "Try again later."}}'
-)
-TOO_LONG = (
-    b'{"error": {"what": "The headers are too long.", "where": "headers", '
-    b'"do": "Send shorter ones."}}'
-)
+
+
+OVERHEAD = 16
+"""How many times as many bytes as a body has may come after the headers, chunks and all."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -37,8 +36,9 @@ class LimitedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
-        self._head: int | None = 0
-        """Bytes of the headers that are arriving; None while a request is answered."""
+        self._size = 0
+        """Bytes of the headers that are arriving, or of what comes after them."""
+        self._in_headers = True
         self._late: asyncio.TimerHandle | None = None
         """Ends a connection whose headers do not arrive."""
         self._unread: asyncio.TimerHandle | None = None
@@ -48,7 +48,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Begin, unless there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
-            self._refuse(b"503 Service Unavailable", TOO_MANY)
+            what = "The server has as many connections as it allows."
+            self._refuse(Refusal(503, what, "Try again later.", where="connection"))
         else:
             self._expect_headers()
 
@@ -60,26 +61,32 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, as far as the headers are not too long."""
+        """Parse, as far as neither the headers nor what comes after them is too long."""
         while data and not self.transport.is_closing():
-            room = len(data) if self._head is None else self._limits.headers - self._head
-            part, data = data[:room], data[room:]
-            if self._head is not None:
-                self._head += len(part)
+            limits, in_headers = self._limits, self._in_headers
+            most = limits.headers if in_headers else OVERHEAD * limits.body
+            part, data = data[: most - self._size], data[most - self._size :]
+            self._size += len(part)
             super().data_received(part)
-            if self._head is not None and self._head >= self._limits.headers:
-                self._refuse(b"431 Request Header Fields Too Large", TOO_LONG)
+            if self._size >= most and self._in_headers == in_headers:
+                status, where = (431, "headers") if in_headers else (413, "body")
+                self._refuse(Refusal(status, "The request is too long.", "Send less.", where=where))
 
     def on_message_begin(self) -> None:
         """Expect the headers of another request."""
         super().on_message_begin()
-        if self._head is None:
-            self._head = 0
+        if not self._in_headers:
+            self._size, self._in_headers = 0, True
             self._expect_headers()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body are of no use."""
+        if self._in_headers:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Answer the request."""
-        self._head = None
+        self._size, self._in_headers = 0, False
         if self._late is not None:
             self._late.cancel()
         super().on_headers_complete()
@@ -98,6 +105,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _expect_headers(self) -> None:
         self._late = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
 
-    def _refuse(self, status: bytes, body: bytes) -> None:
-        self.transport.write(CLOSED % (status, len(body), body))
+    def _refuse(self, refusal: Refusal) -> None:
+        body, phrase = json.dumps(refusal.plain()), HTTPStatus(refusal.status).phrase
+        self.transport.write((CLOSED % (refusal.status, phrase, len(body), body)).encode())
         self.transport.close()

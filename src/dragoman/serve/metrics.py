@@ -3,7 +3,7 @@
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -40,51 +40,29 @@ class ServeMetrics:
         }
         for name, (what, value) in gauges.items():
             Gauge(f"dragoman_{name}", what, registry=registry).set_function(value)
-        self.requests = Counter(
-            "dragoman_requests",
-            "Requests by dialect, path and outcome",
-            ["dialect", "path", "outcome"],
-            registry=registry,
-        )
-        self.seconds = Histogram(
-            "dragoman_request_seconds",
-            "Time from a request to its answer",
-            ["dialect", "path"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self.waiting = Histogram(
-            "dragoman_waiting_seconds",
-            "Time for which an item waits for its batch",
-            ["model"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self.rows = Histogram(
-            "dragoman_batch_rows", "Items of a batch", ["model"], buckets=ROWS, registry=registry
-        )
-        self.tokens = Histogram(
-            "dragoman_batch_tokens",
-            "Padded tokens of a batch",
-            ["model"],
-            buckets=TOKENS,
-            registry=registry,
-        )
-        self.padding = Counter(
-            "dragoman_padding_tokens",
-            "Tokens of batches that are padding",
-            ["model"],
-            registry=registry,
-        )
-        self.loads = Counter(
-            "dragoman_model_loads",
-            "Models loaded, let go of, and failed to load",
-            ["model", "outcome"],
-            registry=registry,
-        )
-        self.memory = Gauge(
-            "dragoman_model_bytes", "Bytes of the weights in memory", ["model"], registry=registry
-        )
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"dragoman_{name}", what, labels, registry=registry)
+
+        def histogram(name: str, what: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(
+                f"dragoman_{name}", what, labels or ["model"], buckets=buckets, registry=registry
+            )
+
+        what = "Requests by dialect, path and outcome"
+        self.requests = counter("requests", what, "dialect", "path", "outcome")
+        what = "Time from a request to its answer"
+        self.seconds = histogram("request_seconds", what, SECONDS, "dialect", "path")
+        what = "Time for which an item waits for its batch"
+        self.waiting = histogram("waiting_seconds", what, SECONDS)
+        self.rows = histogram("batch_rows", "Items of a batch", ROWS)
+        self.tokens = histogram("batch_tokens", "Padded tokens of a batch", TOKENS)
+        what = "Tokens of batches that are padding"
+        self.padding = counter("padding_tokens", what, "model")
+        what = "Models loaded, let go of, and failed to load"
+        self.loads = counter("model_loads", what, "model", "outcome")
+        what = "Bytes of the weights in memory"
+        self.memory = Gauge("dragoman_model_bytes", what, ["model"], registry=registry)
 
     def observer(self, model: str) -> Callable[[BatchReport], None]:
         """Return what counts the batches of a model."""

@@ -39,21 +39,16 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The answer."}
     if endpoint.returns is not None:
         answer["content"] = {"application/json": {"schema": schema_of[endpoint.returns]}}
-    error = {"application/json": {"schema": schema_of[ErrorAnswer]}}
-    responses = {"200": answer}
-    if endpoint.dialect.name in {"v1", "operator"}:
-        responses["default"] = {"description": "Why there is none.", "content": error}
+    error: dict[str, Any] = {"description": "Why there is none."}
+    if endpoint.dialect.name in {"v1", "operator"}:  # whose errors are of our own form
+        error["content"] = {"application/json": {"schema": schema_of[ErrorAnswer]}}
+    responses = {"200": answer, "default": error}
     found: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}").strip("_"),
         "tags": [endpoint.dialect.name],
         "responses": responses,
     }
-    if names := re.findall(r"\{(\w+)\}", endpoint.path):
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in names
-        ]
     if endpoint.takes is not None:
         content = {"application/json": {"schema": schema_of[endpoint.takes]}}
         found["requestBody"] = {"required": True, "content": content}

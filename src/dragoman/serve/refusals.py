@@ -28,7 +28,7 @@ class Refusal(Exception):  # noqa: N818 -- what it is
     @property
     def sentence(self) -> str:
         """All of it, for a dialect whose errors are one text."""
-        return f"{self.what} {self.do}"
+        return f"{self.what} {self.do}".strip()
 
 
 class Gone(Exception):  # noqa: N818 -- what it is

@@ -1,8 +1,8 @@
-"""Requests of our own API: their options are the fields of `Decoding`, generated from it."""
+"""Requests and answers of our own API: options are the fields of `Decoding`, made from it."""
 
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -12,47 +12,10 @@ from dragoman.settings.fields import sentences
 from dragoman.tasks.classify.classifier import Classification
 from dragoman.tasks.results import Generation, Scored, Translation
 from dragoman.tasks.tag.tagger import Tagging
+from dragoman.text.languages import Detected
 
 WITHHELD = frozenset({"processors", "max_batch_tokens"})
 """Options that are the operator's: what is computed, and in how large batches."""
-
-
-class RequestForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What requests have in common."""
-
-    model: str | None = None
-
-
-class TranslateForm(RequestForm, kw_only=True):
-    """Texts to translate."""
-
-    text: str | list[str]
-    src_lang: str | None = None
-    tgt_lang: str | None = None
-    prefix: str | list[str] | None = None
-    alignment: bool = False
-
-
-class GenerateForm(RequestForm, kw_only=True):
-    """Prompts to continue."""
-
-    text: str | list[str]
-    stream: bool = False
-
-
-class TextForm(RequestForm, kw_only=True):
-    """Texts to label."""
-
-    text: str | list[str]
-
-
-class ScoreForm(RequestForm, kw_only=True):
-    """Pairs to score: a source or a prompt, and what follows."""
-
-    src: str | list[str]
-    tgt: str | list[str]
-    src_lang: str | None = None
-    tgt_lang: str | None = None
 
 
 class DetectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -61,34 +24,35 @@ class DetectForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text: str | list[str]
 
 
-class TranslateAnswer(msgspec.Struct):
-    """A translation for each text; with `alignment` also its `src_tokens` and `alignment`."""
+class TextForm(DetectForm, kw_only=True):
+    """Texts to label."""
 
-    model: str
-    translations: list[Translation]
-
-
-class GenerateAnswer(msgspec.Struct):
-    """A continuation for each prompt."""
-
-    model: str
-    generations: list[Generation]
-    seed: int | None = None
-    """By which it was sampled."""
+    model: str | None = None
 
 
-class ClassifyAnswer(msgspec.Struct):
-    """A label for each text."""
+class TranslateForm(TextForm, kw_only=True):
+    """Texts to translate."""
 
-    model: str
-    classifications: list[Classification]
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    prefix: str | list[str] | None = None
+    alignment: bool = False
 
 
-class TagAnswer(msgspec.Struct):
-    """The words of each text with their tags, and what they form."""
+class GenerateForm(TextForm, kw_only=True):
+    """Prompts to continue."""
 
-    model: str
-    taggings: list[Tagging]
+    stream: bool = False
+
+
+class ScoreForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Pairs to score: a source or a prompt, and what follows."""
+
+    model: str | None = None
+    src: str | list[str]
+    tgt: str | list[str]
+    src_lang: str | None = None
+    tgt_lang: str | None = None
 
 
 class VectorForm(msgspec.Struct):
@@ -98,56 +62,44 @@ class VectorForm(msgspec.Struct):
     flags: list[str]
 
 
-class EmbedAnswer(msgspec.Struct):
-    """A vector for each text."""
+def answer_of(task: str, key: str, kind: Any) -> Any:  # noqa: ANN401 -- types
+    """Return the type of an answer: the model's name, and under a key one of a kind for each text.
 
-    model: str
-    embeddings: list[VectorForm]
-
-
-class ScoreAnswer(msgspec.Struct):
-    """The log-probability of each pair's second text, given the first."""
-
-    model: str
-    scores: list[Scored]
+    What is sampled has a seed, by which it can be had again.
+    """
+    seed = [("seed", int | None, None)] if kind is Generation else []
+    named: list[tuple[str, Any]] = [("model", str), (key, list[kind])]
+    return msgspec.defstruct(f"{task}Answer", [*named, *seed])
 
 
-class CandidateForm(msgspec.Struct):
-    """A language that a text may be in."""
-
-    language: str
-    confidence: float
-
-
-class DetectionForm(msgspec.Struct):
-    """The language of a text; null where it is unsure."""
-
-    language: str | None
-    confidence: float
-    candidates: list[CandidateForm]
+TranslateAnswer = answer_of("Translate", "translations", Translation)
+GenerateAnswer = answer_of("Generate", "generations", Generation)
+ClassifyAnswer = answer_of("Classify", "classifications", Classification)
+TagAnswer = answer_of("Tag", "taggings", Tagging)
+EmbedAnswer = answer_of("Embed", "embeddings", VectorForm)
+DetectAnswer = msgspec.defstruct("DetectAnswer", [("detections", list[Detected])])
+ScoreAnswer = answer_of("Score", "scores", Scored)
 
 
-class DetectAnswer(msgspec.Struct):
-    """The language of each text."""
+class ModelForm(msgspec.Struct, kw_only=True):
+    """A model of the server, as OpenAI's clients read it too."""
 
-    detections: list[DetectionForm]
-
-
-class ModelForm(msgspec.Struct):
-    """A model of the server."""
-
-    name: str
+    name: str = msgspec.field(name="id")
     task: str | None
     state: str
     src_lang: str | None
     tgt_lang: str | None
-    languages: list[str]
+    languages: tuple[str, ...]
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "operator"
 
 
 class ModelsAnswer(msgspec.Struct):
     """All models."""
 
-    models: list[ModelForm]
+    data: list[ModelForm]
+    object: Literal["list"] = "list"
 
 
 class ErrorForm(msgspec.Struct):
@@ -158,33 +110,27 @@ class ErrorForm(msgspec.Struct):
     do: str
 
 
-class ErrorAnswer(msgspec.Struct):
-    """A request without an answer."""
-
-    error: ErrorForm
+ErrorAnswer = msgspec.defstruct("ErrorAnswer", [("error", ErrorForm)])
 
 
 def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: ANN401 -- a type
     """Return a form with a field for each option of a task, absent unless it is given."""
-    hints, said, given = (
-        get_type_hints(Decoding, include_extras=True),
-        sentences(Decoding),
-        task.given(),
-    )
+    hints, said = get_type_hints(Decoding, include_extras=True), sentences(Decoding)
+    options = [
+        (
+            name,
+            Annotated[
+                _bounded(hints[name]) | msgspec.UnsetType,
+                msgspec.Meta(description=" ".join(said.get(name, "").split())),
+            ],
+            msgspec.UNSET,
+        )
+        for name in task.given()
+        if name not in WITHHELD
+    ]
     return msgspec.defstruct(
         form.__name__.replace("Form", "Request"),
-        [
-            (
-                each.name,
-                Annotated[
-                    _bounded(hints[each.name]) | msgspec.UnsetType,
-                    msgspec.Meta(description=" ".join(said.get(each.name, "").split())),
-                ],
-                msgspec.UNSET,
-            )
-            for each in fields(Decoding)
-            if each.name in given and each.name not in WITHHELD
-        ],
+        options,
         bases=(form,),
         namespace={"__doc__": form.__doc__},
         kw_only=True,

@@ -95,6 +95,7 @@ class DrainingServer(uvicorn.Server):
         """Why it has ended by itself."""
         logging.getLogger("uvicorn").addHandler(_Handler(logging.WARNING))
         logging.getLogger("uvicorn").propagate = False
+        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bodies' faults
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's
         """Begin to end, or end."""

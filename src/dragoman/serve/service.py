@@ -1,25 +1,32 @@
 """What all dialects call: a service answers texts by the models that it holds."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.metrics import ServeMetrics, log_failure
+from dragoman.serve.refusals import Refusal, refusal_of
 from dragoman.serve.settings import ServeSettings
-from dragoman.serve.shelf import Served, Shelf
+from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call
 from dragoman.serve.work import PricedRequest, SteppedRequest
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.languages import Detected, LanguageDetector
 
 T = TypeVar("T")
+
+Frame = tuple[str, str, str]
+"""White space, what is to translate of a line, and white space."""
 
 WAITING = 64
 """Threads that wait for answers: so many requests share batches. Others wait for a thread."""
@@ -38,6 +45,8 @@ class Service:
         self.shelf = Shelf(settings, self.metrics)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
+        self.characters = 0
+        """Of the texts that it was asked to translate by other dialects than ours."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
         self._requests = set[PricedRequest[Any] | SteppedRequest]()
@@ -47,11 +56,6 @@ class Service:
         """Whether requests should be sent here."""
         usable = self.shelf.usable_all()
         return bool(usable) and not self.shelf.pending and not self.draining
-
-    def check_open(self) -> None:
-        """Raise Refusal where no request is accepted any more."""
-        if self.queue.closed:
-            self.queue.check()
 
     async def ask(
         self,
@@ -113,42 +117,72 @@ class Service:
         finally:
             work.cancel()
 
+    async def detect(self, call: Call, texts: Sequence[str]) -> list[Detected]:
+        """Return the languages of texts, among those that the translators read."""
+        self.settings.limits.check(texts)
+        translators = self.shelf.usable("translate")
+        detector = LanguageDetector(code for one in translators for code in one.sources)
+        return await self.in_thread(call, lambda: [*map(detector.detect, texts)])
+
     async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
         """Return what is computed in a moment, but not in the event loop."""
         loop = asyncio.get_running_loop()
         return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
 
-    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
-        """Raise InputError for texts or options above their limits."""
-        self.settings.limits.check_texts(texts)
-        if options is not None:
-            self.settings.limits.check_options(options)
+    def refusal(self, error: BaseException) -> Refusal:
+        """Return what a client is told about an error, without paths; a bug is logged."""
+        refusal = refusal_of(error)
+        if refusal.status == 500:
+            log_failure(error)
+        for served in self.shelf.models.values():
+            if len(served.path.parts) > 1:
+                refusal.what = refusal.what.replace(str(served.path), served.name)
+        return refusal
 
     def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
         """Keep a model in memory for a request, whose log names it."""
         call.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, call.unless_gone)
 
-    async def translate(  # noqa: PLR0913 -- what a request may say
+    async def translate(
         self,
         call: Call,
-        served: Served,
+        chosen: tuple[Served, Pair],
         texts: Sequence[str],
         *,
-        languages: tuple[str | None, str | None] = (None, None),
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
-        """Translate texts by a model, between two of its languages where it has several."""
-        given = options or Decoding()
-        self.check([*texts, *(prefixes or ())], given)
+        """Translate texts by a model that was chosen, between two of its languages."""
+        (served, languages), given = chosen, options or Decoding()
         async with self.lease(call, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
-            chosen = merged(wide_enough(given, bound.options), bound.options)
+            merged_ones = merged(wide_enough(given, bound.options), bound.options)
             return await self.ask(
-                call, bound.scheduler, lambda: bound.courses(texts, chosen, prefixes), finish
+                call, bound.scheduler, lambda: bound.courses(texts, merged_ones, prefixes), finish
             )
+
+    async def translate_lines(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        texts: Sequence[str],
+        options: Decoding | None = None,
+    ) -> list[list[str]]:
+        """Return the translations of each text, best first; its lines and outer spaces stay.
+
+        So does a line without letters and digits. Raises Refusal where a library failed.
+        """
+        self.settings.limits.check(texts, options)
+        framed = [[*map(frame, text.splitlines(keepends=True))] for text in texts]
+        lines = [line for text in framed for _, line, _ in text if line]
+        found = await self.translate(call, chosen, lines, options=options)
+        if None in found:
+            raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
+        self.characters += sum(map(len, texts))
+        translated = iter(found)
+        return [whole(text, translated) for text in framed]
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
@@ -162,3 +196,32 @@ class Service:
         for pool in (self._waiting, self._pricing):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
+
+
+def frame(line: str) -> Frame:
+    """Return the white space before a line, what is to translate, and the white space after it."""
+    text = line.strip()
+    if not any(map(str.isalnum, text)):
+        return line, "", ""
+    return line.partition(text)[0], text, line[len(line.rstrip()) :]
+
+
+def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[str]:
+    """Return the translations of a text, best first, given those of its lines."""
+    lines = list[list[str]]()
+    for before, line, after in frames:
+        if line:
+            best = next(translated)
+            lines.append([f"{before}{one}{after}" for one in (best, *best.alternatives)])
+        else:
+            lines.append([before])
+    most = max(map(len, lines), default=1)
+    return ["".join(line[min(n, len(line) - 1)] for line in lines) for n in range(most)]
+
+
+def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
+    """Return all options; where texts are sampled and no seed is given, one is drawn."""
+    options = merged(given, defaults)
+    if options.temperature > 0 and "seed" not in given.given():
+        return replace(options, seed=secrets.randbelow(1_000_000))
+    return options

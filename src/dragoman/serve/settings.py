@@ -10,7 +10,6 @@ from pathlib import Path
 from dragoman.decoding import Decoding, Precision
 from dragoman.errors import InputError
 from dragoman.ranges import Count, NonNegative, Positive, check_ranges
-from dragoman.wording import counted
 
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
 """The environment variable with keys, separated by commas."""
@@ -19,6 +18,7 @@ CAPPED: Mapping[str, str] = {
     **dict.fromkeys(("beam_size", "n_best", "beam_groups", "mbr"), "beam"),
     **dict.fromkeys(("max_tokens", "min_length", "max_length_constant"), "tokens"),
     **dict.fromkeys(("max_src_tokens", "context"), "tokens"),
+    **dict.fromkeys(("stop", "forbidden_words"), "strings"),
     "max_length_factor": "factor",
 }
 """Options of decoding that a limit bounds, and which one."""
@@ -55,31 +55,21 @@ class RequestLimits:
         """Raise InputError for a value out of range."""
         check_ranges(self)
 
-    def check_options(self, options: Decoding) -> None:
-        """Raise InputError for an option above its limit."""
-        given = options.given()
-        for name, limit in CAPPED.items():
-            if (value := given.get(name)) is not None and value > (most := getattr(self, limit)):
-                raise InputError(f"{name} is {value}; this server allows at most {most}")
-        for name in ("stop", "forbidden_words"):
-            if len(strings := given.get(name, ())) > self.strings:
+    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
+        """Raise InputError for too many texts or characters, and for an option above its limit."""
+        sizes = {"texts": len(texts), "characters": sum(map(len, texts))}
+        for name, size in sizes.items():
+            if size > (most := getattr(self, name)):
                 raise InputError(
-                    f"{name} has {counted(len(strings), 'string')}; this server allows at most "
-                    f"{self.strings}"
+                    f"the request has {size:,} {name}; this server allows at most {most:,}: send "
+                    "several requests"
                 )
-
-    def check_texts(self, texts: Sequence[str]) -> None:
-        """Raise InputError for too many texts, or characters."""
-        if len(texts) > self.texts:
-            raise InputError(
-                f"the request has {len(texts):,} texts; this server allows at most {self.texts:,}: "
-                "send several requests"
-            )
-        if (size := sum(map(len, texts))) > self.characters:
-            raise InputError(
-                f"the texts have {size:,} characters; this server allows at most "
-                f"{self.characters:,}: send several requests"
-            )
+        given = {} if options is None else options.given()
+        for name, limit in CAPPED.items():
+            value = given.get(name) or 0
+            size, unit = (len(value), " strings") if isinstance(value, tuple) else (value, "")
+            if size > (most := getattr(self, limit)):
+                raise InputError(f"{name} is {size}{unit}; this server allows at most {most}{unit}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,11 @@ from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.task import TASKS, find_task, task_of
+from dragoman.text.languages import resolve
 from dragoman.wording import format_bytes
+
+Pair = tuple[str | None, str | None]
+"""Codes of a source and a target language, where a model is to be told."""
 
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 """Of a weight, by arithmetic."""
@@ -32,7 +36,7 @@ class Served:
 
     name: str
     path: Path
-    task: str = ""
+    task: str | None = None
     """What it is for: translate, generate, classify, tag or embed."""
     src_lang: str | None = None
     tgt_lang: str | None = None
@@ -61,6 +65,33 @@ class Served:
             return "failed"
         return "unloaded" if self.answering is None else "ready"
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The codes of what it reads, as far as it says."""
+        if self.languages and not self.targets_only:
+            return self.languages
+        return () if self.src_lang is None else (self.src_lang,)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The codes of what it writes, as far as it says."""
+        return self.languages or (() if self.tgt_lang is None else (self.tgt_lang,))
+
+    def pair(self, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
+        """Return the codes to choose in it for a pair of languages; None if it lacks them.
+
+        A model of one pair needs none; what it does not say of itself may be anything.
+        """
+        src = src_lang and resolve(src_lang, self.sources)
+        tgt = tgt_lang and resolve(tgt_lang, self.targets)
+        if (src_lang and self.sources and not src) or (tgt_lang and self.targets and not tgt):
+            return None
+        if not self.languages:
+            return None, None
+        if tgt is None and self.tgt_lang is None:
+            return None
+        return (None if self.targets_only else src), tgt
+
     def open(self, arithmetic: str) -> None:
         """Read what the folder says, without weights. Raises InputError for a broken one."""
         folder = open_folder(self.path)
@@ -76,17 +107,6 @@ class Served:
         parameters = build_on_meta(config.model).parameters()
         self.bytes = BYTES[arithmetic] * sum(each.numel() for each in parameters)
 
-    def plain(self) -> dict[str, Any]:
-        """Return what `/v1/models` says of it."""
-        return {
-            "name": self.name,
-            "task": self.task or None,
-            "state": self.state,
-            "src_lang": self.src_lang,
-            "tgt_lang": self.tgt_lang,
-            "languages": list(self.languages),
-        }
-
 
 class Shelf:
     """All models by name, of which only some may be in memory. Used in the event loop alone."""
@@ -96,6 +116,8 @@ class Shelf:
         self._settings, self._metrics = settings, metrics
         arithmetic = arithmetic_of(settings.compute, settings.device)
         self.models = {name: Served(name, path) for name, path in _named(settings.models).items()}
+        self.pending = True
+        """Whether models are still to be loaded before the server is ready."""
         self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
@@ -105,11 +127,6 @@ class Shelf:
                 self._fail(served, error)
         if all(served.error is not None for served in self.models.values()):
             raise InputError("; ".join(str(served.error) for served in self.models.values()))
-
-    @property
-    def pending(self) -> bool:
-        """Whether models are still to be loaded before the server is ready."""
-        return any(served.loading is not None for served in self.models.values())
 
     def usable(self, task: str) -> list[Served]:
         """Return the models of a task that have not failed."""
@@ -151,15 +168,37 @@ class Shelf:
             return bool(self.usable(task)) and not self.usable("translate")
         return name in self.models and self.models[name].task == task
 
-    def source_languages(self) -> set[str]:
-        """Return the codes of what the translators read, as far as they say."""
-        codes = set[str]()
-        for served in self.usable("translate"):
-            if served.languages and not served.targets_only:
-                codes |= {*served.languages}
-            elif served.src_lang is not None:
-                codes.add(served.src_lang)
-        return codes
+    def choose(
+        self, model: str | None, src_lang: str | None, tgt_lang: str | None
+    ) -> tuple[Served, Pair]:
+        """Return the translator for a request, and the codes of its languages to choose in it.
+
+        Raises Refusal for an unknown model, a pair that none has, and where several would do.
+        """
+        candidates = [self.find(model, "translate")] if model else self.usable("translate")
+        fitting = [(one, pair) for one in candidates if (pair := one.pair(src_lang, tgt_lang))]
+        if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
+            return fitting[0]
+        if not candidates or (fitting and not model):
+            return self.find(None, "translate"), (None, None)  # says which there are
+        raise Refusal(
+            400,
+            f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
+            "GET /v1/models lists their languages.",
+            where="src_lang, tgt_lang",
+        )
+
+    def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
+        """Return the languages that translators read, and for each those that they write of it.
+
+        They are named as `code_of` does.
+        """
+        pairs: dict[str, set[str]] = {}
+        for one in self.usable("translate"):
+            targets = {*map(code_of, one.targets)}
+            for code in map(code_of, one.sources):
+                pairs.setdefault(code, set()).update(targets - {code})
+        return dict(sorted(pairs.items()))
 
     @asynccontextmanager
     async def lease(
@@ -174,7 +213,7 @@ class Shelf:
             while served.answering is None:
                 await wait(asyncio.shield(self.load(served)))
                 if served.error is not None:
-                    self.find(served.name, served.task)
+                    self.find(served.name, served.task or "")
             yield served.answering
         finally:
             served.leases -= 1
@@ -188,12 +227,15 @@ class Shelf:
 
     async def load_all(self) -> None:
         """Load all models that there is room for, one after the other."""
-        for served in self.usable_all():
-            if not self._settings.lazy and self._room(served) >= 0:
-                self.load(served)
-        for served in self.usable_all():
-            if served.loading is not None:
-                await asyncio.shield(served.loading)
+        try:
+            for served in self.usable_all():
+                if not self._settings.lazy and self._room(served) >= 0:
+                    self.load(served)
+            for served in self.usable_all():
+                if served.loading is not None:
+                    await asyncio.shield(served.loading)
+        finally:
+            self.pending = False
 
     def usable_all(self) -> list[Served]:
         """Return the models that have not failed."""

@@ -1,19 +1,16 @@
 """Our own API, under `/v1`: options are the fields of `Decoding`, errors one form."""
 
-import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from dragoman.decode import Course
-from dragoman.decoding import Decoding, merged
-from dragoman.plain import Plain
-from dragoman.serve.languages import LanguageDetector, resolve
+from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
     ClassifyAnswer,
@@ -22,6 +19,7 @@ from dragoman.serve.schema import (
     EmbedAnswer,
     GenerateAnswer,
     GenerateRequest,
+    ModelForm,
     ModelsAnswer,
     ScoreAnswer,
     ScoreForm,
@@ -31,14 +29,14 @@ from dragoman.serve.schema import (
     TranslateRequest,
     options_of,
 )
-from dragoman.serve.shelf import Served, Shelf
+from dragoman.serve.service import with_seed
+from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import (
     Call,
     Dialect,
     Endpoint,
     EventStream,
     Handler,
-    begun,
     json_response,
 )
 from dragoman.serve.work import SteppedRequest
@@ -51,6 +49,7 @@ BATCH_TOKENS = 8192
 """Padded tokens of an encoder's batch."""
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
+TO_DICT = methodcaller("to_dict")
 FAILED = {"text": "", "flags": ["failed"]}
 """The answer to a text at which a library failed."""
 
@@ -63,87 +62,40 @@ def as_list(given: str | list[str]) -> list[str]:
 async def translate(call: Call) -> Response:
     """Translate texts."""
     form = await call.json(TranslateRequest)
-    served, languages = choose(call.service.shelf, form.model, form.src_lang, form.tgt_lang)
+    service, texts = call.service, as_list(form.text)
+    chosen = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     prefixes = None if form.prefix is None else as_list(form.prefix)
 
     def finish(translation: Translation) -> dict[str, Any]:
         plain = translation.to_dict()
         if form.alignment:
-            with served.aside:
+            with chosen[0].aside:
                 plain |= translation.linked()
         return plain
 
-    found = await call.service.translate(
-        call,
-        served,
-        as_list(form.text),
-        languages=languages,
-        options=options_of(form),
-        prefixes=prefixes,
-        finish=finish,
+    options = options_of(form)
+    service.settings.limits.check([*texts, *(prefixes or ())], options)
+    found = await service.translate(
+        call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
-    return json_response({"model": served.name, "translations": [each or FAILED for each in found]})
-
-
-Pair = tuple[str | None, str | None]
-
-
-def choose(
-    shelf: Shelf, model: str | None, src_lang: str | None, tgt_lang: str | None
-) -> tuple[Served, Pair]:
-    """Return the translator for a request, and the codes of its languages to choose in it.
-
-    Raises Refusal for an unknown model, a pair that none has, and where several would do.
-    """
-    candidates = [shelf.find(model, "translate")] if model else shelf.usable("translate")
-    fitting = [(one, pair) for one in candidates if (pair := pair_of(one, src_lang, tgt_lang))]
-    if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
-        return fitting[0]
-    if not candidates or (fitting and not model):
-        return shelf.find(None, "translate"), (None, None)  # says which there are
-    raise Refusal(
-        400,
-        f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
-        "GET /v1/models lists their languages.",
-        where="src_lang, tgt_lang",
-    )
-
-
-def pair_of(served: Served, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
-    """Return the codes to choose in a model for a pair of languages; None if it lacks them.
-
-    A model of one pair needs none; what it does not say of itself may be anything.
-    """
-    if not served.languages:
-        own = served.src_lang, served.tgt_lang
-        fits = [
-            asked is None or has is None or resolve(asked, [has]) is not None
-            for asked, has in zip((src_lang, tgt_lang), own, strict=True)
-        ]
-        return (None, None) if all(fits) else None
-    src, tgt = (asked and resolve(asked, served.languages) for asked in (src_lang, tgt_lang))
-    if tgt is None and (tgt_lang is not None or served.tgt_lang is None):
-        return None
-    if served.targets_only:
-        return None, tgt
-    return None if src is None and src_lang is not None else (src, tgt)
+    answers = [each or FAILED for each in found]
+    return json_response({"model": chosen[0].name, "translations": answers})
 
 
 async def generate(call: Call) -> Response:
     """Continue prompts, or stream one's continuation."""
     form = await call.json(GenerateRequest)
     service, texts, given = call.service, as_list(form.text), options_of(form)
-    service.check(texts, given)
+    service.settings.limits.check(texts, given)
     served = service.shelf.find(form.model, "generate")
     if form.stream:
         if len(texts) != 1:
             raise Refusal(400, "Only one text can be streamed.", "Send one text.", where="text")
-        events = _events(call, served, texts[0], given)
-        return EventStream(await begun(events, lambda error: msgspec.json.encode(error.plain())))
+        return await EventStream.begun(call, _events(call, served, texts[0], given))
     async with service.lease(call, served, len(texts)) as generator:
         options = with_seed(given, generator.options)
         found = await service.ask(
-            call, generator.scheduler, lambda: generator.courses(texts, options), to_dict
+            call, generator.scheduler, lambda: generator.courses(texts, options), TO_DICT
         )
     seed = options.seed if options.temperature > 0 else None
     answers = [each or FAILED for each in found]
@@ -173,30 +125,17 @@ async def _events(
                     yield msgspec.json.encode({"done": answer})
 
 
-def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
-    """Return all options; where texts are sampled and no seed is given, one is drawn."""
-    options = merged(given, defaults)
-    if options.temperature > 0 and "seed" not in given.given():
-        return replace(options, seed=secrets.randbelow(1_000_000))
-    return options
-
-
-def to_dict(answer: Plain) -> dict[str, Any]:
-    """Return an answer for JSON."""
-    return answer.to_dict()
-
-
 def label(task: str, key: str) -> Handler:
     """Return what labels texts by an encoder's task."""
 
     async def answer(call: Call) -> Response:
         form = await call.json(TextForm)
         service, texts = call.service, as_list(form.text)
-        service.check(texts)
+        service.settings.limits.check(texts)
         served = service.shelf.find(form.model, task)
         async with service.lease(call, served, len(texts)) as reader:
             found = await service.ask(
-                call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), to_dict
+                call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
             )
         return json_response({"model": served.name, key: [each or FAILED for each in found]})
 
@@ -209,12 +148,12 @@ async def score(call: Call) -> Response:
     service, pairs = call.service, [*zip(as_list(form.src), as_list(form.tgt), strict=False)]
     if len(as_list(form.src)) != len(as_list(form.tgt)):
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
-    service.check([text for pair in pairs for text in pair])
+    service.settings.limits.check([text for pair in pairs for text in pair])
     languages: Pair = None, None
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
     else:
-        served, languages = choose(service.shelf, form.model, form.src_lang, form.tgt_lang)
+        served, languages = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     async with service.lease(call, served, len(pairs)) as found:
         scorer = found if served.task == "generate" else found.between(*languages)
 
@@ -231,50 +170,32 @@ async def score(call: Call) -> Response:
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
-    texts = as_list(form.text)
-    call.service.check(texts)
-    detector = LanguageDetector(call.service.shelf.source_languages())
-    found = await call.service.in_thread(call, lambda: [detector.detect(text) for text in texts])
-    return json_response({"detections": [each.plain() for each in found]})
+    return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
 
 async def models(call: Call) -> Response:
     """List the models."""
-    return json_response({"models": [one.plain() for one in call.service.shelf.models.values()]})
+    listed = call.service.shelf.models.values()
+    convert = partial(msgspec.convert, type=ModelForm, from_attributes=True)
+    return json_response(ModelsAnswer([*map(convert, listed)]))
 
 
 def _post(path: str, handler: Handler, summary: str, takes: Any, returns: Any) -> Endpoint:  # noqa: ANN401 -- types
-    return Endpoint(
-        method="POST",
-        path=path,
-        handler=handler,
-        dialect=V1,
-        summary=summary,
-        takes=takes,
-        returns=returns,
-    )
+    return Endpoint("POST", f"/v1/{path}", handler, V1, summary, takes, returns)
 
 
 ENDPOINTS = (
-    _post("/v1/translate", translate, "Translate texts.", TranslateRequest, TranslateAnswer),
-    _post("/v1/generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
-    _post(
-        "/v1/classify",
-        label("classify", "classifications"),
-        "Classify texts.",
-        TextForm,
-        ClassifyAnswer,
+    _post("translate", translate, "Translate texts.", TranslateRequest, TranslateAnswer),
+    _post("generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
+    *(
+        _post(task, label(task, key), f"{task.capitalize()} texts.", TextForm, answer)
+        for task, key, answer in (
+            ("classify", "classifications", ClassifyAnswer),
+            ("tag", "taggings", TagAnswer),
+            ("embed", "embeddings", EmbedAnswer),
+        )
     ),
-    _post("/v1/tag", label("tag", "taggings"), "Tag words of texts.", TextForm, TagAnswer),
-    _post("/v1/embed", label("embed", "embeddings"), "Embed texts.", TextForm, EmbedAnswer),
-    _post("/v1/score", score, "Score pairs.", ScoreForm, ScoreAnswer),
-    _post("/v1/detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
-    Endpoint(
-        method="GET",
-        path="/v1/models",
-        handler=models,
-        dialect=V1,
-        summary="List the models.",
-        returns=ModelsAnswer,
-    ),
+    _post("score", score, "Score pairs of texts.", ScoreForm, ScoreAnswer),
+    _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
+    Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),
 )

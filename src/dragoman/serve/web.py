@@ -1,19 +1,29 @@
 """HTTP under the dialects: endpoints, and a request that is read within limits and watched."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Container,
+    Mapping,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.metrics import log, log_failure
-from dragoman.serve.refusals import Gone, Refusal, refusal_of
+from dragoman.serve.metrics import log
+from dragoman.serve.refusals import Gone, Refusal, ended
+from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -24,7 +34,11 @@ DEADLINE = "x-deadline"
 """The header with the seconds in which a request is to be answered."""
 DISCARDED = 8
 """How many times larger than allowed a body may be to be read to its end before it is refused."""
-JSON = "application/json"
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+CLOSE = {"connection": "close"}
+FIELDS = 2000
+"""Most fields of a form."""
 
 
 def json_response(
@@ -39,70 +53,36 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes]) -> None:
-        """`events` are the data of each."""
+    def __init__(self, call: "Call", first: bytes, others: AsyncGenerator[bytes, None]) -> None:
+        """Events are the data of each."""
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self._events = events
+        self._call, self._first, self._others = call, first, others
+
+    @classmethod
+    async def begun(cls, call: "Call", events: AsyncGenerator[bytes, None]) -> Self:
+        """Return the answer once an event is there: until then an error has its own status."""
+        return cls(call, await anext(events), events)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send the events as they come."""
+        """Send the events as they come; an error is the last of them."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
-        async for event in self._events:
-            body = b"data: " + event + b"\n\n"
-            await send({"type": "http.response.body", "body": body, "more_body": True})
+        event: bytes | None = self._first
+        async with aclosing(self._others):
+            while event is not None:
+                body = b"data: " + event + b"\n\n"
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                try:
+                    event = await anext(self._others, None)
+                except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
+                    event = bytes(self._call.error(error).body)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def begun(
-    events: AsyncGenerator[bytes, None], error_event: Callable[[Refusal], bytes]
-) -> AsyncGenerator[bytes, None]:
-    """Return events once the first is there: until then, an error has a status of its own."""
-    first = await anext(events)
-
-    async def rest() -> AsyncGenerator[bytes, None]:
-        async with aclosing(events):
-            yield first
-            try:
-                async for event in events:
-                    yield event
-            except Gone:
-                raise
-            except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
-                yield error_event(logged(error))
-
-    return rest()
-
-
-def logged(error: Exception) -> Refusal:
-    """Return what a client is told about an error; a bug is logged."""
-    refusal = refusal_of(error)
-    if refusal.status == 500:
-        log_failure(error)
-    return refusal
 
 
 def plain_error(refusal: Refusal) -> Response:
     """Return an error in our own form."""
     return json_response(refusal.plain(), refusal.status, refusal.headers)
-
-
-def bearer(headers: Headers) -> str:
-    """Return the key of a request in the standard header."""
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
-
-
-def unauthorized(_given: str) -> Refusal:
-    """Return the refusal of a key."""
-    return Refusal(
-        401,
-        "The API key is missing or wrong.",
-        "Send it as Authorization: Bearer KEY.",
-        where="header authorization",
-        headers={"www-authenticate": "Bearer"},
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +91,8 @@ class Dialect:
 
     name: str
     error: Callable[[Refusal], Response] = plain_error
-    key: Callable[[Headers], str] = bearer
-    unauthorized: Callable[[str], Refusal] = unauthorized
-    """Returns the refusal of the key that was given."""
+    scheme: str = "Bearer"
+    """The word before the key in the header `authorization`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -128,61 +107,56 @@ class Call:
     """What the log says of it, besides its outcome."""
     deadline: float = 0.0
     """When it is too late for an answer."""
-    _body: bytes | None = None
-    _gone: asyncio.Task[None] | None = None
+    gone: asyncio.Task[None] | None = None
+    """Done when the client has disconnected; None as long as nobody asks."""
 
     @property
     def headers(self) -> Headers:
         """Its headers."""
         return Headers(scope=self.scope)
 
-    @property
-    def query(self) -> QueryParams:
-        """The parameters behind its path."""
-        return QueryParams(self.scope["query_string"])
+    def error(self, error: BaseException) -> Response:
+        """Return the answer to an error, in the words of the dialect.
 
-    @property
-    def path(self) -> Mapping[str, str]:
-        """The parameters in its path."""
-        parameters: Mapping[str, str] = self.scope["path_params"]
-        return parameters
+        Raises it again if it is the client's leaving, or an end such as a cancellation.
+        """
+        if isinstance(error, Gone) or not (isinstance(error, Exception) or is_library_error(error)):
+            raise error
+        return self.endpoint.dialect.error(self.service.refusal(error))
 
     def begin(self) -> None:
-        """Take the time, and check key and deadline. Raises Refusal."""
-        settings, dialect = self.service.settings, self.endpoint.dialect
-        seconds = settings.deadline
-        if given := self.headers.get(DEADLINE):
-            try:
-                seconds = float(given)
-            except ValueError:
-                seconds = 0.0
-            if not 0 < seconds < float("inf"):
-                raise Refusal(
-                    400,
-                    f"{DEADLINE} is no positive number of seconds.",
-                    "Correct it, or leave it out.",
-                    where=f"header {DEADLINE}",
-                )
+        """Take the time, and check deadline and key. Raises Refusal."""
+        try:
+            seconds = float(self.headers.get(DEADLINE) or self.service.settings.deadline)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            what, do = (
+                f"{DEADLINE} is no positive number of seconds.",
+                "Correct it, or leave it out.",
+            )
+            raise Refusal(400, what, do, where=f"header {DEADLINE}")
         self.deadline = monotonic() + seconds
-        if not self.endpoint.open and not settings.keys.allows(key := dialect.key(self.headers)):
-            raise dialect.unauthorized(key)
+        given, _, key = self.headers.get("authorization", "").partition(" ")
+        scheme, keys = self.endpoint.dialect.scheme, self.service.settings.keys
+        key = key.strip() if given.lower() == scheme.lower() else ""
+        if not self.endpoint.open and not keys.allows(key):
+            what, do = (
+                "The API key is missing or wrong.",
+                f"Send it as Authorization: {scheme} KEY.",
+            )
+            headers = {"www-authenticate": scheme}
+            raise Refusal(401, what, do, where="header authorization", headers=headers)
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
-        if self._body is None:
-            limits = self.service.settings.limits
-            try:
-                async with asyncio.timeout(limits.read_seconds):
-                    self._body = await self._read(limits.body)
-            except TimeoutError:
-                raise Refusal(
-                    408,
-                    f"The body did not arrive within {limits.read_seconds:g} s.",
-                    "Send it faster.",
-                    where="body",
-                    headers={"connection": "close"},
-                ) from None
-        return self._body
+        limits = self.service.settings.limits
+        try:
+            async with asyncio.timeout(limits.read_seconds):
+                return await self._read(limits.body)
+        except TimeoutError:
+            what = f"The body did not arrive within {limits.read_seconds:g} s."
+            raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
     async def _read(self, most: int) -> bytes:
         """Read the body; of one that is too large, some more, so that its client reads on."""
@@ -198,25 +172,56 @@ class Call:
             body += piece if size <= most else b""
             far_too_large = size > DISCARDED * most
         if size > most or far_too_large:
-            raise Refusal(
-                413,
-                f"The body has more than {most:,} bytes.",
-                "Send several smaller requests.",
-                where="body",
-                headers={"connection": "close"},
-            )
+            what, do = f"The body has more than {most:,} bytes.", "Send several smaller requests."
+            raise Refusal(413, what, do, where="body", headers=CLOSE)
         return bytes(body)
+
+    @property
+    def media_type(self) -> str:
+        """What the body is, by its header."""
+        return self.headers.get("content-type", FORM).partition(";")[0].strip().lower()
 
     async def json(self, kind: type[T]) -> T:
         """Read the body as JSON of a type. Raises Refusal for anything else."""
-        if "json" not in self.headers.get("content-type", ""):
-            raise Refusal(
-                415,
-                "The body is no JSON by its content type.",
-                f"Send JSON with the header content-type: {JSON}.",
-                where="header content-type",
-            )
-        return decoded(await self.body(), kind)
+        if not self.media_type.endswith(("/json", "+json")):
+            what = "The body is no JSON by its content type."
+            do = f"Send JSON with the header content-type: {JSON}."
+            raise Refusal(415, what, do, where="header content-type")
+        body = await self.body()
+        return valid(lambda: msgspec.json.decode(body, type=kind))
+
+    async def form(self, kind: type[T], lists: Container[str] = ()) -> T:
+        """Read the body as JSON of a type, or as a form with its fields; raises as `json`.
+
+        The query may have fields too. `lists` are those that may be given several times.
+        """
+        if self.media_type.endswith(("/json", "+json")):
+            return await self.json(kind)
+        body, query = await self.body(), self.scope["query_string"]
+        texts = [query, body] if self.media_type == FORM else [query]
+        given = valid(lambda: [pair for text in texts for pair in _pairs(text)])
+        if self.media_type == MULTIPART:
+            given += await self._parts(body)
+        fields: dict[str, Any] = {}
+        for name, value in given:
+            text = value.replace("\r\n", "\n")
+            fields[name] = [*fields.get(name, ()), text] if name in lists else text
+        return valid(lambda: msgspec.convert(fields, kind, strict=False))
+
+    async def _parts(self, body: bytes) -> list[tuple[str, str]]:
+        """The fields of a multipart body; a charset is ignored: some take forever to decode."""
+
+        async def stream() -> AsyncGenerator[bytes, None]:
+            yield body
+
+        header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
+        headers = Headers({"content-type": header})
+        parser = MultiPartParser(headers, stream(), max_files=0, max_part_size=len(body))
+        try:
+            found = await parser.parse()
+        except (MultiPartException, KeyError, ValueError) as error:
+            raise Refusal(400, "The form cannot be read.", "Correct it.", where="body") from error
+        return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
         """Wait for something. Raises Gone where the client leaves, Refusal when it is too late.
@@ -224,24 +229,21 @@ class Call:
         What is waited for is cancelled then. The body must have been read before.
         """
         task = asyncio.ensure_future(work)
-        if self._gone is None:
-            self._gone = asyncio.get_running_loop().create_task(self._watch())
+        if self.gone is None:
+            self.gone = asyncio.get_running_loop().create_task(self._watch())
         try:
             await asyncio.wait(
-                {task, self._gone},
+                {task, self.gone},
                 timeout=max(0.0, self.deadline - monotonic()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if task.done():
                 return task.result()
-            if self._gone.done():
+            if self.gone.done():
                 raise Gone
-            raise Refusal(
-                504,
-                "The request was not answered within its deadline.",
-                f"Send less at a time, or a greater {DEADLINE}.",
-                where=f"header {DEADLINE}",
-            )
+            what = "The request was not answered within its deadline."
+            do = f"Send less at a time, or a greater {DEADLINE}."
+            raise Refusal(504, what, do, where=f"header {DEADLINE}")
         finally:
             task.cancel()
 
@@ -250,30 +252,30 @@ class Call:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
-    def end(self) -> None:
-        """Stop watching."""
-        if self._gone is not None:
-            self._gone.cancel()
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    """The fields of a form. Raises ValueError for too many, and where they are no UTF-8."""
+    return parse_qsl(text.decode(), True, max_num_fields=FIELDS, errors="strict")  # noqa: FBT003 -- blank ones stay
 
 
-def decoded(body: bytes, kind: type[T]) -> T:
-    """Return the JSON of a body as a type. Raises Refusal with the place of what is wrong."""
+def valid(read: Callable[[], T]) -> T:
+    """Return what is read of a body. Raises Refusal with the place of what is wrong in it."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return read()
     except RecursionError:
         what, where = "The JSON is nested too deeply", "body"
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `")
         where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
-    except (msgspec.DecodeError, UnicodeError, ValueError) as error:
-        what, where = f"The body is no valid JSON ({error})", "body"
+    except ValueError as error:
+        what, where = f"The body cannot be read ({error})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
 
 
 Handler = Callable[[Call], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """What a method and a path do."""
 
@@ -286,9 +288,9 @@ class Endpoint:
     """The type of the body, for the description."""
     returns: Any = None
     """The type of the answer."""
-    open: bool = False
+    open: bool = field(default=False, kw_only=True)
     """Whether no key is asked for, or the handler asks for it."""
-    always: bool = False
+    always: bool = field(default=False, kw_only=True)
     """Whether it answers also while the server shuts down."""
 
 
@@ -308,11 +310,13 @@ class BoundEndpoint:
             response = await self._response(call)
             status = response.status_code
             await response(scope, receive, send)
-            outcome = "answered" if status < 400 else OUTCOMES.get(status, _kind(status))
+            kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
+            outcome = OUTCOMES.get(status, kind)
         except Gone:
             pass
         finally:
-            call.end()
+            if call.gone is not None:
+                call.gone.cancel()
             seconds = monotonic() - started
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
@@ -322,18 +326,12 @@ class BoundEndpoint:
     async def _response(self, call: Call) -> Response:
         """The answer, or the error, in the words of the dialect."""
         try:
-            if not self.endpoint.always:
-                self.service.check_open()
+            if self.service.queue.closed and not self.endpoint.always:
+                raise ended()
             call.begin()
             return await self.endpoint.handler(call)
-        except Gone:
-            raise
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
-            return self.endpoint.dialect.error(logged(error))
-
-
-def _kind(status: int) -> str:
-    return "failed" if status >= 500 else "refused"
+        except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
+            return call.error(error)
 
 
 OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}

@@ -22,8 +22,12 @@ from dragoman.models import (
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.tasks.task import model_of
 
+MOST_LANES = 4
+"""Python holds its lock for a fifth to a quarter of a small model's step."""
 GLIBC_LARGEST = (32 << 20) - (64 << 10)
 """Bytes of a block just below glibc's `DEFAULT_MMAP_THRESHOLD_MAX`."""
+CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
+WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
 
 
 def one_lane() -> int:
@@ -31,8 +35,9 @@ def one_lane() -> int:
     return 1
 
 
-CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
-WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
+def cpu_lanes() -> int:
+    """One for each core, as far as Python keeps up; more cores share the lanes."""
+    return min(MOST_LANES, torch.get_num_threads())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,8 @@ class Held(Generic[WriterT]):
 
     @property
     def lanes(self) -> Callable[[], int]:
-        """How many batches its scheduler runs side by side: on a CPU as many as it has threads."""
-        return one_lane if self.frozen is self.shape else torch.get_num_threads
+        """How many batches its scheduler runs side by side."""
+        return one_lane if self.frozen is self.shape else cpu_lanes
 
     @classmethod
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:

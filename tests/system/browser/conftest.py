@@ -1,10 +1,11 @@
 """A real browser, and the pages of every variant in it."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
@@ -59,9 +60,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 class Opener:
     """Opens pages, and holds at the end that nothing went wrong in them."""
 
-    def __init__(self, browser: Browser, pages: dict[str, Path]) -> None:
+    def __init__(
+        self, browser: Browser, pages: Mapping[str, str], forgiven: Sequence[str] = ()
+    ) -> None:
+        """`pages` are the addresses by name; messages may contain what is `forgiven`."""
         self._browser = browser
         self._pages = pages
+        self._forgiven = forgiven
         self._opened: list[Page] = []
         self._wrong: list[str] = []
 
@@ -80,8 +85,7 @@ class Opener:
         page.on("pageerror", self._failed)
         page.on("request", self._asked)
         self._opened.append(page)
-        file = name if isinstance(name, Path) else self._pages[name]
-        page.goto(file.as_uri())
+        page.goto(name.as_uri() if isinstance(name, Path) else self._pages[name])
         return page
 
     def close(self) -> None:
@@ -91,19 +95,27 @@ class Opener:
         assert self._wrong == []
 
     def _said(self, message: ConsoleMessage) -> None:
-        self._wrong.append(f"console: {message.text}")
+        if not any(part in message.text for part in self._forgiven):
+            self._wrong.append(f"console: {message.text}")
 
     def _failed(self, error: Error) -> None:
         self._wrong.append(f"error: {error}")
 
     def _asked(self, request: Request) -> None:
-        if not request.url.startswith("file:"):
+        if not request.url.startswith(("file:", *self._pages.values())):
             self._wrong.append(f"request: {request.url}")
+
+
+def barriers(page: Page, part: str, options: dict[str, object]) -> list[str]:
+    """What axe-core finds in a part of the page, as short lines."""
+    options = {"resultTypes": ["violations"], **options}
+    found = Axe().run(page, context=part, options=options).response["violations"]
+    return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]
 
 
 @pytest.fixture
 def show(browser: Browser, pages: dict[str, Path]) -> Iterator[Opener]:
     """Opens the page of a variant; every test with it also holds that the page is quiet."""
-    opener = Opener(browser, pages)
+    opener = Opener(browser, {name: path.as_uri() for name, path in pages.items()})
     yield opener
     opener.close()

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
-from tests.system.browser.conftest import Opener
+from tests.system.browser.conftest import Opener, barriers
 from tests.unit.lens.inspections import TGT, translation
 
 
@@ -370,10 +369,3 @@ def test_the_dark_colours_have_contrast(show: Opener) -> None:
     page = show("translation", dark=True)
     page.locator(".queries .token").nth(3).hover()
     assert barriers(page, WHOLE, {"runOnly": ["color-contrast"]}) == []
-
-
-def barriers(page: Page, part: str, options: dict[str, object]) -> list[str]:
-    """What axe-core finds in a part of the page, as short lines."""
-    options = {"resultTypes": ["violations"], **options}
-    found = Axe().run(page, context=part, options=options).response["violations"]
-    return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]

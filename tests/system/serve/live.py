@@ -108,9 +108,9 @@ def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -- of ServeSettings
-    """Serve folders until the block ends."""
+    """Serve folders until the block ends, at a free port unless one is given."""
     service = Service(ServeSettings(models=models, **settings))
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", settings.get("port", 0)))
     server = DrainingServer(service)
     thread = Thread(target=server.run, args=([listening],))
     thread.start()

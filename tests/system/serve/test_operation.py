@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copytree
 from time import monotonic
+from urllib.parse import urlencode
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
@@ -36,6 +37,10 @@ def test_keys_open_the_server(
         for key in ("secret-one", "secret-two"):
             allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": f"Bearer {key}"})
             assert allowed.status == 200
+        fields = {"q": "a", "source": "en", "target": "zh", "api_key": "secret-one"}
+        assert live.post("/translate", fields).status == 200
+        assert live.send("POST", f"/translate?{urlencode(fields)}").status == 200
+        assert live.send("POST", "/translate?api_key=secret-three").status == 403
     assert "secret" not in capfd.readouterr().err
 
 
@@ -92,7 +97,7 @@ def test_figures_of_batches(live: Live) -> None:
 
 def states(live: Live) -> dict[str, str]:
     """The state of each model."""
-    return {one["name"]: one["state"] for one in live.get("/v1/models").json["models"]}
+    return {one["id"]: one["state"] for one in live.get("/v1/models").json["data"]}
 
 
 def test_a_broken_folder_stops_no_other(

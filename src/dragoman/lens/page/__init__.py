@@ -1,10 +1,11 @@
 """An inspection as one HTML file that a browser opens from anywhere, without a network.
 
     template.html, page.css, labels.json (every word of the page, in English and Chinese)
-    base.js     words, elements, arrow keys       sentence.js  who looks at whom, on the sentence
-    heads.js    the heads of every layer          open_head.js one head, large
-    search.js   step by step: alternatives        beam.js      the tree of beam search
-    encoder.js  labels, tags, what mattered       main.js      the page itself
+    base.js     words, elements, arrow keys       frame.js     switches of colours and language
+    sentence.js who looks at whom                 heads.js     the heads of every layer
+    open_head.js one head, large                  search.js    step by step: alternatives
+    beam.js     the tree of beam search           encoder.js   labels, tags, what mattered
+    main.js     the page itself
 
 The scripts are plain JavaScript without a library. They are joined in the order of `SCRIPTS`
 and see each other's functions.
@@ -13,6 +14,7 @@ and see each other's functions.
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ ONE = 10_000
 """What the page writes for a weight of 1: four digits, and no decimal point."""
 
 SCRIPTS = (
-    *("base.js", "sentence.js", "heads.js", "open_head.js"),
+    *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
     *("search.js", "beam.js", "encoder.js", "main.js"),
 )
 """The scripts in the order in which they are joined."""
@@ -73,7 +75,7 @@ def write_page(inspection: Inspection, path: Path) -> Path:
 def page(inspection: Inspection) -> str:
     """The page's HTML."""
     style = _part("page.css")
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_part, SCRIPTS)) + "\n})();\n"
+    script = join_scripts(map(_part, SCRIPTS))
     parts = {
         "STYLE_HASH": _hash(style),
         "SCRIPT_HASH": _hash(script),
@@ -84,6 +86,11 @@ def page(inspection: Inspection) -> str:
     }
     pieces = _part("template.html").split("%%")  # text and names in turn; the data is not searched
     return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
+
+
+def join_scripts(parts: Iterable[str]) -> str:
+    """Scripts as one, whose names no other script sees."""
+    return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();\n"
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 -- whatever JSON can hold

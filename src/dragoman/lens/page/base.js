@@ -1,6 +1,7 @@
 // Words, elements and arrow keys: what every part of the page uses.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+/** The inspection that is shown. */
+let data = null;
 const labels = JSON.parse(document.getElementById("labels").textContent);
 
 /** What the reader has chosen. */

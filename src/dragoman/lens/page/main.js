@@ -1,6 +1,6 @@
 // The page: header, sections, footer; and all of it again when the language changes.
 
-const THEMES = ["auto", "light", "dark"];
+data = JSON.parse(document.getElementById("data").textContent);
 
 function sections() {
   return [
@@ -26,35 +26,17 @@ function title() {
 }
 
 function render() {
-  document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
   document.title = t("page.title", { text: data.src.text.slice(0, 60) });
-  document.querySelector(".skip").textContent = t("skip");
+  drawFrame(render);
   const parts = sections();
   document.querySelector("main").replaceChildren(title(), ...parts);
   const nav = document.querySelector("nav");
   nav.setAttribute("aria-label", t("nav"));
   nav.replaceChildren(...parts.map(({ id }) => el("a", { href: `#${id}` }, titleOf(id))));
-  document.querySelector(".switches").replaceChildren(
-    choices("theme", t("theme"), THEMES.map((name) => [name, t(`theme.${name}`)]), state.theme, setTheme),
-    choices("language", t("language"), [["en", "EN"], ["zh", "中文"]], state.language, setLanguage));
   document.querySelector("footer").replaceChildren(
     el("p", {}, t("footer", { version: data.dragoman })));
   paintAll();
 }
 
-function setTheme(name) {
-  state.theme = name;
-  document.documentElement.dataset.theme = name;
-  paintAll();
-}
-
-function setLanguage(name) {
-  state.language = name;
-  document.querySelector("dialog").close();
-  render();
-  document.querySelector(`[name="language"][value="${name}"]`).focus();
-}
-
 state.view.name = viewNames()[0] || null;
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintAll);
 render();

@@ -1,7 +1,9 @@
 // Step by step: each token as it was chosen, and what else there was to choose; or each gap of a text.
 
 /** Whose words the section takes: a masked language model fills gaps and takes no steps. */
-const COURSE = data.kind === "encoder-only" ? "gaps" : "steps";
+function course() {
+  return data.kind === "encoder-only" ? "gaps" : "steps";
+}
 
 /** The steps that can be visited: those of the output, and those that the beam took beyond it. */
 function moments() {
@@ -14,7 +16,7 @@ function stepsSection() {
   const panel = el("div", { class: "alternatives" });
   const counter = el("p", { class: "counter", role: "status", "aria-live": "polite" });
   const chips = all.map((moment, n) => chip(moment, n, () => go(n)));
-  const strip = el("div", { class: "tokens strip", role: "group", "aria-label": t(`${COURSE}.title`),
+  const strip = el("div", { class: "tokens strip", role: "group", "aria-label": t(`${course()}.title`),
     dir: directionOf(all.flatMap((moment) => (moment ? [moment.token] : []))),
     lang: languageOf(data.tgt ? "tgt" : "src") }, ...chips);
   const before = stepButton("before", "←", () => go(state.step - 1));
@@ -32,18 +34,18 @@ function stepsSection() {
     take(chips[state.step]);
     before.disabled = state.step === 0;
     after.disabled = state.step === all.length - 1;
-    counter.textContent = t(`${COURSE}.counter`, { n: state.step + 1, all: all.length,
+    counter.textContent = t(`${course()}.counter`, { n: state.step + 1, all: all.length,
       token: moment ? named(moment.token) : "–" });
     panel.replaceChildren(...alternatives(moment));
     if (tree) tree.go(state.step + 1);
   }
   go(state.step);
-  return section(COURSE,
+  return section(course(),
     el("div", { class: "stepper" }, before, counter, after), strip, panel, tree && tree.element);
 }
 
 function stepButton(name, mark, onclick) {
-  return el("button", { type: "button", class: name, "aria-label": t(`${COURSE}.${name}`), onclick }, mark);
+  return el("button", { type: "button", class: name, "aria-label": t(`${course()}.${name}`), onclick }, mark);
 }
 
 /** A token of the output, with a bar for how probable it was. */
@@ -68,8 +70,8 @@ function alternatives(moment) {
     ({ token, share, here: token === moment.token }));
   if (!rows.some(({ here }) => here)) rows.push({ token: moment.token, share: prob, here: true });
   return [
-    bars(rows, t(`${COURSE}.alternatives`, { n: state.step + 1 })),
-    el("p", { class: "note" }, t(moment.given ? "steps.given" : `${COURSE}.facts`, {
+    bars(rows, t(`${course()}.alternatives`, { n: state.step + 1 })),
+    el("p", { class: "note" }, t(moment.given ? "steps.given" : `${course()}.facts`, {
       share: percent(prob), log: number(moment.log_prob), entropy: number(moment.entropy) })),
   ];
 }

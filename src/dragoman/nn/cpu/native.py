@@ -177,17 +177,17 @@ def _threads() -> str | None:
 
 
 @contextmanager
-def single_threaded() -> Iterator[None]:
-    """Inside, parallel loops of PyTorch and `native.c` that this thread runs have one thread.
+def share_of_threads(sharers: int) -> Iterator[None]:
+    """Inside, parallel loops of PyTorch and `native.c` that this thread runs share its threads.
 
     `torch.set_num_threads` would be for all threads that begin later, too.
     """
-    if (threads := _threads()) is None:
+    before = torch.get_num_threads()  # which lets PyTorch set it first, in a new thread
+    if (threads := _threads()) is None or sharers == 1:
         yield
         return
     library = ctypes.CDLL(threads)
-    before = torch.get_num_threads()  # which lets PyTorch set it first, in a new thread
-    library.omp_set_num_threads(1)
+    library.omp_set_num_threads(max(1, before // sharers))
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("py3langid", reason="the extra 'serve' is not installed")
 
-from dragoman.serve.languages import LanguageDetector, chinese, resolve, tag
+from dragoman.text.languages import Candidate, LanguageDetector, chinese, resolve, tag
 
 TAGS = {
     "en": "en",
@@ -72,7 +72,7 @@ def test_sentences_are_told_apart(language: str) -> None:
     found = LanguageDetector(["zh", "zho_Hant", *SENTENCES]).detect(SENTENCES[language])
     assert found.language == language
     assert found.confidence >= 0.5
-    assert found.candidates[0] == (language, found.confidence)
+    assert found.candidates[0] == Candidate(language, found.confidence)
 
 
 def test_what_could_be_anything_is_unsure() -> None:
@@ -81,7 +81,7 @@ def test_what_could_be_anything_is_unsure() -> None:
     unsure = detector.detect("taxi")
     assert unsure.language is None
     assert len(unsure.candidates) == 3
-    assert "ru" not in dict(unsure.candidates)
+    assert "ru" not in {each.language for each in unsure.candidates}
     for text in ("", "123 !?", "我喜欢学习"):
         assert detector.detect(text).candidates == ()
 
@@ -90,7 +90,7 @@ def test_what_could_be_anything_is_unsure() -> None:
 def test_any_text_can_be_asked_about(text: str) -> None:
     """Shares are probabilities, the best first."""
     found = LanguageDetector(SENTENCES).detect(text)
-    shares = [share for _, share in found.candidates]
+    shares = [each.confidence for each in found.candidates]
     assert shares == sorted(shares, reverse=True)
     assert all(0 <= share <= 1 for share in shares)
     assert (found.language is None) == (found.confidence < 0.5)

@@ -1,0 +1,154 @@
+"""The dialect of DeepL v2: its official clients work unchanged, by their option `server_url`.
+
+What this server lacks (formality, glossaries, style rules, tags) is refused. What is a preference
+or a hint by their contract (`prefer_more`, `context`, `model_type`) has no effect.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from dragoman.decoding import Decoding
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.web import Call, Dialect, Endpoint, json_response
+from dragoman.text.languages import base_of, name_of, tag
+
+LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
+"""Fields of a form that may be given several times."""
+UNLIMITED = 10**12
+"""The limit of an account without one."""
+TARGETS = {
+    "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
+    "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
+    "zh": {"ZH": "Chinese", "ZH-HANS": "Chinese (simplified)"},
+}
+"""Targets, by the language of a model that does not tell them apart."""
+
+
+class DeepLForm(msgspec.Struct):
+    """Texts to translate."""
+
+    text: list[str] | None = None
+    target_lang: str | None = None
+    source_lang: str | None = None
+    split_sentences: Literal["0", "1", "nonewlines"] = "1"
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    model_type: str | None = None
+    show_billed_characters: bool = False
+    context: str | None = None
+    preserve_formatting: bool = False
+    outline_detection: bool = True
+    tag_handling: str | None = None
+    glossary_id: str | None = None
+    glossary_ids: list[str] | None = None
+    style_id: str | None = None
+    translation_memory_id: str | None = None
+    custom_instructions: list[str] | None = None
+
+
+class DeepLKindForm(msgspec.Struct):
+    """Which languages are asked for."""
+
+    type: Literal["source", "target"] = "source"
+
+
+def error(refusal: Refusal) -> Response:
+    """Return an error in DeepL's form; a key is refused by 403, as DeepL does."""
+    status = 403 if refusal.status == 401 else refusal.status
+    answer = {"message": refusal.what, "detail": refusal.do}
+    return json_response(answer, status, refusal.headers)
+
+
+DEEPL = Dialect(name="deepl", error=error, scheme="DeepL-Auth-Key")
+
+
+def unsupported(name: str) -> Refusal:
+    """Return the refusal of a value."""
+    return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
+
+
+def check(form: DeepLForm) -> None:
+    """Raise Refusal for a missing field, and for what this server lacks."""
+    for name in ("text", "target_lang"):
+        if not getattr(form, name):
+            raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
+    if form.glossary_id or form.glossary_ids:
+        raise Refusal(404, "Glossary not found.", "This server has none.", where="glossary_id")
+    if form.formality in {"more", "less"}:
+        what = "'formality' is not supported for given 'target_lang'."
+        raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
+    for name in ("style_id", "translation_memory_id", "custom_instructions", "tag_handling"):
+        if getattr(form, name):
+            raise unsupported(name)
+
+
+async def translate(call: Call) -> Response:
+    """Translate texts, each from its own language where none is given."""
+    form = await call.form(DeepLForm, LISTS)
+    check(form)
+    service, texts, target = call.service, form.text or [], form.target_lang
+    if form.source_lang:
+        sources: list[str | None] = [form.source_lang] * len(texts)
+    else:
+        detected = await service.detect(call, texts)
+        sources = [one.candidates[0].language if one.candidates else None for one in detected]
+    service.settings.limits.check(texts)
+    options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
+    lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
+    answers: list[dict[str, Any]] = [{} for _ in texts]
+    for source in dict.fromkeys(sources):
+        try:
+            chosen = service.shelf.choose(None, source, target)
+        except Refusal as refusal:
+            if refusal.status != 400:
+                raise
+            known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
+            raise unsupported("source_lang" if known else "target_lang") from None
+        places = [n for n, each in enumerate(sources) if each == source]
+        found = await service.translate_lines(call, chosen, [lines[n] for n in places], options)
+        read = base_of(source or chosen[0].src_lang or "en").upper()
+        for place, (text, *_) in zip(places, found, strict=True):
+            answers[place] = {"detected_source_language": read, "text": text}
+    for answer, text in zip(answers, texts, strict=True):
+        if form.show_billed_characters:
+            answer["billed_characters"] = len(text)
+        if form.model_type:
+            answer["model_type_used"] = "quality_optimized"
+    return json_response({"translations": answers})
+
+
+async def languages(call: Call) -> Response:
+    """List the languages that are read, or written."""
+    form = await call.form(DeepLKindForm)
+    pairs = call.service.shelf.languages(tag)
+    if form.type == "source":
+        codes = {base_of(code).upper(): name_of(base_of(code)) for code in pairs}
+        return json_response([{"language": code, "name": name} for code, name in codes.items()])
+    listed: dict[str, str] = {}
+    for code in sorted({code for found in pairs.values() for code in found}):
+        listed |= TARGETS.get(code, {code.upper(): name_of(code)})
+    targets = [
+        {"language": code, "name": name, "supports_formality": False}
+        for code, name in listed.items()
+    ]
+    return json_response(targets)
+
+
+async def usage(call: Call) -> Response:
+    """Count the characters that were translated since the server began."""
+    answer = {"character_count": call.service.characters, "character_limit": UNLIMITED}
+    return json_response(answer)
+
+
+async def glossary_pairs(_call: Call) -> Response:
+    """List the pairs of languages for which there can be glossaries."""
+    return json_response({"supported_languages": []})
+
+
+ENDPOINTS = (
+    Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm),
+    Endpoint("GET", "/v2/languages", languages, DEEPL, "List the languages."),
+    Endpoint("GET", "/v2/usage", usage, DEEPL, "Characters that were translated."),
+    Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "None as yet."),
+)

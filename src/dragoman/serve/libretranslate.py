@@ -1,0 +1,191 @@
+"""The dialect of LibreTranslate 1.9: its clients work unchanged.
+
+Documents and suggestions are answered as by a server that has them switched off, and `html` as a
+format that it lacks.
+"""
+
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.responses import Response
+
+from dragoman.decoding import Decoding
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
+from dragoman.text.languages import Detected, name_of, resolve, tag
+
+FALLBACK = "en"
+"""The language of a text in which none is detected."""
+
+
+class LibreDetectForm(msgspec.Struct):
+    """A text whose language is asked for."""
+
+    q: str | list[str] | None = None
+    api_key: str | None = None
+
+
+class LibreTranslateForm(LibreDetectForm):
+    """Texts to translate."""
+
+    source: str | None = None
+    target: str | None = None
+    format: str | None = None
+    alternatives: int | float | str | None = None
+
+
+Form = TypeVar("Form", bound=LibreDetectForm)
+
+
+def error(refusal: Refusal) -> Response:
+    """Return an error in LibreTranslate's form: a text."""
+    text = refusal.sentence
+    if refusal.status == 400:
+        text = "Invalid JSON format" if refusal.where == "body" else refusal.what
+    elif refusal.status == 429:
+        text = f"Slowdown: {text}"
+    return json_response({"error": text}, refusal.status, refusal.headers)
+
+
+LIBRE = Dialect(name="libretranslate", error=error)
+
+
+def bad(what: str) -> Refusal:
+    """Return the refusal of a request."""
+    return Refusal(400, what, "")
+
+
+def code_of(code: str) -> str:
+    """Return the code that LibreTranslate answers for a language."""
+    return "zh-Hans" if tag(code) == "zh" else tag(code)
+
+
+async def read(call: Call, kind: type[Form], *needed: str) -> Form:
+    """Read a request. Raises Refusal for a missing field, and for a missing or wrong key."""
+    form = await call.form(kind)
+    if not call.service.settings.keys.allows(form.api_key or ""):
+        if form.api_key:
+            raise Refusal(403, "Invalid API key", "")
+        raise bad("Please contact the server operator to get an API key")
+    for name in needed:
+        if not getattr(form, name):
+            raise bad(f"Invalid request: missing {name} parameter")
+    return form
+
+
+async def translate(call: Call) -> Response:
+    """Translate a text, or a list of them."""
+    form = await read(call, LibreTranslateForm, "q", "source", "target")
+    texts = form.q if isinstance(form.q, list) else [form.q or ""]
+    source, target, limits = form.source or "", form.target or "", call.service.settings.limits
+    try:
+        more = max(0, int(form.alternatives or 0))
+    except (ValueError, OverflowError):
+        raise bad("Invalid request: alternatives parameter is not a number") from None
+    if more >= limits.beam:
+        raise bad(f"Invalid request: alternatives parameter must be <= {limits.beam - 1}")
+    for limit, size in (limits.texts, len(texts)), (limits.characters, sum(map(len, texts))):
+        if size > limit:
+            raise bad(f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    answer: dict[str, list[Any]] = {}
+    if source == "auto":
+        best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
+        source, answer["detectedLanguage"] = best["language"], [best] * len(texts)
+    chosen = choose(call.service.shelf, source, target)
+    if form.format not in {None, "", "text"}:
+        raise bad(f"{form.format} format is not supported")
+    options = Decoding(n_best=more + 1) if more else None
+    found = await call.service.translate_lines(call, chosen, texts, options)
+    answer["translatedText"] = [best for best, *_ in found]
+    if more:
+        answer["alternatives"] = [[*dict.fromkeys(each)][1:] for each in found]
+    one_text = not isinstance(form.q, list)
+    return json_response({name: each[0] for name, each in answer.items()} if one_text else answer)
+
+
+def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair]:
+    """Return the translator for a pair. Raises Refusal as LibreTranslate says it."""
+    try:
+        return shelf.choose(None, source, target)
+    except Refusal:
+        pairs = shelf.languages(code_of)
+        for code, codes in (
+            (source, pairs),
+            (target, {each for one in pairs.values() for each in one}),
+        ):
+            if resolve(code, codes) is None:
+                raise bad(f"{code} is not supported") from None
+        raise bad(
+            f"{name_of(target)} ({target}) is not available as a target language from "
+            f"{name_of(source)} ({source})"
+        ) from None
+
+
+def candidates(detected: Detected) -> list[dict[str, Any]]:
+    """Return what a text may be, best first, in percent."""
+    return [
+        {"confidence": round(100 * each.confidence, 1), "language": code_of(each.language)}
+        for each in detected.candidates
+    ] or [{"confidence": 0.0, "language": FALLBACK}]
+
+
+async def detect(call: Call) -> Response:
+    """Name the languages that a text may be in."""
+    form = await read(call, LibreDetectForm, "q")
+    text = form.q if isinstance(form.q, str) else "\n".join(form.q or ())
+    return json_response(candidates(*await call.service.detect(call, [text])))
+
+
+async def languages(call: Call) -> Response:
+    """List the languages."""
+    pairs = call.service.shelf.languages(code_of)
+    listed = [
+        {"code": code, "name": name_of(code), "targets": sorted(targets)}
+        for code, targets in pairs.items()
+    ]
+    return json_response(listed)
+
+
+async def frontend_settings(call: Call) -> Response:
+    """Say what a page may ask for."""
+    settings, pairs = call.service.settings, call.service.shelf.languages(code_of)
+    target = min((min(each) for each in pairs.values() if each), default=FALLBACK)
+    answer = {
+        "charLimit": settings.limits.characters,
+        "frontendTimeout": 500,
+        **dict.fromkeys(("apiKeys", "keyRequired"), bool(settings.keys)),
+        **dict.fromkeys(("suggestions", "filesTranslation"), False),
+        "supportedFilesFormat": [],
+        "language": {
+            "source": {"code": "auto", "name": "Auto Detect"},
+            "target": {"code": target, "name": name_of(target)},
+        },
+    }
+    return json_response(answer)
+
+
+async def health(_call: Call) -> Response:
+    """Say that the server is there."""
+    return json_response({"status": "ok"})
+
+
+async def switched_off(what: str, _call: Call) -> Response:
+    """Refuse what this server does not have."""
+    return json_response({"error": f"{what} are disabled on this server."}, 403)
+
+
+def _open(method: str, path: str, handler: Handler, summary: str, takes: Any = None) -> Endpoint:  # noqa: ANN401 -- a type
+    return Endpoint(method, path, handler, LIBRE, summary, takes, open=True)
+
+
+ENDPOINTS = (
+    _open("POST", "/translate", translate, "Translate.", LibreTranslateForm),
+    _open("POST", "/detect", detect, "Detect a language.", LibreDetectForm),
+    _open("GET", "/languages", languages, "List the languages."),
+    _open("GET", "/frontend/settings", frontend_settings, "Settings for a page."),
+    _open("GET", "/health", health, "Whether the server is there."),
+    _open("POST", "/suggest", partial(switched_off, "Suggestions"), "Switched off."),
+    _open("POST", "/translate_file", partial(switched_off, "Files translation"), "Switched off."),
+)

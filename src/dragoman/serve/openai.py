@@ -1,0 +1,268 @@
+"""The dialect of OpenAI: chat completions, whole or streamed.
+
+A decoder answers by its chat template. A translator translates the last message of the user's,
+line by line; its name may carry the pair, as in `nllb-200:en-de`.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from time import time
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec.json import encode
+from starlette.responses import Response
+
+from dragoman.decoding import Decoding
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.service import with_seed
+from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.web import Call, Dialect, Endpoint, EventStream, json_response
+from dragoman.tasks.lines import encode_each
+from dragoman.tasks.results import Generation
+from dragoman.text.tokenizer import Tokenizer
+
+CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+LONGEST_PAIR = 80
+"""Characters of a pair in a model's name."""
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Zero = Annotated[float, msgspec.Meta(ge=0, le=0)]
+
+
+class TextPart(msgspec.Struct):
+    """A part of a message."""
+
+    text: str
+    type: Literal["text"] = "text"
+
+
+class MessageForm(msgspec.Struct):
+    """What somebody said."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        parts = self.content
+        return parts if isinstance(parts, str) else "".join(part.text for part in parts)
+
+
+class StreamOptions(msgspec.Struct):
+    """What a stream has besides the text."""
+
+    include_usage: bool = False
+
+
+class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Messages to answer, or a text to translate; sampling is for decoders alone."""
+
+    model: str
+    messages: Annotated[list[MessageForm], msgspec.Meta(min_length=1)]
+    source_lang: str | None = None
+    target_lang: str | None = None
+    n: Count | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    frequency_penalty: Zero | None = None
+    presence_penalty: Zero | None = None
+    logprobs: Literal[False] | None = None
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    store: bool | None = None
+
+
+def error(refusal: Refusal) -> Response:
+    """Return an error in OpenAI's form."""
+    kind = "invalid_request_error" if refusal.status < 500 else "server_error"
+    said = {"message": refusal.sentence, "type": kind, "param": refusal.where}
+    answer = {"error": said | {"code": CODES.get(refusal.status)}}
+    return json_response(answer, refusal.status, refusal.headers)
+
+
+OPENAI = Dialect(name="openai", error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer to messages, and how many tokens they and it have."""
+
+    text: str
+    read: int
+    written: int
+    finish_reason: str = "stop"
+
+
+async def chat(call: Call) -> Response:
+    """Answer messages."""
+    form = await call.json(ChatForm)
+    chosen = choose(call.service.shelf, form)
+    answer = translated if chosen[0].task == "translate" else generated
+    head = {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": "chat.completion.chunk" if form.stream else "chat.completion",
+        "created": int(time()),
+        "model": form.model,
+    }
+    if form.stream:
+        if form.n is not None and form.n > 1:
+            raise Refusal(400, "Only one answer can be streamed.", "Leave out n.", where="n")
+        return await EventStream.begun(call, chunks(answer(call, form, chosen), form, head))
+    replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
+    choices = [
+        {
+            "index": number,
+            "message": {"role": "assistant", "content": each.text},
+            "finish_reason": each.finish_reason,
+        }
+        for number, each in enumerate(replies)
+    ]
+    return json_response(head | {"choices": choices, "usage": usage(replies)})
+
+
+async def chunks(
+    answer: AsyncGenerator[str | Reply, None], form: ChatForm, head: dict[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a stream."""
+    delta: dict[str, str] = {"role": "assistant"}
+    async with aclosing(answer):
+        async for each in answer:
+            if isinstance(each, str):
+                choice = {"index": 0, "delta": delta | {"content": each}, "finish_reason": None}
+            else:
+                choice = {"index": 0, "delta": delta, "finish_reason": each.finish_reason}
+            yield encode(head | {"choices": [choice]})
+            delta = {}
+            if (
+                isinstance(each, Reply)
+                and form.stream_options
+                and form.stream_options.include_usage
+            ):
+                yield encode(head | {"choices": [], "usage": usage([each])})
+    yield b"[DONE]"
+
+
+def usage(replies: Sequence[Reply]) -> dict[str, int]:
+    """Count tokens: of the messages, without what a template puts between them, and of replies."""
+    read, written = replies[0].read, sum(each.written for each in replies)
+    counts = {"prompt_tokens": read, "completion_tokens": written}
+    return counts | {"total_tokens": read + written}
+
+
+def choose(shelf: Shelf, form: ChatForm) -> tuple[Served, Pair]:
+    """Return the model for a name, which may carry a pair. Raises Refusal where there is none."""
+    name, pair = form.model, ""
+    if name not in shelf.models and ":" in name:
+        name, _, pair = name.rpartition(":")
+    if shelf.is_for(name, "generate"):
+        return shelf.find(name, "generate"), (None, None)
+    served, parts = shelf.find(name, "translate"), pair[:LONGEST_PAIR].split("-")
+    for cut in range(1, len(parts)):
+        codes = "-".join(parts[:cut]), "-".join(parts[cut:])
+        if served.pair(*codes):
+            return shelf.choose(name, *codes)
+    if pair:
+        what = f"The model {name} does not translate {pair}."
+        raise Refusal(404, what, "Name a pair such as en-de.", where="model")
+    return shelf.choose(name, form.source_lang, form.target_lang)
+
+
+async def translated(
+    call: Call, form: ChatForm, chosen: tuple[Served, Pair]
+) -> AsyncGenerator[str | Reply, None]:
+    """Yield the translation of the last message, or the n best."""
+    service, last = call.service, form.messages[-1]
+    if last.role != "user":
+        raise Refusal(400, "The last message is not a user's.", "Add one.", where="messages")
+    options = Decoding(n_best=form.n) if form.n is not None else None
+    async with service.lease(call, chosen[0], 1) as translator:
+        (texts,) = await service.translate_lines(call, chosen, [last.text], options)
+        sizes = await service.in_thread(
+            call,
+            lambda: [
+                size(translator.src_tokenizer, [last.text]),
+                *(size(translator.tgt_tokenizer, [each]) for each in texts),
+            ],
+        )
+        for text, written in zip(texts, sizes[1:], strict=True):
+            yield text
+            yield Reply(text, sizes[0], written)
+
+
+async def generated(
+    call: Call, form: ChatForm, chosen: tuple[Served, Pair]
+) -> AsyncGenerator[str | Reply, None]:
+    """Yield the answers to the messages; of a stream, piece by piece."""
+    service, count, (system, turns) = call.service, form.n or 1, turns_of(form)
+    stop = [form.stop] if isinstance(form.stop, str) else form.stop
+    given = Decoding.of(
+        {
+            "max_tokens": form.max_completion_tokens or form.max_tokens,
+            "temperature": form.temperature,
+            "top_p": form.top_p,
+            "seed": form.seed,
+            "stop": stop and tuple(stop),
+        }
+    )
+    texts = [*turns, system or ""]
+    service.settings.limits.check(texts, given)
+    service.settings.limits.check((), Decoding(n_best=count))
+    async with service.lease(call, chosen[0], count) as generator:
+        options = with_seed(given, generator.options)
+        read = await service.in_thread(call, partial(size, generator.tokenizer, texts))
+        course = partial(generator.answering_turns, turns, options, system=system)
+        if form.stream:
+            text = generator.growing(options, begins_text=True)
+            answers = service.growing(call, generator.scheduler, lambda see: course(see=see), text)
+            async with aclosing(answers):
+                async for each in answers:
+                    yield each if isinstance(each, str) else reply_of(each, read)
+            return
+        courses = [partial(course, number=number) for number in range(count)]
+        found = await service.ask(call, generator.scheduler, lambda: [begin() for begin in courses])
+        for each in found:
+            yield reply_of(each, read)
+
+
+def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
+    """Return the system prompt, and what user and model have said in turn. Raises Refusal."""
+    said = [each for each in form.messages if each.role in {"user", "assistant"}]
+    before = [each.text for each in form.messages if each.role in {"system", "developer"}]
+    if not said or [each.role for each in said] != [
+        "user",
+        *["assistant", "user"] * (len(said) // 2),
+    ]:
+        raise Refusal(
+            400,
+            "User and assistant do not take turns in the messages.",
+            "Begin and end with a user's.",
+            where="messages",
+        )
+    return "\n\n".join(before) or None, [each.text for each in said]
+
+
+def size(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
+    """Return how many tokens texts have."""
+    return sum(len(ids or ()) for ids in encode_each(tokenizer.encode_batch, texts))
+
+
+def reply_of(generation: Generation | None, read: int) -> Reply:
+    """Return a generated reply. Raises Refusal where a library failed."""
+    if generation is None:
+        raise Refusal(500, "The messages could not be answered.", "Try others.", where="messages")
+    reason = "length" if generation.stopped == "length" else "stop"
+    return Reply(generation.text, read, len(generation.tokens), reason)
+
+
+ENDPOINTS = (Endpoint("POST", "/v1/chat/completions", chat, OPENAI, "Answer messages.", ChatForm),)

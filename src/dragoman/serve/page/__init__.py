@@ -1,0 +1,97 @@
+"""The web page of a server, which translates as one types.
+
+    index.html, page.css, icon.svg, labels.json (every word of the page, in English and Chinese)
+    server.js   requests, and their errors in words    places.js  where tokens stand in a text
+    models.js   models, languages, pairs               result.js  a translation, word by word
+    inside.js   what the model did, as `inspect`       main.js    the page itself
+
+The scripts are plain JavaScript, joined behind those parts of the page of `dragoman inspect` that
+this page has too (`lens.page`). It needs nothing but this server.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache, partial
+from importlib.resources import files
+
+from starlette.responses import Response
+
+from dragoman import __version__
+from dragoman.lens import page as lens_page
+from dragoman.lens.page import as_json, join_scripts
+from dragoman.serve.web import Call, Dialect, Endpoint
+
+LENS_SCRIPTS = (
+    *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
+    *("search.js", "beam.js"),
+)
+"""What both pages have."""
+SCRIPTS = ("server.js", "places.js", "models.js", "result.js", "inside.js", "main.js")
+"""What this page has besides, in the order in which it is joined."""
+
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+"""A page that may ask this server alone, and that no other page may hold."""
+
+PAGE = Dialect(name="page")
+
+
+def labels() -> dict[str, dict[str, str]]:
+    """Return every word of the page by language: those of both pages, and its own."""
+    own, shared = (
+        json.loads(_part(package, "labels.json")) for package in (__name__, lens_page.__name__)
+    )
+    return {language: shared[language] | own[language] for language in own}
+
+
+@cache
+def contents() -> Mapping[str, tuple[str, bytes]]:
+    """Return the type and the content of each path."""
+    html = _part(__name__, "index.html")
+    filled = {"%%LABELS%%": as_json(labels()), "%%VERSION%%": __version__}
+    for place, text in filled.items():
+        html = html.replace(place, text)
+    scripts = (
+        *(_part(lens_page.__name__, name) for name in LENS_SCRIPTS),
+        *(_part(__name__, name) for name in SCRIPTS),
+    )
+    styles = "\n".join(_part(package, "page.css") for package in (lens_page.__name__, __name__))
+    texts = {
+        "/": ("text/html", html),
+        "/page/page.js": ("text/javascript", join_scripts(scripts)),
+        "/page/page.css": ("text/css", styles),
+        "/page/icon.svg": ("image/svg+xml", _part(__name__, "icon.svg")),
+    }
+    return {path: (kind, text.encode()) for path, (kind, text) in texts.items()}
+
+
+async def _show(path: str, _call: Call) -> Response:
+    """Send a file of the page."""
+    kind, content = contents()[path]
+    return Response(content, headers=HEADERS, media_type=kind)
+
+
+def _part(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+ENDPOINTS = tuple(
+    Endpoint(
+        method="GET",
+        path=path,
+        handler=partial(_show, path),
+        dialect=PAGE,
+        summary="The web page.",
+        open=True,
+        always=True,
+    )
+    for path in ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
+)
+"""Its files. They are no part of the description of the server's API."""

@@ -1,0 +1,46 @@
+// Requests to the server that the page comes from, and their errors in words.
+
+/** The API key, which only the memory of this page holds. */
+let key = "";
+
+/** A request without an answer: its status (0 where no server answered) and what the server says. */
+class Refused extends Error {
+  constructor(status, error = null, seconds = null) {
+    super(error ? `${error.what} ${error.do}` : String(status));
+    Object.assign(this, { status, error, seconds });
+  }
+
+  /** Whether the same request may be answered a little later. */
+  get passes() {
+    return this.status === 0 || this.status === 502 || this.seconds !== null;
+  }
+}
+
+/** The JSON at a path; with a body it is posted. Throws Refused, or an AbortError of `signal`. */
+async function ask(path, body = null, signal = null) {
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
+  if (body) headers["content-type"] = "application/json";
+  const request = { method: body ? "POST" : "GET", headers, signal, cache: "no-store" };
+  if (body) request.body = JSON.stringify(body);
+  let response, content;
+  try {
+    response = await fetch(path, request);
+    content = await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(response && !response.ok ? response.status : 0);
+  }
+  if (response.ok) return content;
+  const seconds = response.headers.get("retry-after");
+  throw new Refused(response.status, content.error, seconds === null ? null : Number(seconds));
+}
+
+const SENTENCES = { 0: "gone", 413: "large", 429: "busy", 502: "gone", 503: "unavailable", 504: "late" };
+
+/** What is wrong, in one sentence of the page's language; what only the server knows, in its words. */
+function sentenceOf({ status, message, passes, seconds }) {
+  if (status === 401) return t(key ? "error.key" : "error.no-key");
+  if (status === 503 && !passes) return t("error.refused", { message });
+  if (status in SENTENCES) return t(`error.${SENTENCES[status]}`, { seconds: seconds || 1 });
+  return t("error.refused", { message });
+}

@@ -1,0 +1,116 @@
+"""DeepL's official client."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Live, serving
+
+from dragoman.serve.settings import ApiKeys
+from dragoman.tasks.translate.translator import Translator
+
+deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
+
+TEXT = "the cat sees a dog"
+TRANSLATE = "/v2/translate"
+
+
+@pytest.fixture(scope="module")
+def client(live: Live) -> Any:  # noqa: ANN401 -- skipped where it is not installed
+    """Their client, with the address of this server."""
+    return deepl.DeepLClient("any:fx", server_url=f"http://127.0.0.1:{live.port}")
+
+
+@needs_independent_rows
+def test_texts_are_translated(
+    client: Any,  # noqa: ANN401 -- a DeepLClient
+    live: Live,
+    translator_folder: Path,
+) -> None:
+    """One or several, from a language that is given or detected; characters are counted."""
+    alone = Translator.load(translator_folder)
+    one = client.translate_text(TEXT, target_lang="ZH")
+    assert (one.text, one.detected_source_lang) == (alone.translate(TEXT).text, "EN")
+    assert one.billed_characters == len(TEXT)
+    lines = [f" {TEXT}\n\na house", "😀", "a"]
+    many = client.translate_text(
+        lines, source_lang="en", target_lang="zh-hans", context="a story", formality="prefer_more"
+    )
+    texts = [each.text for each in alone.translate([TEXT, "a house", "a"])]
+    assert [each.text for each in many] == [f" {texts[0]}\n\n{texts[1]}", "😀", texts[2]]
+    assert [each.billed_characters for each in many] == [28, 1, 1]
+    unsplit = client.translate_text("a\nhouse", target_lang="ZH", split_sentences="0")
+    assert unsplit.text == alone.translate("a house").text
+    fast = client.translate_text("a", target_lang="ZH", model_type="latency_optimized")
+    assert fast.model_type_used == "quality_optimized"
+    before = client.get_usage().character.count
+    client.translate_text(TEXT, target_lang="ZH")
+    assert client.get_usage().character.count == before + len(TEXT)
+    assert not client.get_usage().any_limit_reached
+    form = urlencode([("text", "a"), ("text", "the"), ("target_lang", "ZH")]).encode()
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    answer = live.send("POST", TRANSLATE, form, headers)
+    assert len(answer.json["translations"]) == 2
+    assert "billed_characters" not in answer.json["translations"][0]
+
+
+def test_languages(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLClient
+    """Sources and targets; the client asks for targets in the body of a GET."""
+    assert [(one.code, one.name) for one in client.get_source_languages()] == [("EN", "English")]
+    targets = client.get_target_languages()
+    assert [(one.code, one.supports_formality) for one in targets] == [
+        ("ZH", False),
+        ("ZH-HANS", False),
+    ]
+    assert live.get("/v2/languages?type=target").json[0]["language"] == "ZH"
+    assert live.get("/v2/languages?type=x").status == 400
+    assert client.get_glossary_languages() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"formality": "more"}, "'formality' is not supported for given 'target_lang'"),
+        ({"target_lang": "DE"}, "Value for 'target_lang' not supported"),
+        ({"source_lang": "FR"}, "Value for 'source_lang' not supported"),
+        ({"tag_handling": "xml"}, "Value for 'tag_handling' not supported"),
+        ({"custom_instructions": ["kindly"]}, "Value for 'custom_instructions' not supported"),
+    ],
+)
+def test_what_is_lacking_is_refused(
+    client: Any,  # noqa: ANN401 -- a DeepLClient
+    options: dict[str, str],
+    what: str,
+) -> None:
+    """By their error, not by silence."""
+    with pytest.raises(deepl.DeepLException, match=what):
+        client.translate_text("a", **({"target_lang": "ZH"} | options))
+
+
+def test_other_refusals(client: Any, live: Live, tmp_path: Path) -> None:  # noqa: ANN401 -- a DeepLClient
+    """Missing fields, glossaries and documents, and paths and methods that are unknown."""
+    for ask, name in ({}, "text"), ({"text": ["a"]}, "target_lang"):
+        refused = live.post(TRANSLATE, ask)
+        assert refused.status == 400
+        assert refused.json["message"] == f"Parameter '{name}' not specified."
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        client.get_glossary("none")
+    with pytest.raises(deepl.DeepLException, match="Not found"):
+        client.translate_text("a", source_lang="EN", target_lang="ZH", glossary="none")
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(deepl.DeepLException, match="Not found"):
+        client.translate_document_from_filepath(
+            tmp_path / "a.txt", tmp_path / "b.txt", target_lang="ZH"
+        )
+    assert "message" in live.get(TRANSLATE).json
+
+
+def test_keys(translator_folder: Path) -> None:
+    """By their header; a wrong one is an authorization failure."""
+    with serving(translator_folder, keys=ApiKeys(["right"])) as live:
+        address = f"http://127.0.0.1:{live.port}"
+        assert deepl.DeepLClient("right", server_url=address).get_usage().character.count == 0
+        with pytest.raises(deepl.AuthorizationException):
+            deepl.DeepLClient("wrong", server_url=address).get_usage()

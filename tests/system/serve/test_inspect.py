@@ -1,0 +1,38 @@
+"""What a model does with a text, over HTTP."""
+
+import json
+from pathlib import Path
+
+from tests.system.serve.live import Live, serving
+
+from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.tasks.folders import read_folder
+
+INSPECT = "/v1/inspect"
+
+
+def test_an_inspection_is_that_of_the_command_line(live: Live, translator_folder: Path) -> None:
+    """The same numbers; the model by its name, not by its place on the server's disk."""
+    answer = live.post(INSPECT, {"text": "the cat sees", "tgt_lang": "zh"})
+    assert answer.status == 200
+    expected = inspect_folder(
+        read_folder(translator_folder, device="cpu"), "the cat sees", Choices()
+    )
+    assert answer.json["model"] == "en-zh"
+    assert answer.json["inspection"] == json.loads(
+        json.dumps(expected.to_dict() | {"model": "en-zh"})
+    )
+    assert str(translator_folder) not in answer.body.decode()
+
+
+def test_what_cannot_be_looked_into_is_refused(translator_folder: Path) -> None:
+    """A text that is too long, or none; another pair; a large model; one of many languages."""
+    with serving(translator_folder) as live:
+        for wrong in ({}, {"text": "a " * 5000}, {"text": "a", "tgt_lang": "de"}, {"text": ["a"]}):
+            assert live.post(INSPECT, wrong).status == 400
+        served = live.service.shelf.models["en-zh"]
+        served.bytes = 2 << 30
+        assert "takes 2.1 GB" in live.post(INSPECT, {"text": "a"}).json["error"]["what"]
+        served.languages = ("en", "zh")
+        refused = live.post(INSPECT, {"text": "a", "tgt_lang": "zh"})
+        assert "several languages" in refused.json["error"]["what"]

@@ -1,0 +1,188 @@
+"""LibreTranslate's clients: its own, and requests as Weblate, Subtitle Edit and its page send."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Answered, Live, serving
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.serve.settings import ApiKeys
+from dragoman.tasks.translate.translator import Translator
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+PAIR = {"source": "en", "target": "zh"}
+TEXT = "the cat sees a dog"
+
+
+@pytest.fixture(scope="module")
+def alone(translator_folder: Path) -> Translator:
+    """What the server answers by."""
+    return Translator.load(translator_folder)
+
+
+def posted(live: Live, fields: dict[str, Any], path: str = "/translate") -> Answered:
+    """Post a form."""
+    return live.send("POST", path, urlencode(fields).encode(), FORM)
+
+
+def translated(live: Live, ask: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
+    """The answer to JSON."""
+    answer = live.post("/translate", PAIR | ask)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@needs_independent_rows
+def test_the_clients_of_python_work(live: Live, alone: Translator) -> None:
+    """`libretranslatepy`, with the address of this server."""
+    client = pytest.importorskip("libretranslatepy").LibreTranslateAPI(
+        f"http://127.0.0.1:{live.port}"
+    )
+    assert client.translate(TEXT, "en", "zh") == alone.translate(TEXT).text
+    assert client.languages() == [{"code": "en", "name": "English", "targets": ["zh-Hans"]}]
+    assert client.detect("The weather is nice.") == [{"confidence": 100.0, "language": "en"}]
+    with pytest.raises(HTTPError, match="400"):
+        client.translate(TEXT, "en", "xx")
+
+
+@needs_independent_rows
+def test_weblate_translates_a_batch(live: Live, alone: Translator) -> None:
+    """As many texts as were sent, as JSON; older releases send a form, with an empty key."""
+    texts = [TEXT, "a house", "😀", "", "我喜欢学习"]
+    answer = translated(live, {"api_key": "", "q": texts, "target": "zh-Hans"})
+    expected = [one.text for one in alone.translate(texts)]
+    assert answer == {"translatedText": [*expected[:2], "😀", "", expected[4]]}
+    older = posted(live, {"api_key": "", "q": TEXT} | PAIR)
+    assert older.json == {"translatedText": expected[0]}
+
+
+def test_subtitle_edit_reads_the_first_text(live: Live, alone: Translator) -> None:
+    """It writes its JSON by hand; a subtitle has several lines."""
+    body = '{"q": "' + TEXT + '\\n- a tree", "source": "en", "target": "zh"}'
+    headers = {"accept": "application/json", "content-type": "application/json; charset=utf-8"}
+    answer = live.send("POST", "/translate", body.encode(), headers)
+    first, second = alone.translate([TEXT, "- a tree"])
+    assert answer.json == {"translatedText": f"{first}\n{second}"}
+
+
+def test_its_page_sends_multipart(live: Live, alone: Translator) -> None:
+    """Line ends of a form are CR LF; white space around lines stays."""
+    fields = {"q": f"  {TEXT}\r\n\r\n\ta house \r\n", "format": "text", "alternatives": "0"} | PAIR
+    parts = [
+        f'--x\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    ]
+    body = "".join([*parts, "--x--\r\n"]).encode()
+    headers = {"content-type": "multipart/form-data; boundary=x; charset=punycode"}
+    answer = live.send("POST", "/translate", body, headers)
+    first, second = alone.translate([TEXT, "a house"])
+    assert answer.json == {"translatedText": f"  {first}\n\n\t{second} \n"}
+
+
+def test_alternatives_and_detection(live: Live) -> None:
+    """Lists for a batch; a language only where it was to be detected."""
+    answer = translated(live, {"q": TEXT, "source": "auto", "alternatives": 2})
+    assert answer["detectedLanguage"] == {"confidence": 100.0, "language": "en"}
+    assert len(answer["alternatives"]) <= 2
+    assert answer["translatedText"] not in answer["alternatives"]
+    many = translated(live, {"q": [TEXT, "a"], "source": "auto", "alternatives": 1})
+    assert many["detectedLanguage"] == [answer["detectedLanguage"]] * 2
+    assert [len(many[key]) for key in ("translatedText", "alternatives")] == [2, 2]
+    assert all(isinstance(each, list) for each in many["alternatives"])
+    nothing = translated(live, {"q": "😀", "source": "auto"})
+    assert nothing == {
+        "translatedText": "😀",
+        "detectedLanguage": {"confidence": 0.0, "language": "en"},
+    }
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no q": ({"q": ""}, "Invalid request: missing q parameter"),
+    "an empty batch": ({"q": []}, "Invalid request: missing q parameter"),
+    "no source": ({"source": None}, "Invalid request: missing source parameter"),
+    "no target": ({"target": ""}, "Invalid request: missing target parameter"),
+    "no number": (
+        {"alternatives": "abc", "source": "zz"},
+        "Invalid request: alternatives parameter is not a number",
+    ),
+    "too many": (
+        {"alternatives": 10**9},
+        "Invalid request: alternatives parameter must be <= 19",
+    ),
+    "too many texts": (
+        {"q": ["a"] * 1001, "source": "zz"},
+        "Invalid request: request (1001) exceeds text limit (1000)",
+    ),
+    "too long": (
+        {"q": "a" * 200_001, "source": "zz"},
+        "Invalid request: request (200001) exceeds text limit (200000)",
+    ),
+    "source": ({"source": "zz", "format": "pdf"}, "zz is not supported"),
+    "target": ({"target": "fr"}, "fr is not supported"),
+    "format": ({"format": "html"}, "html format is not supported"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_are_those_of_libretranslate(live: Live, name: str) -> None:
+    """Their texts, in the order of their checks."""
+    ask, error = REFUSED[name]
+    answer = live.post("/translate", {"q": "a"} | PAIR | ask)
+    assert (answer.status, answer.json) == (400, {"error": error})
+
+
+def test_other_answers(live: Live) -> None:
+    """Settings, health, and what is switched off."""
+    assert live.post("/translate", [PAIR]).json == {"error": "Invalid JSON format"}
+    assert live.post("/translate", b"{").json == {"error": "Invalid JSON format"}
+    assert posted(live, {}, "/detect").json == {"error": "Invalid request: missing q parameter"}
+    assert live.post("/detect", {"q": ["a", "b"]}).json[0]["language"] == "en"
+    assert live.get("/health").json == {"status": "ok"}
+    settings = live.get("/frontend/settings").json
+    assert settings["charLimit"] == 200_000
+    assert settings["language"]["target"] == {"code": "zh-Hans", "name": "Chinese (simplified)"}
+    for path in ("/suggest", "/translate_file"):
+        off = live.post(path, {})
+        assert off.status == 403
+        assert off.json["error"].endswith("disabled on this server.")
+
+
+def test_the_key_is_a_field(translator_folder: Path) -> None:
+    """Missing it is 400, a wrong one 403; languages can be asked for without."""
+    with serving(translator_folder, keys=ApiKeys(["k"])) as live:
+        statuses = [posted(live, {"q": "a", "api_key": k} | PAIR).status for k in ("", "x", "k")]
+        assert statuses == [400, 403, 200]
+        assert translated(live, {"q": "a", "api_key": "k"})["translatedText"] is not None
+        assert live.get("/languages").status == 200
+        assert live.get("/frontend/settings").json["keyRequired"]
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server of two pairs."""
+    root = tmp_path_factory.mktemp("pairs")
+    folders = [save_translator(root / name) for name in ("en-zh", "de-pt")]
+    config = folders[1] / "config.json"
+    config.write_text(config.read_text().replace('"en"', '"de"').replace('"zh"', '"pt_BR"'))
+    with serving(*folders) as live:
+        yield live
+
+
+def test_codes_of_several_pairs(pairs: Live) -> None:
+    """Both forms of a code are taken; a pair that no model has is named."""
+    listed = pairs.get("/languages").json
+    assert [(one["code"], one["targets"]) for one in listed] == [
+        ("de", ["pt-BR"]),
+        ("en", ["zh-Hans"]),
+    ]
+    for target in ("pb", "pt-BR", "PT", "pt_br"):
+        assert translated(pairs, {"q": "a", "source": "DE", "target": target})
+    unavailable = pairs.post("/translate", {"q": "a", "source": "de", "target": "zh"}).json
+    assert unavailable["error"] == (
+        "Chinese (zh) is not available as a target language from German (de)"
+    )

@@ -1,0 +1,180 @@
+"""OpenAI's official client: decoders by their chat template, translators by their name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Live, serving
+from tests.unit.tasks.tiny_chat import save_chat_generator
+from tests.unit.tasks.tiny_generator import save_generator
+
+import dragoman
+from dragoman.serve.settings import ApiKeys
+
+openai = pytest.importorskip("openai", reason="the client 'openai' is not installed")
+
+TEXT = "the cat sees a dog"
+TURNS = ["the cat", "a dog", "the big\ndog"]
+MESSAGES = [
+    {"role": role, "content": turn}
+    for role, turn in zip(("user", "assistant", "user"), TURNS, strict=True)
+]
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A translator, a model of dialogues, and one without a template."""
+    root = tmp_path_factory.mktemp("chat")
+    return [
+        translator_folder,
+        save_chat_generator(root / "town"),
+        save_generator(root / "plain"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def chatting(folders: list[Path]) -> Iterator[Live]:
+    """A server of them."""
+    with serving(*folders, keys=ApiKeys(["k"])) as live:
+        yield live
+
+
+@pytest.fixture(scope="module")
+def client(chatting: Live) -> Any:  # noqa: ANN401 -- skipped where it is not installed
+    """Their client, with the address of this server."""
+    return openai.OpenAI(
+        base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="k", max_retries=0
+    )
+
+
+def said(pieces: Any) -> str:  # noqa: ANN401 -- a stream
+    """The text of a stream."""
+    return "".join(one.choices[0].delta.content or "" for one in pieces if one.choices)
+
+
+@needs_independent_rows
+def test_a_decoder_answers(client: Any, folders: list[Path]) -> None:  # noqa: ANN401 -- OpenAI
+    """As from Python, by the seed that is given; several answers differ."""
+    generator = dragoman.load(folders[1])
+    options = dragoman.decoding.Decoding(seed=3, temperature=0.7, max_tokens=9)
+    conversation = generator.chat(options)
+    conversation.turns = TURNS[:2]
+    expected = conversation.say(TURNS[2])
+    ask = {"model": "town", "messages": MESSAGES, "seed": 3, "temperature": 0.7}
+    answer = client.chat.completions.create(**ask, max_tokens=9)
+    (choice,) = answer.choices
+    assert (choice.message.role, choice.message.content) == ("assistant", expected)
+    assert choice.finish_reason in {"stop", "length"}
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    assert 0 < answer.usage.completion_tokens <= 9
+    several = client.chat.completions.create(**ask, max_completion_tokens=9, n=3)
+    assert [one.index for one in several.choices] == [0, 1, 2]
+    assert several.choices[0].message.content == expected
+    assert len({one.message.content for one in several.choices}) > 1
+    stream = client.chat.completions.create(
+        **ask, max_tokens=9, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = list(stream)
+    assert said(chunks) == expected
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert chunks[-2].choices[0].finish_reason == choice.finish_reason
+    assert chunks[-1].usage == answer.usage
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
+def test_a_translator_translates(client: Any, folders: list[Path], name: str) -> None:  # noqa: ANN401 -- OpenAI
+    """The last message, by the pair of its name."""
+    alone = dragoman.load(folders[0])
+    content = [{"type": "text", "text": f"{TEXT}\n"}, {"type": "text", "text": "a house"}]
+    ask = {"model": name, "messages": [*MESSAGES[:2], {"role": "user", "content": content}]}
+    first, second = alone.translate([TEXT, "a house"])
+    answer = client.chat.completions.create(**ask)
+    assert answer.choices[0].message.content == f"{first}\n{second}"
+    assert answer.usage.prompt_tokens > 0
+    assert said(client.chat.completions.create(**ask, stream=True)) == f"{first}\n{second}"
+    best = client.chat.completions.create(**ask, n=2)
+    assert len(best.choices) == 2
+
+
+def test_models_are_listed(client: Any) -> None:  # noqa: ANN401 -- OpenAI
+    """By the answer that is ours too."""
+    assert [one.id for one in client.models.list()] == ["en-zh", "town", "plain"]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+    "an unknown model": ({"model": "none"}, 404, "model_not_found"),
+    "an unknown pair": ({"model": "en-zh:de-fr"}, 404, "does not translate de-fr"),
+    "no template": ({"model": "plain"}, 400, "no chat template"),
+    "a system prompt": (
+        {"messages": [{"role": "system", "content": "be kind"}, *MESSAGES]},
+        400,
+        "system prompts",
+    ),
+    "no turns": ({"messages": MESSAGES[:2]}, 400, "do not take turns"),
+    "no messages": ({"messages": []}, 400, "messages"),
+    "no user": ({"model": "en-zh", "messages": MESSAGES[:2]}, 400, "not a user's"),
+    "tools": ({"tools": []}, 400, "tools"),
+    "a picture": (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "text": ""}]}]},
+        400,
+        "image_url",
+    ),
+    "a penalty": ({"presence_penalty": 1}, 400, "presence_penalty"),
+    "too many": ({"n": 1000}, 400, "at most 20"),
+    "a stream of several": ({"n": 2, "stream": True}, 400, "streamed"),
+    "heat": ({"temperature": -1}, 400, "emperature is -1.0"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Path]) -> None:
+    """A message, a type and a code; no path of a folder."""
+    ask, status, what = REFUSED[name]
+    headers = {"authorization": "Bearer k"}
+    answer = chatting.post(CHAT, {"model": "town", "messages": MESSAGES} | ask, headers)
+    assert answer.status == status
+    error = answer.json["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert what in f"{error}"
+    assert str(folders[1].parent) not in f"{error}"
+
+
+class PanicException(BaseException):
+    """As pyo3's."""
+
+
+def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
+    """With a status before the first piece, and an event after it."""
+    headers = {"content-type": "application/json"}
+    with serving(folders[1]) as live:
+        generator, pieces = live.answering("town"), ["a"]
+
+        class Panics:
+            """A text that grows by a piece, if there is one."""
+
+            def extend(self, _ids: object) -> str:
+                """Panic without pieces."""
+                if not pieces:
+                    raise PanicException("index out of bounds")
+                return pieces.pop()
+
+        generator.growing = lambda *_, **__: Panics()
+        ask = {"model": "town", "messages": MESSAGES, "stream": True}
+        begun = live.post(CHAT, ask, headers)
+        assert begun.status == 200
+        *_, last = begun.body.removesuffix(b"\n\n").split(b"\n\n")
+        assert b'"type":"server_error"' in last
+        assert live.post(CHAT, ask, headers).status == 500
+
+
+def test_a_wrong_key(chatting: Live) -> None:
+    """Is an authentication error to their client."""
+    wrong = openai.OpenAI(base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="no")
+    with pytest.raises(openai.AuthenticationError):
+        wrong.chat.completions.create(model="town", messages=MESSAGES)
+    with pytest.raises(openai.AuthenticationError):
+        wrong.models.list()
