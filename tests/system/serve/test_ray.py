@@ -63,7 +63,7 @@ def send(
 
 def states() -> dict[str, Any]:
     """The state of each model."""
-    return {one["name"]: one["state"] for one in send("GET", "/v1/models").json["models"]}
+    return {one["id"]: one["state"] for one in send("GET", "/v1/models").json["data"]}
 
 
 @pytest.mark.usefixtures("running")
