@@ -64,12 +64,12 @@ test-cpus: $(STAMP) ## run what depends on the processor as if this were each of
 # What reads and writes by these libraries: texts, folders, tokenizers of other families, settings, the command line.
 LOWEST_TESTS := tests/unit/cli/test_demo.py tests/unit/tasks/test_runs.py tests/unit/cli/test_pipes.py \
 	tests/unit/files tests/unit/text tests/unit/test_settings.py tests/unit/models/test_folder.py \
-	tests/golden tests/system/serve
+	tests/golden
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
-		--editable '.[serve]' hypothesis pytest pytest-xdist
+		--editable . hypothesis pytest pytest-xdist
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed ## run a part of the tests on the lowest versions of the libraries
