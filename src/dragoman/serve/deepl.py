@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
+from dragoman.serve.service import Service
+from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, Dialect, Endpoint, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
@@ -83,6 +85,17 @@ def check(form: DeepLForm) -> None:
             raise unsupported(name)
 
 
+def _chosen(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
+    """The model for a pair of languages. Raises Refusal in DeepL's words."""
+    try:
+        return service.shelf.choose(None, source, target)
+    except Refusal as refusal:
+        if refusal.status != 400:
+            raise
+        known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
+        raise unsupported("source_lang" if known else "target_lang") from None
+
+
 async def translate(call: Call) -> Response:
     """Translate texts, each from its own language where none is given."""
     form = await call.form(DeepLForm, LISTS)
@@ -97,18 +110,16 @@ async def translate(call: Call) -> Response:
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers: list[dict[str, Any]] = [{} for _ in texts]
-    for source in dict.fromkeys(sources):
-        try:
-            chosen = service.shelf.choose(None, source, target)
-        except Refusal as refusal:
-            if refusal.status != 400:
-                raise
-            known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
-            raise unsupported("source_lang" if known else "target_lang") from None
-        places = [n for n, each in enumerate(sources) if each == source]
+    chosen_of = {source: _chosen(service, source, target) for source in dict.fromkeys(sources)}
+    places_of = dict[tuple[str, Pair], list[int]]()
+    for place, source in enumerate(sources):  # what one model translates is accepted as a whole
+        served, pair = chosen_of[source]
+        places_of.setdefault((served.name, pair), []).append(place)
+    for places in places_of.values():
+        chosen = chosen_of[sources[places[0]]]
         found = await service.translate_lines(call, chosen, [lines[n] for n in places], options)
-        read = base_of(source or chosen[0].src_lang or "en").upper()
         for place, (text, *_) in zip(places, found, strict=True):
+            read = base_of(sources[place] or chosen[0].src_lang or "en").upper()
             answers[place] = {"detected_source_language": read, "text": text}
     for answer, text in zip(answers, texts, strict=True):
         if form.show_billed_characters:

@@ -50,12 +50,12 @@ async def inspect(call: Call) -> Response:
         )
 
     def look() -> list[dict[str, Any]]:
-        with served.aside:
-            folder = read_folder(served.path, device="cpu")
-            return [inspect_folder(folder, form.text, Choices()).to_dict()]
+        folder = read_folder(served.path, device="cpu")
+        return [inspect_folder(folder, form.text, Choices()).to_dict()]
 
     async with service.lease(call, served, 1):
-        found = await service.answered(call, SteppedRequest([look], len(form.text)))
+        request = SteppedRequest([look], len(form.text), served.aside)
+        found = await service.answered(call, request)
     inspection = found[0] | {"model": served.name}
     return json_response({"model": served.name, "inspection": inspection})
 

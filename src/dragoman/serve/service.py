@@ -32,6 +32,10 @@ WAITING = 64
 """Threads that wait for answers: so many requests share batches. Others wait for a thread."""
 PRICING = 2
 """Threads that turn texts into ids, by which requests are priced."""
+STEPPING = 2
+"""Threads for what no scheduler computes: scores, and looks inside."""
+LINES = 10
+"""Lines of texts for each text that a request may have."""
 
 
 class Service:
@@ -49,6 +53,7 @@ class Service:
         """Of the texts that it was asked to translate by other dialects than ours."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
+        self._stepping = ThreadPoolExecutor(STEPPING, "step")
         self._requests = set[PricedRequest[Any] | SteppedRequest]()
 
     @property
@@ -82,10 +87,11 @@ class Service:
         """Return the answers to a request with its price, if it is accepted; raises as `ask`."""
         call.notes["tokens"] = request.cost
         loop = asyncio.get_running_loop()
+        pool = self._stepping if isinstance(request, SteppedRequest) else self._waiting
         with self.queue.admit(request.cost):
             self._requests.add(request)
             try:
-                return await call.unless_gone(loop.run_in_executor(self._waiting, request.run))
+                return await call.unless_gone(loop.run_in_executor(pool, request.run))
             finally:
                 request.withdraw()
                 self._requests.discard(request)
@@ -177,6 +183,9 @@ class Service:
         self.settings.limits.check(texts, options)
         framed = [[*map(frame, text.splitlines(keepends=True))] for text in texts]
         lines = [line for text in framed for _, line, _ in text if line]
+        if len(lines) > (most := LINES * self.settings.limits.texts):
+            what = f"The texts have {len(lines):,} lines. This server allows at most {most:,}"
+            raise Refusal(413, f"{what}.", "Send several requests.", where="text")
         found = await self.translate(call, chosen, lines, options=options)
         if None in found:
             raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
@@ -193,7 +202,7 @@ class Service:
 
     def close(self) -> None:
         """Let idle threads end."""
-        for pool in (self._waiting, self._pricing):
+        for pool in (self._waiting, self._pricing, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
 

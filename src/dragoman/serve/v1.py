@@ -158,12 +158,11 @@ async def score(call: Call) -> Response:
         scorer = found if served.task == "generate" else found.between(*languages)
 
         def some(first: int) -> list[dict[str, Any]]:
-            with served.aside:
-                return [one.to_dict() for one in scorer.score(pairs[first : first + STEP])]
+            return [one.to_dict() for one in scorer.score(pairs[first : first + STEP])]
 
         steps = [partial(some, first) for first in range(0, len(pairs), STEP)]
         cost = sum(len(src) + len(tgt) for src, tgt in pairs)
-        scores = await service.answered(call, SteppedRequest(steps, cost))
+        scores = await service.answered(call, SteppedRequest(steps, cost, served.aside))
     return json_response({"model": served.name, "scores": scores})
 
 

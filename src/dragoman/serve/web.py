@@ -76,7 +76,8 @@ class EventStream(Response):
                 try:
                     event = await anext(self._others, None)
                 except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
-                    event = bytes(self._call.error(error).body)
+                    answer = self._call.error(error)
+                    event, self.status_code = bytes(answer.body), answer.status_code
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -310,6 +311,7 @@ class BoundEndpoint:
             response = await self._response(call)
             status = response.status_code
             await response(scope, receive, send)
+            status = response.status_code  # of a stream that ended by an error, that of the error
             kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
             outcome = OUTCOMES.get(status, kind)
         except Gone:

@@ -1,6 +1,7 @@
 """Work in threads: what a request costs, its answers, and its end when nobody waits for them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from threading import Event
 from typing import Any, Generic, TypeVar
 
@@ -82,8 +83,14 @@ class PricedRequest(Generic[Answer]):
 class SteppedRequest:
     """Answers that are computed outside a scheduler, a few at a time."""
 
-    def __init__(self, steps: Iterable[Callable[[], list[Any]]], cost: int) -> None:
-        self._steps = steps
+    def __init__(
+        self,
+        steps: Iterable[Callable[[], list[Any]]],
+        cost: int,
+        aside: AbstractContextManager[Any],
+    ) -> None:
+        """Each step is computed inside `aside`, for which it may have to wait."""
+        self._steps, self._aside = steps, aside
         self._withdrawn = Event()
         self.cost = cost
 
@@ -91,9 +98,10 @@ class SteppedRequest:
         """Compute the answers. Raises Refusal where it was withdrawn."""
         found: list[Any] = []
         for step in self._steps:
-            if self._withdrawn.is_set():
-                raise ended()
-            found += step()
+            with self._aside:
+                if self._withdrawn.is_set():
+                    raise ended()
+                found += step()
         return found
 
     def withdraw(self) -> None:

@@ -114,3 +114,19 @@ def test_keys(translator_folder: Path) -> None:
         assert deepl.DeepLClient("right", server_url=address).get_usage().character.count == 0
         with pytest.raises(deepl.AuthorizationException):
             deepl.DeepLClient("wrong", server_url=address).get_usage()
+
+
+def test_texts_of_one_model_are_accepted_together(live: Live) -> None:
+    """Whatever language each is found to be in, or none: one request is not refused half way."""
+    notes = list[int]()
+    admit = live.service.queue.admit
+
+    def counted(cost: int) -> Any:  # noqa: ANN401 -- a context
+        notes.append(cost)
+        return admit(cost)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live.service.queue, "admit", counted)
+        answer = live.post(TRANSLATE, {"text": [TEXT, "123", "the house"], "target_lang": "ZH"})
+    assert answer.status == 200
+    assert len(notes) == 1

@@ -126,7 +126,8 @@ def test_what_is_no_proper_request_is_refused(live: Live, sent: bytes) -> None:
 def test_other_proper_requests_are_answered(live: Live) -> None:
     """HEAD, a body in chunks without a length, hosts of any name; OPTIONS lists methods."""
     assert live.send("HEAD", "/v1/models").body == b""
-    assert live.send("OPTIONS", "/v1/models").headers["allow"] == "GET, HEAD"
+    allowed = live.send("OPTIONS", "/v1/models").headers["allow"]
+    assert sorted(allowed.split(", ")) == ["GET", "HEAD"]
     gzipped = live.post("/v1/translate", b"\x1f\x8b\x08\0", {"content-encoding": "gzip"})
     assert gzipped.status == 400
     assert live.get("/health/live", {"host": "../../etc"}).status == 200

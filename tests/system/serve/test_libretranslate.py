@@ -186,3 +186,11 @@ def test_codes_of_several_pairs(pairs: Live) -> None:
     assert unavailable["error"] == (
         "Chinese (zh) is not available as a target language from German (de)"
     )
+
+
+def test_lines_have_a_limit(live: Live) -> None:
+    """They are translated one by one, as texts are."""
+    asked = {"q": "a\n" * 10_001, "source": "en", "target": "zh"}
+    answer = live.post("/translate", asked)
+    assert answer.status == 413
+    assert "10,001 lines" in answer.json["error"]

@@ -205,6 +205,7 @@ def process(
 
 
 DRAINING = ["--drain-delay", "0.6", "--shutdown-timeout", "60"]
+ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a text
 
 
 @pytest.mark.parametrize("process", [DRAINING], indirect=True)
@@ -233,7 +234,7 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
     assert process.end().code == 0
 
 
-@pytest.mark.parametrize("process", [["--shutdown-timeout", "60"]], indirect=True)
+@pytest.mark.parametrize("process", [[*ROOM, "--shutdown-timeout", "60"]], indirect=True)
 def test_a_second_signal_ends_at_once(process: Process) -> None:
     """Whatever is not answered."""
     connection = process.live.connect()
@@ -248,7 +249,7 @@ def test_a_second_signal_ends_at_once(process: Process) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("process", [["--shutdown-timeout", "1.5"]], indirect=True)
+@pytest.mark.parametrize("process", [[*ROOM, "--shutdown-timeout", "1.5"]], indirect=True)
 def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
     """The rest is told so, and the exit code says that something was lost."""
 

@@ -159,7 +159,10 @@ class IdTranslator:
 
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
-        costs = [len(source) * options.beam_size for source in sources]
+        least = options.min_length  # tokens that are written whatever the source is
+        costs = [
+            (len(source) + max(least, len(source.prefix))) * options.beam_size for source in sources
+        ]
         budget, key = options.max_batch_tokens, (key_of(options), self.specials)
         return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 

@@ -1,0 +1,58 @@
+"""What a request costs, and what is not computed for who has left."""
+
+from dataclasses import replace
+from threading import Lock, Thread
+from time import sleep
+
+import pytest
+from tests.unit.tasks import tiny
+
+pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
+
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.work import PricedRequest, SteppedRequest
+
+
+def raised(error: BaseException) -> None:
+    """No library fails here."""
+    raise error
+
+
+def price(prefix: str = "", min_length: int = 0) -> int:
+    """Tokens that a translation of one word is counted as."""
+    translator = tiny.make_translator()
+    options = replace(translator.options, min_length=min_length)
+    courses = translator.courses(["the"], options, [prefix] if prefix else None)
+    return PricedRequest(translator.scheduler, courses, None, raised).cost
+
+
+def test_what_must_be_written_costs_as_what_is_read() -> None:
+    """A minimum of tokens, or a given beginning, are steps of a search like any others."""
+    assert price(min_length=40) >= price() + 40
+    assert price("a dog " * 20) >= price() + 20
+
+
+def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
+    """It looks again when it gets the lock for which it waited."""
+    computed, lock, refused = list[int](), Lock(), list[Refusal]()
+
+    def step() -> list[int]:
+        computed.append(1)
+        return computed
+
+    request = SteppedRequest([step], 1, lock)
+
+    def run() -> None:
+        try:
+            request.run()
+        except Refusal as refusal:
+            refused.append(refusal)
+
+    with lock:
+        thread = Thread(target=run)
+        thread.start()
+        sleep(0.05)
+        request.withdraw()
+    thread.join(20)
+    assert not computed
+    assert len(refused) == 1
