@@ -1,9 +1,7 @@
 """What a process sets up for PyTorch and its threads before they begin."""
 
-import ctypes
 import os
 import sys
-from contextlib import suppress
 
 SETTINGS = {
     "GOMP_SPINCOUNT": "1000",  # a waiting thread soon sleeps, and leaves its core to others
@@ -41,6 +39,9 @@ def share_arenas() -> None:
     arenas for each core, and every arena would keep the memory of the largest batch in it. Call it
     before the threads start. MALLOC_ARENA_MAX of the environment goes before it.
     """
+    import ctypes  # every command imports this module, before it awaits Ctrl-C
+    from contextlib import suppress
+
     if "MALLOC_ARENA_MAX" not in os.environ:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)

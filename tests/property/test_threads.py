@@ -152,11 +152,13 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
         lambda: translator.translate(lines, n_best=2),
         lambda: list(translator.stream(iter(lines), window=5)),
         lambda: translator.translate(lines[::-1], beam_size=1, max_batch_tokens=60),
-        lambda: translator.score(list(zip(lines, lines[::-1], strict=True))),
     ]
+    if rows_are_independent("bf16" if precision == "bf16" else "fp32"):  # the model itself scores
+        asks.append(lambda: translator.score(list(zip(lines, lines[::-1], strict=True))))
     expected = [ask() for ask in asks]
     with ThreadPoolExecutor(THREADS, initializer=two_cores) as threads:
-        found = [(n % 4, threads.submit(asks[n % 4])) for n in range(2 * THREADS)]
+        numbers = [n % len(asks) for n in range(2 * THREADS)]
+        found = [(number, threads.submit(asks[number])) for number in numbers]
         for number, answer in found:
             assert answer.result() == expected[number]
 
