@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from functools import partial
 from time import monotonic
 from types import FrameType
@@ -40,6 +41,8 @@ def serve(settings: ServeSettings) -> None:
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     names = list(service.shelf.models)
     log("listening", {"address": address + local, "models": names, "keys": bool(settings.keys)})
+    if sys.stderr.isatty():  # a person reads it, beside the log
+        sys.stderr.write(f"Open {address} in a browser; Ctrl-C ends the server.\n")
     server = DrainingServer(service)
     server.run([listening])
     service.close()
