@@ -1,0 +1,1 @@
+"""Documents: their text translated, every other byte as it was."""

@@ -1,0 +1,68 @@
+"""A document: text to be translated, in bytes that stay as they are.
+
+A format finds the places of text (`Segment`), as characters of a part of the document; the
+translations are put in these places, and every other byte is left alone. A file of one part is its
+whole content; an archive has a part for each of its members that has text.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from dragoman.text.marked import Marked
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Text of a document that is translated by itself: a paragraph, a cell, a message."""
+
+    start: int
+    """Where it begins in its part, in characters."""
+    end: int
+    """Where it ends."""
+    source: Marked
+    """What is translated."""
+    write: Callable[[Marked], str]
+    """How a translation is written there, with the escapes of the format."""
+    where: str
+    """What a reader finds it by, such as "line 3"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text of a document with its segments, in order and apart."""
+
+    text: str
+    segments: tuple[Segment, ...]
+
+    def written(self, translations: Sequence[Marked | None]) -> str:
+        """The text with translations in the places of the segments, where there is one."""
+        pieces, end = list[str](), 0
+        for segment, translation in zip(self.segments, translations, strict=True):
+            if translation is not None and translation != segment.source:
+                pieces += self.text[end : segment.start], segment.write(translation)
+                end = segment.end
+        return "".join([*pieces, self.text[end:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a format has read of a file."""
+
+    parts: tuple[Part, ...]
+    assemble: Callable[[Sequence[str]], bytes]
+    """The file, given the text of each part."""
+    left: tuple[str, ...] = ()
+    """What is not translated, and why, as sentences."""
+
+    @property
+    def segments(self) -> Iterator[Segment]:
+        """Those of all parts, in order."""
+        return (segment for part in self.parts for segment in part.segments)
+
+    def written(self, translations: Sequence[Marked | None]) -> bytes:
+        """The file with the translations of its segments; None leaves one as it is."""
+        rest = iter(translations)
+        return self.assemble(
+            [part.written([*islice(rest, len(part.segments))]) for part in self.parts]
+        )
