@@ -101,12 +101,12 @@ async def translate(call: Call) -> Response:
     form = await call.form(DeepLForm, LISTS)
     check(form)
     service, texts, target = call.service, form.text or [], form.target_lang
+    service.accept(call, texts)
     if form.source_lang:
         sources: list[str | None] = [form.source_lang] * len(texts)
     else:
         detected = await service.detect(call, texts)
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
-    service.settings.limits.check(texts)
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers: list[dict[str, Any]] = [{} for _ in texts]

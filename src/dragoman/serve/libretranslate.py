@@ -89,6 +89,8 @@ async def translate(call: Call) -> Response:
     for limit, size in (limits.texts, len(texts)), (limits.characters, sum(map(len, texts))):
         if size > limit:
             raise bad(f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    options = Decoding(n_best=more + 1) if more else None
+    call.service.accept(call, texts, options)
     answer: dict[str, list[Any]] = {}
     if source == "auto":
         best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
@@ -96,7 +98,6 @@ async def translate(call: Call) -> Response:
     chosen = choose(call.service.shelf, source, target)
     if form.format not in {None, "", "text"}:
         raise bad(f"{form.format} format is not supported")
-    options = Decoding(n_best=more + 1) if more else None
     found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]
     if more:
@@ -135,6 +136,7 @@ async def detect(call: Call) -> Response:
     """Name the languages that a text may be in."""
     form = await read(call, LibreDetectForm, "q")
     text = form.q if isinstance(form.q, str) else "\n".join(form.q or ())
+    call.service.accept(call, [text])
     return json_response(candidates(*await call.service.detect(call, [text])))
 
 

@@ -29,14 +29,14 @@ TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 class ServeMetrics:
     """The figures of one server, in a registry of its own."""
 
-    def __init__(self, queue: AdmissionQueue) -> None:
+    def __init__(self, queue: AdmissionQueue[Any]) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
             "queue_tokens": ("Padded tokens accepted and not yet answered", lambda: queue.tokens),
             "queue_tokens_limit": ("Padded tokens that are accepted at most", lambda: queue.most),
-            "queue_requests": ("Requests accepted and not yet answered", lambda: queue.requests),
+            "queue_requests": ("Requests accepted and not yet answered", lambda: len(queue.costs)),
         }
         for name, (what, value) in gauges.items():
             Gauge(f"dragoman_{name}", what, registry=registry).set_function(value)

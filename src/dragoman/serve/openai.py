@@ -185,7 +185,8 @@ async def translated(
     service, last = call.service, form.messages[-1]
     if last.role != "user":
         raise Refusal(400, "The last message is not a user's.", "Add one.", where="messages")
-    options = Decoding(n_best=form.n) if form.n is not None else None
+    options = with_n(call, form)
+    service.accept(call, [last.text], options)
     async with service.lease(call, chosen[0], 1) as translator:
         (texts,) = await service.translate_lines(call, chosen, [last.text], options)
         sizes = await service.in_thread(
@@ -216,8 +217,8 @@ async def generated(
         }
     )
     texts = [*turns, system or ""]
-    service.settings.limits.check(texts, given)
-    service.settings.limits.check((), Decoding(n_best=count))
+    with_n(call, form)
+    service.accept(call, texts, given)
     async with service.lease(call, chosen[0], count) as generator:
         options = with_seed(given, generator.options)
         read = await service.in_thread(call, partial(size, generator.tokenizer, texts))
@@ -233,6 +234,14 @@ async def generated(
         found = await service.ask(call, generator.scheduler, lambda: [begin() for begin in courses])
         for each in found:
             yield reply_of(each, read)
+
+
+def with_n(call: Call, form: ChatForm) -> Decoding | None:
+    """Return the options of how many answers are asked for. Raises Refusal for too many."""
+    if form.n is not None and form.n > (most := call.service.settings.limits.beam):
+        what = f"n is {form.n}; this server allows at most {most}."
+        raise Refusal(400, what, "Ask for fewer answers.", where="n")
+    return None if form.n is None else Decoding(n_best=form.n)
 
 
 def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:

@@ -39,7 +39,6 @@ from dragoman.serve.web import (
     Handler,
     json_response,
 )
-from dragoman.serve.work import SteppedRequest
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 
@@ -74,7 +73,7 @@ async def translate(call: Call) -> Response:
         return plain
 
     options = options_of(form)
-    service.settings.limits.check([*texts, *(prefixes or ())], options)
+    service.accept(call, texts, options, beside=prefixes or ())
     found = await service.translate(
         call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
@@ -86,7 +85,7 @@ async def generate(call: Call) -> Response:
     """Continue prompts, or stream one's continuation."""
     form = await call.json(GenerateRequest)
     service, texts, given = call.service, as_list(form.text), options_of(form)
-    service.settings.limits.check(texts, given)
+    service.accept(call, texts, given)
     served = service.shelf.find(form.model, "generate")
     if form.stream:
         if len(texts) != 1:
@@ -131,7 +130,7 @@ def label(task: str, key: str) -> Handler:
     async def answer(call: Call) -> Response:
         form = await call.json(TextForm)
         service, texts = call.service, as_list(form.text)
-        service.settings.limits.check(texts)
+        service.accept(call, texts)
         served = service.shelf.find(form.model, task)
         async with service.lease(call, served, len(texts)) as reader:
             found = await service.ask(
@@ -145,10 +144,11 @@ def label(task: str, key: str) -> Handler:
 async def score(call: Call) -> Response:
     """Score pairs by a translator, or by a generator."""
     form = await call.json(ScoreForm)
-    service, pairs = call.service, [*zip(as_list(form.src), as_list(form.tgt), strict=False)]
-    if len(as_list(form.src)) != len(as_list(form.tgt)):
+    service, sources, targets = call.service, as_list(form.src), as_list(form.tgt)
+    if len(sources) != len(targets):
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
-    service.settings.limits.check([text for pair in pairs for text in pair])
+    service.accept(call, sources, beside=targets)
+    pairs = [*zip(sources, targets, strict=True)]
     languages: Pair = None, None
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
@@ -161,14 +161,14 @@ async def score(call: Call) -> Response:
             return [one.to_dict() for one in scorer.score(pairs[first : first + STEP])]
 
         steps = [partial(some, first) for first in range(0, len(pairs), STEP)]
-        cost = sum(len(src) + len(tgt) for src, tgt in pairs)
-        scores = await service.answered(call, SteppedRequest(steps, cost, served.aside))
+        scores = await service.step(call, steps, served.aside)
     return json_response({"model": served.name, "scores": scores})
 
 
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
+    call.service.accept(call, as_list(form.text))
     return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copytree
 from time import monotonic
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -17,6 +18,7 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
+from dragoman.serve import shelf
 from dragoman.serve.settings import ApiKeys
 
 TRANSLATE = "/v1/translate"
@@ -141,6 +143,44 @@ def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_
         pass
 
 
+def test_a_model_that_could_not_be_loaded_is_tried_again(
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Soon where memory was short, later for anything else; until then the client is told."""
+    errors: list[Exception] = [MemoryError(), ValueError("a fault"), InputError("damaged")]
+    read = shelf._read
+
+    def fails(path: Path, *rest: Any) -> Any:  # noqa: ANN401 -- what a folder answers by
+        if errors and path.name == "b":
+            raise errors.pop(0)
+        return read(path, *rest)
+
+    monkeypatch.setattr(shelf, "_read", fails)
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True) as live:
+        served = live.service.shelf.models["b"]
+        for seconds in ("5", "60", "60"):
+            for _ in range(2):
+                refused = live.post(TRANSLATE, {"text": "a", "model": "b"})
+                assert (refused.status, refused.headers["retry-after"]) == (503, seconds)
+            assert states(live)["b"] == "failed"
+            served.again -= float(seconds)
+        assert live.texts(["the cat"], {"model": "b"})
+        assert states(live)["b"] == "ready"
+    assert not errors
+
+
+def test_two_models_that_are_asked_for_at_once_do_not_refuse_each_other(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """One has its place in memory first, and is loaded."""
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
+        ask = [partial(live.post, TRANSLATE, {"text": "a", "model": name}) for name in "ab"]
+        statuses = sorted(call().status for call in [*map(in_background, ask)])
+        assert statuses in ([200, 200], [200, 503])
+
+
 def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path: Path) -> None:
     """Folders of one name are told apart by more of their path; a choice must be one."""
     twins = [copytree(translator_folder, tmp_path / part / "model") for part in ("x", "y")]
@@ -263,6 +303,37 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
     assert ended.code == 1
     assert "could not be answered within --shutdown-timeout" in ended.said
     assert call().status == 503
+
+
+PRICING = """
+import time
+from dragoman.tasks.translate.translator import Translator
+courses = Translator.courses
+Translator.courses = lambda *given: time.sleep(30) or courses(*given)
+"""
+
+
+def test_what_a_thread_computes_does_not_hold_up_the_end(
+    dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """A request that is still priced when time is up is told so, in our words."""
+    patch, port = tmp_path / "patch.py", free_port()
+    patch.write_text(PRICING, encoding="utf-8")
+    words = ["serve", save_translator(tmp_path / "en-zh"), "--port", port]
+    running = dragoman.start(
+        [*words, "--shutdown-timeout", "1.5"], environment={"PATCH": str(patch)}
+    )
+    found = Process(running, port)
+    assert running.wait_until(lambda: found.status() == 200), running.said()
+    call = in_background(
+        partial(found.live.post, "/v2/translate", {"text": ["the cat " * 100], "target_lang": "ZH"})
+    )
+    until(lambda: found.live.counted("dragoman_queue_requests") == 1)
+    started = monotonic()
+    assert found.end(signal.SIGTERM).code == 1
+    assert monotonic() - started < 10
+    answer = call()
+    assert (answer.status, "shutting down" in answer.json["message"]) == (503, True)
 
 
 @pytest.mark.parametrize("process", [[]], indirect=True)

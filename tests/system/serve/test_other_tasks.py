@@ -132,7 +132,7 @@ def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
             found = b""
             while found.count(b"data: ") < 3:
                 found += raw.recv(4096)
-        until(lambda: live.service.queue.requests == 0)
+        until(lambda: not live.service.queue.costs)
         sleep(0.05)
         taken = len(seen)
         sleep(0.2)
