@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_m
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
+from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
 from dragoman.serve.refusals import Refusal, busy
 from dragoman.serve.settings import ServeSettings
@@ -336,7 +337,8 @@ class Shelf:
 
 
 def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
-    answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+    with share_of_threads(1):
+        answering: Answering[Any, Any] = load(path, device=device, precision=compute)
     return answering
 
 
