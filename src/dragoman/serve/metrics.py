@@ -1,8 +1,10 @@
 """What a server counts for Prometheus, and the lines that it logs: never the users' texts."""
 
+import asyncio
 import json
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -84,13 +86,33 @@ class ServeMetrics:
         return generate_latest(self.registry)
 
 
+_LINES = deque[str]()
+"""What the event loop writes when it has answered what there was: each time it may have to wait for
+the interpreter, which threads that compute want too."""
+
+
 def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
-    """Write a line of JSON on standard error."""
+    """Write a line of JSON on standard error; in an event loop soon."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "event": event, **fields}
-    if sys.stderr is not None:
+    _LINES.append(f"{json.dumps(line)}\n")
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        write_log()
+    else:
+        loop.call_soon(write_log)
+
+
+def write_log() -> None:
+    """Write the lines that wait."""
+    lines = list[str]()
+    with suppress(IndexError):
+        while True:
+            lines.append(_LINES.popleft())
+    if lines and sys.stderr is not None:
         with suppress(OSError, ValueError):  # a full disk, or a closed pipe: no request fails by it
-            sys.stderr.write(f"{json.dumps(line)}\n")
+            sys.stderr.write("".join(lines))
             sys.stderr.flush()
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.serve.admission import AdmissionQueue
-from dragoman.serve.metrics import ServeMetrics, log_failure
+from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Pair, Served, Shelf
@@ -237,6 +237,7 @@ class Service:
         for pool in (self._waiting, self._pricing, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
+        write_log()
 
 
 def frame(line: str) -> Frame:
@@ -263,7 +264,7 @@ def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[st
 def lengthened(texts: int, options: Decoding, own: Decoding, cost: int) -> int:
     """Return what texts cost whose translations may be longer than the model's own options say."""
     constant = max(0, options.max_length_constant - own.max_length_constant)
-    factor = max(1.0, options.max_length_factor / max(own.max_length_factor, 1.0))
+    factor = max(1.0, options.max_length_factor / (own.max_length_factor or 1.0))
     return int(cost * factor) + texts * constant * options.beam_size
 
 
