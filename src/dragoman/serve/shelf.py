@@ -205,9 +205,10 @@ class Shelf:
             return fitting[0]
         if not candidates or (fitting and not model):
             return self.find(None, "translate"), (None, None)  # says which there are
+        asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]
         raise Refusal(
             400,
-            f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
+            f"No model translates {asked[0]} to {asked[1]}.",
             "GET /v1/models lists their languages.",
             where="src_lang, tgt_lang",
         )

@@ -49,8 +49,19 @@ BATCH_TOKENS = 8192
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
 TO_DICT = methodcaller("to_dict")
-FAILED = {"text": "", "flags": ["failed"]}
-"""The answer to a text at which a library failed."""
+NOTHING: dict[str, dict[str, Any]] = {
+    "translate": {"text": ""},
+    "generate": {"prompt": "", "text": "", "stopped": "stop"},
+    "classify": {"label": "", "probabilities": {}},
+    "tag": {"text": "", "words": [], "spans": []},
+    "embed": {"vector": []},
+}
+"""What an answer of a task must have."""
+
+
+def failed(task: str) -> dict[str, Any]:
+    """Return the answer to a text at which a library failed."""
+    return NOTHING[task] | {"flags": ["failed"]}
 
 
 def as_list(given: str | list[str]) -> list[str]:
@@ -77,7 +88,7 @@ async def translate(call: Call) -> Response:
     found = await service.translate(
         call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
-    answers = [each or FAILED for each in found]
+    answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
 
 
@@ -96,9 +107,14 @@ async def generate(call: Call) -> Response:
         found = await service.ask(
             call, generator.scheduler, lambda: generator.courses(texts, options), TO_DICT
         )
-    seed = options.seed if options.temperature > 0 else None
-    answers = [each or FAILED for each in found]
-    return json_response({"model": served.name, "generations": answers, "seed": seed})
+    answers = [each or failed("generate") for each in found]
+    answer = {"model": served.name, "generations": answers, "seed": seed_of(options)}
+    return json_response(answer)
+
+
+def seed_of(options: Decoding) -> int | None:
+    """Return the seed by which what was sampled can be had again."""
+    return options.seed if options.temperature > 0 else None
 
 
 async def _events(
@@ -120,8 +136,8 @@ async def _events(
                 if isinstance(piece, str):
                     yield msgspec.json.encode({"text": piece})
                 else:
-                    answer = FAILED if piece is None else piece.to_dict()
-                    yield msgspec.json.encode({"done": answer})
+                    answer = failed("generate") if piece is None else piece.to_dict()
+                    yield msgspec.json.encode({"done": answer, "seed": seed_of(options)})
 
 
 def label(task: str, key: str) -> Handler:
@@ -136,7 +152,8 @@ def label(task: str, key: str) -> Handler:
             found = await service.ask(
                 call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
             )
-        return json_response({"model": served.name, key: [each or FAILED for each in found]})
+        answers = [each or failed(task) for each in found]
+        return json_response({"model": served.name, key: answers})
 
     return answer
 

@@ -94,6 +94,10 @@ class Dialect:
     error: Callable[[Refusal], Response] = plain_error
     scheme: str = "Bearer"
     """The word before the key in the header `authorization`."""
+    forms: bool = False
+    """Whether forms are read beside JSON."""
+    fault: Any = None
+    """The type of its errors, for the description, unless it is our own."""
 
 
 @dataclass(slots=True, eq=False)

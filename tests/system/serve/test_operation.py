@@ -29,15 +29,16 @@ def test_keys_open_the_server(
 ) -> None:
     """All but its health asks for one; none is logged."""
     file = tmp_path / "keys.txt"
-    file.write_text("# ours\nsecret-one\n\nsecret-two  # of a partner\n")
+    file.write_text("# ours\nsecret-one\n\nsecret-two  # of a partner\nsecret-zwölf\n")
     with serving(translator_folder, keys=ApiKeys.read(file)) as live:
         for given in ("", "Bearer", "Bearer wrong", "Basic secret-one", "Bearer secret-one "[:-2]):
             refused = live.post(TRANSLATE, {"text": "a"}, {"authorization": given})
             assert refused.status == 401
             assert refused.headers["www-authenticate"] == "Bearer"
         assert live.get("/metrics").status == live.get("/v1/models").status == 401
-        for key in ("secret-one", "secret-two"):
-            allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": f"Bearer {key}"})
+        for key in ("secret-one", "secret-two", "secret-zwölf"):
+            header = f"Bearer {key}".encode().decode("latin-1")
+            allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": header})
             assert allowed.status == 200
         fields = {"q": "a", "source": "en", "target": "zh", "api_key": "secret-one"}
         assert live.post("/translate", fields).status == 200
@@ -67,9 +68,14 @@ def test_texts_are_not_logged(live: Live, capfd: pytest.CaptureFixture[str]) -> 
     live.texts(["the privatecat sees"])
     live.post(TRANSLATE, {"text": "privatedog", "model": "privatename", "x": "privatekey"})
     live.get("/v1/privatepath?q=privatequery")
+    with live.raw() as raw:
+        raw.sendall(b"GET /privatepath HTTP/1.1\r\nx: " + b"a" * 40_000)
+        assert raw.recv(4096).startswith(b"HTTP/1.1 431")
     until(lambda: live.counted("dragoman_requests_total") > 0)
     lines = capfd.readouterr().err.splitlines()
-    assert {"request"} <= {json.loads(line)["event"] for line in lines}
+    events = [json.loads(line) for line in lines]
+    assert {"request"} <= {event["event"] for event in events}
+    assert [one["status"] for one in events if one["event"] == "refused"] == [404, 431]
     assert "private" not in "".join(lines)
 
 
@@ -79,7 +85,9 @@ def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> No
     assert "access-control-allow-origin" not in live.get("/v1/models", origin).headers
     with serving(translator_folder, cors=("https://ours.example",)) as open_one:
         header = "access-control-allow-origin"
-        assert open_one.get("/v1/models", origin).headers[header] == "https://ours.example"
+        allowed = open_one.get("/v1/models", origin).headers
+        assert allowed[header] == "https://ours.example"
+        assert allowed["access-control-expose-headers"] == "retry-after"
         assert header not in open_one.get("/v1/models", {"origin": "https://b.example"}).headers
 
 
@@ -195,6 +203,8 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
         unknown = live.post(TRANSLATE, {"text": "a", "model": "x/modle"})
         assert unknown.status == 404
         assert "did you mean x/model?" in unknown.json["error"]["what"]
+        for asked in ({"model": "m" * 9999}, {"tgt_lang": "m" * 9999}):
+            assert len(live.post(TRANSLATE, {"text": "a"} | asked).body) < 500
 
 
 # ---------------------------------------------------------------- the end
@@ -303,6 +313,13 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
     assert ended.code == 1
     assert "could not be answered within --shutdown-timeout" in ended.said
     assert call().status == 503
+
+
+def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
+    """As it is written on the command line."""
+    ended = dragoman.run("serve", translator_folder, "--limit", "beam=0")
+    assert "--limit beam=0: beam is 0; it must be at least 1" in ended.said
+    assert ended.code == 2
 
 
 PRICING = """
