@@ -5,10 +5,11 @@ translations are put in these places, and every other byte is left alone. A file
 whole content; an archive has a part for each of its members that has text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from dragoman.errors import InputError
 from dragoman.text.marked import Marked
 
 
@@ -66,3 +67,15 @@ class Document:
         return self.assemble(
             [part.written([*islice(rest, len(part.segments))]) for part in self.parts]
         )
+
+
+MOST = 1 << 18
+"""Most segments of a document."""
+
+
+def limited(segments: Iterable[Segment], name: str) -> tuple[Segment, ...]:
+    """The segments of a document. Raises InputError for more than `MOST`."""
+    taken = tuple(islice(segments, MOST + 1))
+    if len(taken) > MOST:
+        raise InputError(f"{name} has more than {MOST:,} texts to translate; cut it into parts.")
+    return taken

@@ -6,10 +6,14 @@ Its `text` is "a bold word". Each open tag has its close tag in the same `Marked
 partner is elsewhere, or that has none, is void.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Literal
+
+DEEPEST = 64
+"""Most elements around a text that are told apart by `paired`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,14 @@ class Tag:
     """Of a void one: what is read in its place, such as a space for a line break."""
 
 
+Pieces = tuple[str | Tag, ...]
+
+
 @dataclass(frozen=True)
 class Marked:
     """A text and its tags, in order. Raises ValueError unless open and close tags are nested."""
 
-    pieces: tuple[str | Tag, ...]
+    pieces: "Pieces"
 
     def __post_init__(self) -> None:
         depth = 0
@@ -50,3 +57,105 @@ class Marked:
     def text(self) -> str:
         """What is read: the pieces of text, and what void tags show."""
         return "".join(p if isinstance(p, str) else p.shown for p in self.pieces)
+
+    def written(self, escape: Callable[[str], str] = str) -> str:
+        """The text and the tags as a document has them; `escape` writes text in its format."""
+        return "".join(escape(p) if isinstance(p, str) else p.raw for p in self.pieces)
+
+    @cached_property
+    def kept(self) -> tuple[tuple[int, int], ...]:
+        """The places in `text` of what is copied."""
+        found, place, depth, start = list[tuple[int, int]](), 0, 0, 0
+        for piece in self.pieces:
+            if isinstance(piece, str) or piece.kind == "void":
+                place += len(piece if isinstance(piece, str) else piece.shown)
+            elif piece.kind == "open" and (depth or piece.kept):
+                start, depth = start if depth else place, depth + 1
+            elif piece.kind == "close" and depth:
+                depth -= 1
+                if not depth and start < place:
+                    found.append((start, place))
+        return tuple(found)
+
+    def trimmed(self) -> tuple[Pieces, "Marked", Pieces]:
+        """What stays before the text to translate, this text, and what stays after it.
+
+        White space, void tags at the edges, and elements around all of it stay where they are.
+        """
+        pieces, partner = self.pieces, self._partners()
+        first, last = 0, len(pieces)
+        while first < last:
+            if _is_blank(pieces[first]):
+                first += 1
+            elif _is_blank(pieces[last - 1]):
+                last -= 1
+            elif partner.get(first) == last - 1:
+                first, last = first + 1, last - 1
+            else:
+                break
+        before, inner, after = [*pieces[:first]], [*pieces[first:last]], [*pieces[last:]]
+        if inner and isinstance(inner[0], str):
+            text = inner[0].lstrip()
+            before.append(inner[0][: len(inner[0]) - len(text)])
+            inner[0] = text
+        if inner and isinstance(inner[-1], str):
+            text = inner[-1].rstrip()
+            after.insert(0, inner[-1][len(text) :])
+            inner[-1] = text
+        return tuple(before), Marked(tuple(inner)), tuple(after)
+
+    def _partners(self) -> dict[int, int]:
+        """The places of the close tags of the open tags around what is not copied."""
+        found, opened = dict[int, int](), list[int]()
+        for number, piece in enumerate(self.pieces):
+            if isinstance(piece, Tag) and piece.kind == "open":
+                opened.append(number)
+            elif isinstance(piece, Tag) and piece.kind == "close":
+                found[opened.pop()] = number
+        return {n: end for n, end in found.items() if not getattr(self.pieces[n], "kept", False)}
+
+
+def _is_blank(piece: str | Tag) -> bool:
+    if isinstance(piece, str):
+        return not piece.strip()
+    return piece.kind == "void" and not piece.shown.strip()
+
+
+def merged(pieces: Iterable[str | Tag]) -> Marked:
+    """Marked text in which neighbouring texts are one, and none is empty."""
+    made = list[str | Tag]()
+    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        if not is_text:
+            made += group
+        elif text := "".join(map(str, group)):
+            made.append(text)
+    return Marked(tuple(made))
+
+
+def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
+    """Marked text of pieces with their names: a close tag ends the last open one of its name.
+
+    Those without a partner, and whatever would not be nested, become void.
+    """
+    made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
+    for name, piece in pieces:
+        made.append(piece)
+        if isinstance(piece, Tag) and piece.kind != "void":
+            names = [other for other, _, _ in opened]
+            if piece.kind == "open" and len(opened) < DEEPEST:
+                opened.append((name, len(made) - 1, piece))
+            elif piece.kind == "close" and name in names:
+                inner = opened[len(names) - names[::-1].index(name) - 1 :]
+                for _, place, tag in inner[1:]:
+                    made[place] = void(tag)
+                del opened[-len(inner) :]
+            else:
+                made[-1] = void(piece)
+    for _, place, tag in opened:
+        made[place] = void(tag)
+    return merged(made)
+
+
+def void(tag: Tag) -> Tag:
+    """The tag as one that encloses nothing."""
+    return replace(tag, kind="void", kept=False)

@@ -1,0 +1,76 @@
+"""The formats of documents: by the ending of a file's name, or as they are told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import PurePath
+from typing import cast
+
+from dragoman.documents.document import Document
+from dragoman.errors import InputError, did_you_mean
+
+LARGEST = 1 << 26
+"""Most bytes of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a kind of document is known and read."""
+
+    suffixes: tuple[str, ...]
+    """Endings of names."""
+    module: str
+    """Of this package, whose optional libraries are imported when it is asked for."""
+    function: str = "read"
+    """Reads the bytes of a file, given its name for messages."""
+
+
+FORMATS = {
+    "text": Format(("txt", "text"), "lines"),
+}
+
+REFUSED = {
+    "pdf": "a PDF, which has places of letters instead of a text; translate the docx, odt or html "
+    "that it was made from",
+    "doc": "a document of an old format; save it as docx",
+    "xls": "a spreadsheet of an old format; save it as xlsx",
+    "ppt": "a presentation of an old format; save it as pptx",
+    "rtf": "a document in RTF; save it as docx or odt",
+}
+"""What cannot be translated, by suffix, and what to do."""
+
+
+def format_of_name(name: str) -> str | None:
+    """The format of a document by the ending of its name; None for another file.
+
+    Raises InputError for what cannot be translated, with what to do.
+    """
+    suffix = PurePath(name).suffix.lower().removeprefix(".")
+    if suffix in REFUSED:
+        raise InputError(f"{name} is {REFUSED[suffix]}.")
+    return next((known for known, each in FORMATS.items() if suffix in each.suffixes), None)
+
+
+def read_document(data: bytes, name: str, known: str | None = None) -> Document:
+    """Read a document of a known format, or of the one that its name tells.
+
+    Raises InputError for an unknown format, one whose library is not installed, and a file that is
+    too large or damaged.
+    """
+    chosen = known or format_of_name(name)
+    if chosen not in FORMATS:
+        what = f"'{chosen}' is no format" if chosen else f"The name of {name} tells no format"
+        near = did_you_mean(chosen or "", FORMATS)
+        raise InputError(f"{what}{near or '.'} Give one of: {', '.join(FORMATS)}.")
+    if len(data) > LARGEST:
+        raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
+    found = FORMATS[chosen]
+    try:
+        module = import_module(f"dragoman.documents.{found.module}")
+        read = cast("Callable[[bytes, str], Document]", getattr(module, found.function))
+        return read(data, name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"The format {chosen} needs {error.name}; install it: "
+            "pip install 'dragoman[documents]'."
+        ) from error

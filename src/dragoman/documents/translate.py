@@ -1,0 +1,188 @@
+"""A document translated: text by text, with the tags put back, and a report of the rest.
+
+    data, report = translate_document(read_document(data, "page.html"), translator)
+
+Equal texts are translated once. A `Draft` is the same in steps, for whoever shows how far it is, or
+keeps what was translated before an interruption.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dragoman.decoding import Decoding
+from dragoman.documents.document import Document
+from dragoman.plain import Plain
+from dragoman.tasks.results import Translation
+from dragoman.text.marked import Marked, merged
+from dragoman.text.putback import Link, put_back
+
+Places = tuple[tuple[int, int], ...]
+"""Where in a text something is copied: starts and ends."""
+
+
+class Translates(Protocol):
+    """What translates lines: a `Translator`."""
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        options: Decoding | None = None,
+        *,
+        kept: Iterable[Places] | None = None,
+        glossary: Any = None,  # noqa: ANN401 -- a Glossary
+        window: int = 4096,
+    ) -> Iterator[Translation]:
+        """The translation of each line; `kept` has what is copied of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark(Plain):
+    """What is to be said of a text of a document."""
+
+    where: str
+    text: str
+    """How it begins."""
+    what: tuple[str, ...]
+    """The flags of its translation, or why it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentReport(Plain):
+    """What was done with a document."""
+
+    segments: int
+    """Its texts."""
+    translated: int
+    left: tuple[str, ...]
+    """What the format leaves alone, and why."""
+    untranslated: tuple[Remark, ...]
+    """The other texts, and why; without those that have no letter."""
+    flagged: tuple[Remark, ...]
+    """The translations that somebody should look at."""
+
+
+def translate_document(
+    document: Document,
+    translator: Translates,
+    options: Decoding | None = None,
+    *,
+    glossary: Any = None,  # noqa: ANN401 -- a Glossary
+) -> tuple[bytes, DocumentReport]:
+    """The translated file, and what was done."""
+    draft = Draft(document)
+    for _ in draft.stream(translator, options, glossary=glossary):
+        pass
+    return draft.written(), draft.report()
+
+
+class Draft:
+    """A document, and what of it is translated so far."""
+
+    def __init__(self, document: Document) -> None:
+        self._document, self._segments = document, [*document.segments]
+        self._found: list[Marked | None] = [None] * len(self._segments)
+        self._numbers = defaultdict[tuple[str, Places], list[int]](list)
+        self._untranslated = dict[int, tuple[str, ...]]()
+        self._flagged = dict[int, tuple[str, ...]]()
+        for number, segment in enumerate(self._segments):
+            _, source, _ = segment.source.trimmed()
+            if (why := _why_not(source)) is None:
+                self._numbers[source.text, source.kept].append(number)
+            else:
+                self._untranslated[number] = (why,)
+
+    @property
+    def total(self) -> int:
+        """Number of texts to translate; equal ones are one."""
+        return len(self._numbers)
+
+    def stream(
+        self,
+        translator: Translates,
+        options: Decoding | None = None,
+        *,
+        glossary: Any = None,  # noqa: ANN401 -- a Glossary
+        before: Iterable[str] = (),
+    ) -> Iterator[Translation]:
+        """Translate text by text, after those whose results are there from `before`."""
+        texts = iter(self._numbers)
+        for line, key in zip(before, texts, strict=False):
+            self._take(key, *json.loads(line))
+        rest = [*texts]
+        lines, places = (text for text, _ in rest), (kept for _, kept in rest)
+        results = translator.stream(lines, options, kept=places, glossary=glossary)
+        for key, result in zip(rest, results, strict=True):
+            self._take(key, result.text, result.text_links, result.flags)  # type: ignore[attr-defined]
+            yield result
+
+    @staticmethod
+    def kept_line(result: Translation) -> str:
+        """A result as a line, for `before`."""
+        return json.dumps([result.text, result.text_links, result.flags])  # type: ignore[attr-defined]
+
+    def _take(
+        self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]
+    ) -> None:
+        for number in self._numbers[key]:
+            if not text.strip():
+                self._untranslated[number] = ("the model wrote nothing", *flags)
+            elif text != key[0]:
+                before, source, after = self._segments[number].source.trimmed()
+                inner = put_back(source, text, links)
+                self._found[number] = merged([*before, *inner.pieces, *after])
+            if text.strip() and (flagged := tuple(f for f in flags if f not in _USUAL)):
+                self._flagged[number] = flagged
+
+    def written(self) -> bytes:
+        """The file with the translations that there are."""
+        return self._document.written(self._found)
+
+    def report(self) -> DocumentReport:
+        """What was done so far."""
+        untranslated = {n: why for n, why in self._untranslated.items() if why != (_NO_LETTER,)}
+        return DocumentReport(
+            segments=len(self._segments),
+            translated=len(self._segments) - len(self._untranslated),
+            left=self._document.left,
+            untranslated=self._remarks(untranslated),
+            flagged=self._remarks(self._flagged),
+        )
+
+    def _remarks(self, said: dict[int, tuple[str, ...]]) -> tuple[Remark, ...]:
+        return tuple(
+            Remark(self._segments[n].where, self._segments[n].source.text.strip()[:60], what)
+            for n, what in sorted(said.items())
+        )
+
+
+_USUAL = {"empty", "retried", "split"}
+"""Flags that nobody need look at."""
+_NO_LETTER = "it has no letter"
+_CODE = re.compile(
+    r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
+    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$|][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
+    r"|[\w-]+\.[a-z]{2,4}",
+    re.ASCII,
+)
+"""One word that is an address, the name of a file or of a thing, or a number with its unit."""
+
+
+def _why_not(source: Marked) -> str | None:
+    """Why a text is not translated, if it is not."""
+    text, end = "", 0
+    for start, after in (*source.kept, (len(source.text),) * 2):
+        text, end = text + source.text[end:start], after
+    if not any(char.isalpha() for char in text):
+        return "it is marked as not to be translated" if source.kept else _NO_LETTER
+    if _CODE.fullmatch(text.strip()):
+        return "it looks like an address or a name"
+    if not text.isprintable() and _SURROGATE.search(text):
+        return "it has bytes that are not UTF-8"
+    return None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -1,0 +1,320 @@
+"""The tags of a text, put into its translation.
+
+    put_back(source, "casa roja", links)  # of <b>red</b> house: casa <b>roja</b>
+
+Links say which characters of the source each token of the translation stands for. An element goes
+around the words that stand for its own, as one span: where they are apart, around the run with the
+most of them and the fewest others; where there are none, it is empty. Elements are placed from
+the outside in and never overlap; a void tag goes where as many words stand for what was before it
+as in the source. So no tag is lost or doubled, all are nested, and no word is cut. The time is that
+of sorting.
+
+The idea, to hand tags over token by token, is that of bergamot (`src/translator/html.cpp`).
+"""
+
+import re
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from dragoman.text.marked import Marked, Tag, merged
+
+Link = tuple[int, int, int, int]
+"""Source start and end, text start and end, in characters."""
+
+_MARKS = (
+    "\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200d\u3099\u309a\ufe00-\ufe0f"
+    "\U0001f3fb-\U0001f3ff"
+)
+_APART = (  # ASCII and Latin signs, general punctuation, scripts without spaces
+    "!-&(-/:-@\\[-^`{-~\xa1-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u2000-\u200b\u200e-\u2018\u201a-\u206f\u2190-\u2bff\u3000-\ua4cf\uf900-\ufaff\ufe10-\uffef"
+    "\U0001f000-\U0003ffff"
+)
+_UNIT = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+|\S[{_MARKS}]*")
+"""What is never cut: a number, a word, or a sign with its marks."""
+_STEPS = 8
+"""Words by which a void tag may leave its place so that fewer stand on the wrong side of it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Element:
+    """An open tag, its close tag and what is between them; without a close tag, a void one."""
+
+    open: Tag
+    start: int
+    """Where it begins in the source's text."""
+    first: int
+    """Where it begins in the source's pieces."""
+    end: int = 0
+    last: int = 0
+    close: Tag | None = None
+    inner: list["_Element"] = field(default_factory=list)
+
+    @property
+    def copied(self) -> bool:
+        """Whether its text is that of the source."""
+        return self.open.kept and self.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    start: int
+    end: int
+    at: int
+    """The character of the source that it stands for; -1 if none is known."""
+
+
+Span = tuple[int, int, int]
+"""Units of the translation from the first to before the second, and the element's number."""
+
+
+def put_back(source: Marked, text: str, links: Sequence[Link]) -> Marked:
+    """The translation with the tags of its source; the source itself if the text is unchanged.
+
+    What is copied is taken from the source, whatever the translation has in its place.
+    """
+    if text == source.text or not any(source.tags):
+        return source if text == source.text else merged([text])
+    return _Putting(source, text, links).result()
+
+
+class _Putting:
+    """The tags of one text on their way into its translation."""
+
+    def __init__(self, source: Marked, text: str, links: Sequence[Link]) -> None:
+        self._source, self._text = source, text
+        self._root, copied = _tree(source)
+        self._words = [match.start() for match in _UNIT.finditer(source.text)]
+        tokens = list[tuple[int, int, int]]()
+        for start, end, source_start, source_end in sorted(
+            (*link[2:], *link[:2]) for link in links
+        ):
+            at = _middle(source.text, source_start, source_end)
+            if at is not None and start < end and (not tokens or tokens[-1][1] <= start):
+                tokens.append((start, end, at))
+        places = self._copies(copied, tokens)
+        self._units = [*_units(text, tokens, places)]
+        self._made: list[str | Tag] = []
+
+    def result(self) -> Marked:
+        """The translation with its tags."""
+        self._write(self._root, 0, len(self._units), 0, len(self._text))
+        return merged(self._made)
+
+    def _copies(
+        self, copied: list[_Element], tokens: list[tuple[int, int, int]]
+    ) -> dict[tuple[int, int], int]:
+        """Where the translation has copied what it should: places, and what they stand for."""
+        by_source = sorted((at, start, end) for start, end, at in tokens)
+        found, used = dict[tuple[int, int], int](), bytearray(len(self._text))
+        anywhere = {text: _places(self._text, text) for text in {*map(self._text_of, copied)}}
+        for element in sorted(copied, key=lambda each: each.start - each.end):
+            wanted = self._text_of(element)
+            i = bisect_left(by_source, (element.start,))
+            near = (
+                place
+                for at, start, end in by_source[i : i + _STEPS]
+                if at < element.end
+                for place in _places(self._text, wanted, start - len(wanted), end + len(wanted))
+            )
+            for place in chain(near, anywhere[wanted]):
+                end = place + len(wanted)
+                if not any(used[place:end]):
+                    found[place, end] = element.start
+                    used[place:end] = b"\1" * len(wanted)
+                    break
+        return found
+
+    def _text_of(self, element: _Element) -> str:
+        return self._source.text[element.start : element.end]
+
+    # ------------------------------------------------------------ where each goes
+
+    def _spans(self, element: _Element, a: int, b: int) -> list[Span]:
+        """The units of what is in an element, which itself has those from `a` to before `b`."""
+        inner = element.inner
+        own = self._units_of(inner, a, b)
+        first, taken = list[int](), dict[int, Span]()
+        for number in sorted(own, key=lambda n: (not inner[n].copied, len(own[n]), n)):
+            if (run := _run(own[number], first, taken)) is not None:
+                insort(first, run[0])
+                taken[run[0]] = (*run, number)
+        placed = {number for _, _, number in taken.values()}
+        in_order = [taken[start] for start in first]
+        aligned = [n for n in range(a, b) if self._units[n].at >= 0]
+        by_source = sorted((self._units[n].at, n) for n in aligned)
+        spans = in_order.copy()
+        for number, each in enumerate(inner):
+            if number not in placed:
+                place = self._place(each, element, (a, b), aligned, by_source)
+                i = bisect_left(first, place) - 1
+                if i >= 0 and place < in_order[i][1]:  # inside another element
+                    place = in_order[i][inner[in_order[i][2]].start <= each.start]
+                spans.append((place, place, number))
+        return sorted(spans)
+
+    def _units_of(self, inner: list[_Element], a: int, b: int) -> dict[int, list[int]]:
+        """The units that stand for the text of each element, by its number."""
+        starts, own = [each.start for each in inner], dict[int, list[int]]()
+        for n in range(a, b):
+            at = self._units[n].at
+            number = bisect_right(starts, at) - 1
+            if number >= 0 and at < inner[number].end and inner[number].close:
+                own.setdefault(number, []).append(n)
+        return own
+
+    def _place(
+        self,
+        each: _Element,
+        around: _Element,
+        units: tuple[int, int],
+        aligned: list[int],
+        by_source: list[tuple[int, int]],
+    ) -> int:
+        """The unit before which a tag goes that encloses none."""
+        (a, b), at, text = units, each.start, self._source.text
+        before = bisect_left(by_source, (at,))
+        if at <= around.start or not aligned:
+            return a
+        if at >= around.end:
+            return b
+        sticks = not each.open.shown and not text[at - 1].isspace()
+        if sticks and not text[at : at + 1].isalnum() and before:
+            source_at, unit = by_source[before - 1]
+            if source_at >= self._words[bisect_right(self._words, at - 1) - 1]:
+                return unit + 1
+        place = aligned[before - 1] + 1 if before else a
+        right = left = place
+        while right < min(b, place + _STEPS) and self._is_at(right, range(at)):
+            right += 1
+        while left > max(a, place - _STEPS) and self._is_at(left - 1, range(at, around.end)):
+            left -= 1
+        return right if right > place else left
+
+    def _is_at(self, unit: int, places: range) -> bool:
+        """Whether a unit stands for one of these characters of the source."""
+        return self._units[unit].at in places
+
+    # ------------------------------------------------------------ writing
+
+    def _write(self, element: _Element, a: int, b: int, start: int, end: int) -> None:
+        """Write the text from `start` to `end`, which has these units, with what is in it."""
+        place = start
+        for first, last, number in self._spans(element, a, b):
+            each = element.inner[number]
+            if first < last:
+                begin, stop = self._units[first].start, self._units[last - 1].end
+            else:
+                left = max(place, self._units[first - 1].end if first > a else start)
+                right = max(place, self._units[first].start if first < b else end)
+                begin, stop = self._gap(each, left, right)
+            self._made.append(self._text[place:begin])
+            self._write_element(each, first, last, begin, stop)
+            place = stop
+        self._made.append(self._text[place:end])
+
+    def _write_element(self, each: _Element, a: int, b: int, start: int, end: int) -> None:
+        if each.close is None:
+            self._made.append(replace(each.open, shown=self._text[start:end]))
+        elif each.copied:
+            inner = self._source.pieces[each.first : each.last + 1]
+            self._made += inner if a < b else self._spaced(inner, start)
+        else:
+            self._made.append(each.open)
+            self._write(each, a, b, start, end)
+            self._made.append(each.close)
+
+    def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
+        """The place between two units for a tag: the white space that it shows, or a side."""
+        shown = each.open.shown
+        found = self._text.find(shown, left, right) if shown else -1
+        if found >= 0:
+            return found, found + len(shown)
+        sticks = each.start and not self._source.text[each.start - 1].isspace()
+        return (left, left) if sticks else (right, right)
+
+    def _spaced(self, pieces: Sequence[str | Tag], place: int) -> Iterator[str | Tag]:
+        """What was not translated, with a space on each side where letters would meet."""
+        if self._text[place - 1 : place].isalnum() and place:
+            yield " "
+        yield from pieces
+        if self._text[place : place + 1].isalnum():
+            yield " "
+
+
+def _tree(source: Marked) -> tuple[_Element, list[_Element]]:
+    """The elements and void tags of a text; those that are copied are listed too."""
+    root, place, copied = _Element(Tag("", "open"), 0, 0), 0, list[_Element]()
+    path = [root]
+    for number, piece in enumerate(source.pieces):
+        if isinstance(piece, str):
+            place += len(piece)
+        elif piece.kind == "close":
+            element = path.pop()
+            element.close, element.end, element.last = piece, place, number
+            if element.copied and not any(each.open.kept for each in path):
+                copied.append(element)
+        else:
+            element = _Element(piece, place, number)
+            path[-1].inner.append(element)
+            place += len(piece.shown) if piece.kind == "void" else 0
+            element.end = place
+            if piece.kind == "open":
+                path.append(element)
+    root.end = place
+    return root, copied
+
+
+def _middle(text: str, start: int, end: int) -> int | None:
+    """The character in the middle of a token of the source; None if it has none to be read."""
+    token = text[start:end]
+    start, end = start + len(token) - len(token.lstrip()), start + len(token.rstrip())
+    return (start + end - 1) // 2 if start < end else None
+
+
+def _units(
+    text: str, tokens: list[tuple[int, int, int]], copies: dict[tuple[int, int], int]
+) -> Iterator[_Unit]:
+    """The units of a translation: what is copied is one, and the words between."""
+    place, token = 0, 0
+    for start, end in (*sorted(copies), (len(text), len(text))):
+        for match in _UNIT.finditer(text, place, start):
+            while token < len(tokens) and tokens[token][1] <= match.start():
+                token += 1
+            shares, i = list[tuple[int, int, int]](), token
+            while i < len(tokens) and tokens[i][0] < match.end():
+                begin, stop, at = tokens[i]
+                shares.append((min(stop, match.end()) - max(begin, match.start()), -i, at))
+                i += 1
+            yield _Unit(match.start(), match.end(), max(shares)[2] if shares else -1)
+        if start < end:
+            yield _Unit(start, end, copies[start, end])
+        place = end
+
+
+def _run(units: list[int], first: list[int], taken: dict[int, Span]) -> tuple[int, int] | None:
+    """The run with the most of these units, less those between that are others; none is taken."""
+    best, score, start, last = (0, 0, 0), 0, 0, -1
+    for unit in units:
+        i = bisect_right(first, unit)
+        if i and unit < taken[first[i - 1]][1]:
+            continue
+        gap = unit - last - 1
+        if not score or score < gap or bisect_left(first, last) < i:  # another one begins
+            score, start, gap = 0, unit, 0
+        score, last = score + 1 - gap, unit
+        if score > best[0] or (score == best[0] and start == best[1]):
+            best = (score, start, unit + 1)
+    return best[1:] if best[0] else None
+
+
+def _places(text: str, wanted: str, start: int = 0, end: int | None = None) -> Iterator[int]:
+    """Where a text is found that is no part of a longer word."""
+    place = text.find(wanted, max(0, start), end)
+    while place >= 0:
+        stop = place + len(wanted)
+        if not any(text[i - 1 : i].isalnum() and text[i : i + 1].isalnum() for i in (place, stop)):
+            yield place
+        place = text.find(wanted, place + 1, end)

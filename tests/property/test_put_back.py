@@ -1,0 +1,183 @@
+"""Laws of putting tags back: for any tags in any text, and any links."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from time import perf_counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.text.marked import Marked, Tag, merged, paired
+from dragoman.text.putback import put_back
+
+Item = tuple[str, str | Tag]
+words = st.sampled_from(
+    ["red ", "a", " ", "the house", ", ", "3.14", "你好", "don't ", "ไทย", "é\u0301x ", "!", "\n"]
+)
+names = st.sampled_from("abc")
+items = st.one_of(
+    words.map(lambda word: (" ", word)),
+    names.map(lambda name: (name, Tag(f"<{name}>", "open"))),
+    names.map(lambda name: (name, Tag(f"</{name}>", "close"))),
+    st.sampled_from(["", " "]).map(lambda shown: ("br", Tag("<br>", shown=shown))),
+)
+trees = st.lists(items, max_size=40).map(paired)
+translations = st.lists(words, max_size=20).map("".join)
+
+
+@st.composite
+def links(draw: st.DrawFn, source: str, text: str) -> list[tuple[int, int, int, int]]:
+    """Any links, some of them off the texts."""
+    spans = [
+        st.tuples(st.integers(0, most), st.integers(0, most)).map(sorted)
+        for most in (len(source) + 2, len(text) + 2)
+    ]
+    return [(*a, *b) for a, b in draw(st.lists(st.tuples(*spans), max_size=20))]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Marked, str, list[tuple[int, int, int, int]]]:
+    """A source, its translation and links."""
+    source, text = draw(trees), draw(translations)
+    return source, text, draw(links(source.text, text))
+
+
+def raws(marked: Marked) -> list[tuple[str, str]]:
+    """The tags as they are written."""
+    return [(tag.raw, tag.kind) for tag in marked.tags]
+
+
+@given(cases())
+@settings(max_examples=300)
+def test_no_tag_is_lost_or_doubled_and_the_text_stays(
+    case: tuple[Marked, str, list[tuple[int, int, int, int]]],
+) -> None:
+    """The same tags, nested (or `Marked` raises), pairs as they were, around the same text."""
+    source, text, given_links = case
+    made = put_back(source, text, given_links)
+    assert Counter(raws(made)) == Counter(raws(source))
+    assert made.text == text
+    assert Counter(pairs(made)) == Counter(pairs(source))
+    assert merged(made.pieces) == made
+
+
+def pairs(marked: Marked) -> Iterator[tuple[str, str, int]]:
+    """The open tags with their close tags, and how deep they are."""
+    opened = list[str]()
+    for tag in marked.tags:
+        if tag.kind == "open":
+            opened.append(tag.raw)
+        elif tag.kind == "close":
+            yield opened.pop(), tag.raw, len(opened)
+
+
+@given(cases())
+def test_no_word_is_cut(case: tuple[Marked, str, list[tuple[int, int, int, int]]]) -> None:
+    """No tag stands between two letters or digits of a word, whatever the links."""
+    source, text, given_links = case
+    made = put_back(source, text, given_links) if text != source.text else Marked(())
+    place, spaced = 0, re.compile("[a-z'é]")
+    for piece in made.pieces:
+        if isinstance(piece, Tag) and 0 < place < len(text):
+            assert not (spaced.match(text[place - 1]) and spaced.match(text[place]))
+        place += len(piece if isinstance(piece, str) else piece.shown)
+
+
+Tree = str | Tag | list["Tree"]
+leaves = st.one_of(st.from_regex("[a-z]{1,3}", fullmatch=True), st.just(Tag("<br>")))
+forests = st.lists(
+    st.recursive(leaves, lambda inner: st.lists(inner, min_size=1, max_size=4), max_leaves=12)
+)
+
+
+def tidy(forest: list[Tree]) -> Iterator[str | Tag]:
+    """Words with a space between two, tags of elements at words, void tags after them."""
+    for number, tree in enumerate(forest):
+        if number and tree != Tag("<br>"):
+            yield " "
+        if isinstance(tree, list):
+            yield Tag("<b>", "open")
+            yield from tidy(["w", *tree])
+            yield Tag("</b>", "close")
+        else:
+            yield tree
+
+
+@given(forests)
+@settings(max_examples=200)
+def test_where_the_words_stay_the_tags_do(forest: list[Tree]) -> None:
+    """With each word linked to itself, and a word more at the end, each tag is where it was."""
+    source = merged([*tidy(["w", *forest, "w"])])
+    spans = [match.span() for match in re.finditer(r"\w+", source.text)]
+    made = put_back(source, source.text + " x", [(*span, *span) for span in spans])
+    assert made == merged([*source.pieces, " x"])
+    assert put_back(source, source.text, []) is source
+
+
+@given(st.permutations("abcdefgh"), st.sets(st.sampled_from("abcdefgh")))
+def test_tags_go_with_their_words(order: list[str], bold: set[str]) -> None:
+    """Wherever a word of an element of its own goes."""
+    words = [Marked((Tag(f"<{w}>", "open"), w, Tag(f"</{w}>", "close"))) for w in "abcdefgh"]
+    pieces = [words["abcdefgh".index(w)].pieces if w in bold else (w,) for w in "abcdefgh"]
+    source = merged(piece for each in pieces for piece in (*each, " "))
+    links = [
+        (2 * "abcdefgh".index(w), 2 * "abcdefgh".index(w) + 1, 3 * n, 3 * n + 2)
+        for n, w in enumerate(order)
+    ]
+    made = put_back(source, " ".join(w.upper() * 2 for w in order), links)
+    expected = " ".join(
+        f"<{w}>{w.upper() * 2}</{w}>" if w in bold else w.upper() * 2 for w in order
+    )
+    assert made.written() == expected
+
+
+@given(cases())
+def test_what_is_copied_is_that_of_the_source(
+    case: tuple[Marked, str, list[tuple[int, int, int, int]]],
+) -> None:
+    """Elements that are kept have their own text, whatever the model has written."""
+    source, text, given_links = case
+    source = merged(
+        Tag(p.raw, p.kind, kept=p.kind == "open" and p.raw == "<c>", shown=p.shown)
+        if isinstance(p, Tag)
+        else p
+        for p in source.pieces
+    )
+    made = put_back(source, text, given_links)
+    assert Counter(raws(made)) == Counter(raws(source))
+    assert Counter(kept(made)) == Counter(kept(source))
+
+
+def kept(marked: Marked) -> list[str]:
+    """The texts that are copied."""
+    return [marked.text[start:end] for start, end in marked.kept]
+
+
+def test_a_word_is_copied_to_where_it_stands() -> None:
+    """The model has copied it: its tags go around it, also where no link says so."""
+    code = Tag("<code>", "open", kept=True), "ls", Tag("</code>", "close")
+    source = Marked(("Call ", *code, " now, also: ", *code, "!"))
+    made = put_back(source, "Also jetzt ls aufrufen, ls!", [])
+    assert made.written() == "Also jetzt <code>ls</code> aufrufen, <code>ls</code>!"
+    assert source.kept == ((5, 7), (19, 21))
+    made = put_back(source, "Jetzt aufrufen!", [(8, 11, 0, 5), (0, 4, 6, 14), (21, 22, 14, 15)])
+    assert made.written().count("<code>ls</code>") == 2
+
+
+def test_the_time_is_linear() -> None:
+    """Four times the text takes no more than ten times as long, with as many tags as words."""
+
+    def taken(count: int) -> float:
+        element = Tag("<b>", "open"), "word", Tag("</b>", "close"), Tag("<br>"), " other "
+        source = merged(element * count)
+        spans = [match.span() for match in re.finditer(r"\w+", source.text)]
+        text, links = " ".join(["wort"] * len(spans)), []
+        for n, span in enumerate(spans):
+            at = len(spans) - n - 1 if n % 3 else n
+            links.append((*span, 5 * at, 5 * at + 4))
+        start = perf_counter()
+        put_back(source, text, links)
+        return perf_counter() - start
+
+    assert min(taken(4000) for _ in range(2)) < 10 * min(taken(1000) for _ in range(3))

@@ -1,0 +1,113 @@
+"""A document translated: what is asked of the model, and what becomes of its answers."""
+
+import pytest
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.document import Document, Part, Segment
+from dragoman.documents.formats import FORMATS, format_of_name, read_document
+from dragoman.documents.translate import Draft, translate_document
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked, Tag
+
+TEXT = b"\xef\xbb\xbf  One two.\r\n\r\n\tThree?\nOne two.\r42 + 1\n/usr/bin/env\nx\xff y\nlast"
+
+
+def translated(data: bytes, translator: WordTranslator, name: str = "a.txt") -> bytes:
+    """The bytes of a translated file."""
+    return translate_document(read_document(data, name), translator)[0]
+
+
+def test_only_text_changes() -> None:
+    """Line ends, white space, a byte order mark and what is no text stay; the report says why."""
+    translator = WordTranslator(str.upper)
+    data, report = translate_document(read_document(TEXT, "a.txt"), translator)
+    expected = TEXT.replace(b"One two", b"ONE TWO").replace(b"Three", b"THREE")
+    assert data == expected.replace(b"last", b"LAST")
+    assert translator.lines == ["One two.", "Three?", "last"], "equal texts are translated once"
+    assert report.to_dict() | {"untranslated": None} == {
+        "segments": 7, "translated": 4, "left": [], "untranslated": None, "flagged": [],
+    }  # fmt: skip
+    assert [(r.where, r.what) for r in report.untranslated] == [
+        ("line 6", ("it looks like an address or a name",)),
+        ("line 7", ("it has bytes that are not UTF-8",)),
+    ]
+    assert translated(TEXT, WordTranslator()) == TEXT
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-16-be"])
+def test_an_encoding_stays(encoding: str) -> None:
+    """As its mark tells it."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    data = f"{mark}Grüße, 你好\r\nfoo".encode(encoding)
+    expected = f"{mark}GRÜSSE, 你好\r\nFOO".encode(encoding)
+    assert translated(data, WordTranslator(str.upper)) == expected
+
+
+def test_a_full_line_goes_on_in_the_next() -> None:
+    """Both are translated as one, and the line break is put back by alignment."""
+    line = "This is a sentence of many words, which does not fit"
+    translator = WordTranslator(str.upper)
+    data = translated(f"{line}\n   into a line.\nAnother\nword\n".encode(), translator)
+    assert translator.lines[0] == f"{line} into a line."
+    assert data.decode() == f"{line.upper()}\n   INTO A LINE.\nANOTHER\nWORD\n"
+
+
+def test_an_interrupted_document_goes_on() -> None:
+    """The results that are kept are not computed again; the file is the same."""
+    document = read_document(TEXT, "a.txt")
+    whole, kept = translated(TEXT, WordTranslator(str.upper)), list[str]()
+    draft = Draft(document)
+    results = draft.stream(WordTranslator(str.upper, most=2))
+    with pytest.raises(KeyboardInterrupt):
+        kept.extend(map(draft.kept_line, results))
+    assert len(kept) == 2
+    assert draft.total == 3
+    assert draft.written() != whole
+    again, translator = Draft(document), WordTranslator(str.upper)
+    assert len([*again.stream(translator, before=kept)]) == 1
+    assert again.written() == whole
+    assert translator.lines == ["last"]
+
+
+def test_what_is_copied_is_told_to_the_model() -> None:
+    """The places, in the text without outer white space; what is all copied is not translated."""
+    code = Tag("<c>", "open", kept=True), "ls", Tag("</c>", "close")
+    texts = Marked(("  Call ", *code, " now ")), Marked((" ", *code, "!"))
+    segments = tuple(
+        Segment(n, n, marked, Marked.written, f"text {n}") for n, marked in enumerate(texts)
+    )
+    document = Document((Part("  ", segments),), lambda parts: parts[0].encode())
+    translator = WordTranslator(str.upper)
+    data, report = translate_document(document, translator)
+    assert (translator.lines, translator.kept) == (["Call ls now"], [((5, 7),)])
+    assert data == b"  CALL <c>ls</c> NOW   "
+    assert [remark.where for remark in report.untranslated] == ["text 1"]
+
+
+def test_a_text_without_translation_stays() -> None:
+    """Where the model writes nothing."""
+    data, report = translate_document(
+        read_document(b"a b\n", "a.txt"), WordTranslator(lambda _: "")
+    )
+    assert data == b"a b\n"
+    assert report.translated == 0
+    assert report.untranslated[0].what == ("the model wrote nothing",)
+
+
+def test_the_format_is_that_of_the_name() -> None:
+    """Or the one that is given; what cannot be translated is refused with what to do."""
+    assert [format_of_name(f"x.{s}") for each in FORMATS.values() for s in each.suffixes] == [
+        name for name, each in FORMATS.items() for _ in each.suffixes
+    ]
+    assert format_of_name("x.foo") is None
+    for name, known, match in (
+        ("x.pdf", None, "the docx, odt or html that it was made from"),
+        ("x.doc", None, "save it as docx"),
+        ("x", None, "Give one of: text"),
+        ("x", "txet", "'txet' is no format; did you mean text"),
+    ):
+        with pytest.raises(InputError, match=match):
+            read_document(b"", name, known)
+    with pytest.raises(InputError, match="damaged UTF-16; save it as UTF-8"):
+        read_document(b"\xff\xfea", "x.txt")
+    assert read_document(b"a", "x", "text").parts[0].text == "a"

@@ -1,0 +1,75 @@
+"""A stand-in for a model: it translates word by word, and says which word came from which."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from dragoman.decoding import Decoding
+from dragoman.tasks.results import Translation
+
+WORD = re.compile(r"\w+|[^\w\s]")
+Places = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linked(Translation):
+    """A translation with links."""
+
+    text_links: tuple[tuple[int, int, int, int], ...] = ()
+
+
+class WordTranslator:
+    """Changes each word that is not to be copied by a function; `order` permutes the words."""
+
+    def __init__(
+        self,
+        change: Callable[[str], str] = str,
+        order: Callable[[list[int]], list[int]] = list,
+        *,
+        most: int | None = None,
+    ) -> None:
+        """After `most` lines it fails."""
+        self._change, self._order, self._most = change, order, most
+        self.lines: list[str] = []
+        self.kept: list[Places] = []
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        options: Decoding | None = None,
+        *,
+        kept: Iterable[Places] | None = None,
+        glossary: object = None,
+        window: int = 4096,
+    ) -> Iterator[Translation]:
+        """As `Translator.stream` does."""
+        del options, glossary, window
+        for line, places in zip(lines, iter(lambda: (), 0) if kept is None else kept, strict=False):
+            if self._most is not None and len(self.lines) == self._most:
+                raise KeyboardInterrupt
+            self.lines.append(line)
+            self.kept.append(places)
+            yield self._translate(line, places)
+
+    def _translate(self, line: str, kept: Places) -> Linked:
+        words = [*self._words(line, kept)]
+        spaces = [
+            line[a[1] : b[0]]
+            for a, b in zip([(0, 0), *words], [*words, (len(line),) * 2], strict=True)
+        ]
+        text, links = spaces[0], []
+        for number, space in zip(self._order([*range(len(words))]), spaces[1:], strict=True):
+            start, end = words[number]
+            word = line[start:end] if (start, end) in kept else self._change(line[start:end])
+            links.append((start, end, len(text), len(text) + len(word)))
+            text += word + space
+        return Linked(text=text, text_links=tuple(links))
+
+    @staticmethod
+    def _words(line: str, kept: Places) -> Iterator[tuple[int, int]]:
+        place = 0
+        for start, end in (*kept, (len(line), len(line))):
+            yield from (match.span() for match in WORD.finditer(line, place, start))
+            if start < end:
+                yield start, end
+            place = end
