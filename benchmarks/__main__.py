@@ -15,6 +15,7 @@ BENCHMARKS = {
     "translate-peers": "whole commands on a file of text, against a script with CTranslate2",
     "serve-peers": "requests/s and times of the server, against Flask and FastAPI with CTranslate2",
     "multi30k": "train by a recipe and score: BLEU, with command and versions",
+    "spoiled": "faults made in a corpus on purpose: how many data clean finds, what they cost",
     "adapted": "a published model before and after training on other texts, in several ways",
     "code": "a model of Python's library on modules that it never saw, beside compressors",
     "variants": "one small decoder with every position scheme, pattern and block",

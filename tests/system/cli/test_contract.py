@@ -29,7 +29,7 @@ finally:
 PAIRS = "--src --tgt --tsv --jsonl --src-key --tgt-key"
 RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
-    "--min-letters --max-marks --skip"
+    "--min-letters --max-marks --min-relation --skip"
 )
 VERBS: dict[str, str | None] = {
     "demo": None,
