@@ -45,6 +45,13 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
+    choose_alignment: Annotated[
+        tuple[Path, Path] | None,
+        option(
+            "Choose the attention head that aligns words best in these source texts and their "
+            "translations, and note it in the model folder."
+        ),
+    ] = None,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -63,6 +70,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     dragoman inspect runs/seed-1 runs/seed-2
     """
+    if choose_alignment is not None:
+        say(_choose_alignment(model, *choose_alignment))
+        return
     options: dict[str, Any] = {
         "beam_size": beam_size,
         "max_tokens": max_tokens,
@@ -90,6 +100,26 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     inspection = inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
     _write_pictures(inspection, png, html)
     print_items([to_json(inspection.to_dict())] if as_json else lines_of(inspection))
+
+
+def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
+    """Note in a model folder what aligns words best; return a sentence on it."""
+    from dragoman.data.corpus import CorpusConfig
+    from dragoman.folder.format import record_alignment
+    from dragoman.folder.opening import open_folder
+    from dragoman.tasks.translate.heads import choose_by_texts
+
+    folder = open_folder(model)
+    if folder.config.as_it_is:
+        raise InputError(
+            f"{model} is a folder of another library, which is left as it is; convert it first: "
+            f"dragoman convert {model} NEW_FOLDER."
+        )
+    head = choose_by_texts(folder, CorpusConfig(src=str(src), tgt=str(tgt)))
+    record_alignment(model, head)
+    if head is None:
+        return "No head is better than the mean over the heads of the last layer, which aligns."
+    return f"Head {head[1]} of layer {head[0]} of the decoder aligns words; {model} says so now."
 
 
 def is_run(text: str) -> bool:

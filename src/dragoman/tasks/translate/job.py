@@ -13,6 +13,7 @@ from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
+from dragoman.tasks.translate.heads import choose_head
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
@@ -210,12 +211,14 @@ def validate(
         batches = [batch.to(device) for batch in batches]
         loss = sum(TranslateRecipe.loss(model, batch, 0.0).item() for batch in batches)
         gain = _source_gain(model, batches)
+        alignment = choose_head(model, batches)
         scored = score()
     return replace(
         scored,
         loss=loss / sum(batch.num_targets for batch in batches),
         diagnostics={} if gain is None else {"source_gain": gain},
         warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
+        alignment=alignment,
     )
 
 
