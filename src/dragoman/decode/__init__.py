@@ -3,7 +3,8 @@
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
 `greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
 `processors` (changes to the logits), `score` (length normalisation and forced decoding),
-`attended` (what hypotheses look at), `scheduler` (the requests of many callers in few batches).
+`attended` (what hypotheses look at), `requests` and `scheduler` (those of many callers in few
+batches).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
@@ -40,8 +41,9 @@ from dragoman.decode.protocol import (
     State,
     Strategy,
 )
+from dragoman.decode.requests import BatchReport, Course, Items, Request
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import BatchReport, Course, Items, Request, Scheduler
+from dragoman.decode.scheduler import Scheduler
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 

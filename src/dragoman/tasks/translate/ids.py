@@ -40,7 +40,7 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
-from dragoman.decode.scheduler import Withdrawn
+from dragoman.decode.requests import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
