@@ -1,7 +1,7 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,17 +89,29 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         else:
             print_items(_compared(model, Path(text), as_json=as_json))
         return
+    inspection = _inspected(model, text, options, files)
+    _write_pictures(inspection, png, html)
+    print_items(_lines_of(inspection, as_json=as_json))
+
+
+def _inspected(
+    model: Path, text: str, options: Mapping[str, Any], files: Mapping[str, Path | None]
+) -> "Inspection":
+    """What the model of a folder does with a text; the files are written later."""
     for name, file in files.items():
         if file is not None:
             check_spares_model(file, model, f"--{name}")
     given = _read(text)
     from dragoman.lens.inspecting import Choices, inspect_folder
-    from dragoman.lens.terminal import lines_of
     from dragoman.tasks.folders import read_folder
 
-    inspection = inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
-    _write_pictures(inspection, png, html)
-    print_items([to_json(inspection.to_dict())] if as_json else lines_of(inspection))
+    return inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
+
+
+def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
+    from dragoman.lens.terminal import lines_of
+
+    return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
 def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
