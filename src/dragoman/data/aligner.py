@@ -12,13 +12,16 @@ where a count is the sum of the shares over all pairs. Axes: D directions, P pai
 X their links, K the pairs of ids that meet in a link.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.prepare import RaggedWriter, kept
 
 ROUNDS = 5
 """Of expectation and maximisation."""
@@ -95,6 +98,29 @@ class Aligner:
             for probs_K, side_K in zip(probs_DK, sides_DK, strict=True):
                 probs_K[:] = count_K / np.maximum(np.bincount(side_K, count_K)[side_K], 1e-30)
         return cls(tgt_size, keys_K, probs_DK)
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of all that decides the links of a pair."""
+        digest = sha256(f"{self.tgt_size} {TENSION} {LEAST} {MOST_LINKS}".encode())
+        for array in (self.keys_K, self.probs_DK):
+            digest.update(array.data)
+        return digest.hexdigest()[:32]
+
+    def kept_links(self, dataset: PairDataset, cache: Path) -> Ragged:
+        """The links of a corpus: read from the cache, or found and put there.
+
+        Raises DragomanError when the cache cannot be written.
+        """
+
+        def write(writers: Mapping[str, RaggedWriter]) -> dict[str, object]:
+            for src, tgt in zip(dataset.src.chunks(), dataset.tgt.chunks(), strict=True):
+                links = self.links(src, tgt)
+                writers["links"].append([links[n].tolist() for n in range(len(links))])
+            return {}
+
+        content = ["links", self.content_hash, dataset.content_hash]
+        return kept(cache, (content, []), {"links": "<i4"}, write)[1]["links"]
 
     def links(self, src: Ragged, tgt: Ragged) -> Ragged:
         """The place in its source of what each target token was written for, or NONE."""

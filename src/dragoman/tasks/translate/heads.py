@@ -1,6 +1,11 @@
-"""Which head of a model tells best what each token that it writes is a translation of."""
+"""Which head of a model tells best what each token that it writes is a translation of.
 
-from collections.abc import Iterable
+One head can be taught to (Garg et al. 2019, "Jointly Learning to Align and Translate"): the
+cross-entropy of its weights and the links of the training pairs is added to the loss.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -45,6 +50,27 @@ def choose_head(model: EncoderDecoder, batches: Iterable[PairBatch]) -> tuple[in
         return None
     layer, head = divmod(int(right[:, :-1].argmax()), right.shape[1] - 1)
     return (layer, head) if right[layer, head] > right[-1, -1] else None
+
+
+@contextmanager
+def guided_head(model: EncoderDecoder) -> Iterator[list[Tensor]]:
+    """Inside, keep the weights (B, 1, T, S) of the first head of the last layer but one."""
+    seen: list[Tensor] = []
+    layers = [each.cross_attn for each in model.decoder.each_layer() if each.cross_attn is not None]
+    attention = layers[-2:][0]
+    pattern = attention.pattern
+    attention.pattern = Recording(of=pattern, see=seen.append, heads=[0])
+    try:
+        yield seen
+    finally:
+        attention.pattern = pattern
+
+
+def link_loss(weights_BTS: Tensor, links_BT: Tensor) -> Tensor:
+    """Sum `-log` of the weight of what each token is linked to, over those that are linked."""
+    linked_BT = links_BT >= 0
+    weights_MS, links_M = weights_BTS[linked_BT].float(), links_BT[linked_BT]
+    return -weights_MS.gather(1, links_M[:, None]).clamp(min=1e-6).log().sum()
 
 
 def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, int] | None:

@@ -86,6 +86,8 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
         raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
     aligner = Aligner.learn([held, *training], tokenizers[1].vocab_size)
     held = replace(held, links=aligner.links(held.src, held.tgt))
+    if recipe.data.guided_alignment:
+        training = [replace(each, links=aligner.kept_links(each, cache)) for each in training]
     return Texts(tokenizers, training, held, published)
 
 
