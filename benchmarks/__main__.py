@@ -13,6 +13,7 @@ BENCHMARKS = {
     "decoding": "tokens/s of decoding, against Hugging Face's MarianMT class",
     "decode-peers": "tokens/s of decoding, against CTranslate2 and Hugging Face, same weights",
     "translate-peers": "whole commands on a file of text, against a script with CTranslate2",
+    "alignment": "errors of a model's word alignment against eflomal's, and what keeping it costs",
     "serve-peers": "requests/s and times of the server, against Flask and FastAPI with CTranslate2",
     "multi30k": "train by a recipe and score: BLEU, with command and versions",
     "spoiled": "faults made in a corpus on purpose: how many data clean finds, what they cost",

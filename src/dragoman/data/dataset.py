@@ -136,6 +136,8 @@ class PairDataset:
     """How often an epoch passes over the pairs."""
     excluded: npt.NDArray[np.bool_] | None = None
     """Pairs that training must not see, since validation does."""
+    links: Ragged | None = None
+    """For each target token the place of the source token that it translates, or -1."""
 
     def __len__(self) -> int:
         return len(self.src)
