@@ -1,10 +1,9 @@
 """The formats of documents: by the ending of a file's name, or as they are told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
-from typing import cast
 
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean
@@ -27,6 +26,12 @@ class Format:
 
 FORMATS = {
     "text": Format(("txt", "text"), "lines"),
+    "markdown": Format(("md", "markdown"), "markdown"),
+    "subtitles": Format(("srt", "vtt"), "subtitles"),
+    "json": Format(("json", "jsonl", "arb"), "json"),
+    "yaml": Format(("yaml", "yml"), "yaml"),
+    "csv": Format(("csv", "tsv"), "tables"),
+    "html": Format(("html", "htm", "xhtml"), "html"),
 }
 
 REFUSED = {
@@ -51,11 +56,13 @@ def format_of_name(name: str) -> str | None:
     return next((known for known, each in FORMATS.items() if suffix in each.suffixes), None)
 
 
-def read_document(data: bytes, name: str, known: str | None = None) -> Document:
+def read_document(
+    data: bytes, name: str, known: str | None = None, *, columns: Sequence[str] = ()
+) -> Document:
     """Read a document of a known format, or of the one that its name tells.
 
-    Raises InputError for an unknown format, one whose library is not installed, and a file that is
-    too large or damaged.
+    Of a table only some `columns` may be asked for, by name or number. Raises InputError for an
+    unknown format, one whose library is not installed, and a file that is too large or damaged.
     """
     chosen = known or format_of_name(name)
     if chosen not in FORMATS:
@@ -64,11 +71,13 @@ def read_document(data: bytes, name: str, known: str | None = None) -> Document:
         raise InputError(f"{what}{near or '.'} Give one of: {', '.join(FORMATS)}.")
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
+    if columns and chosen != "csv":
+        raise InputError(f"{name} has no columns to choose from; leave out --column.")
     found = FORMATS[chosen]
     try:
         module = import_module(f"dragoman.documents.{found.module}")
-        read = cast("Callable[[bytes, str], Document]", getattr(module, found.function))
-        return read(data, name)
+        read: Callable[..., Document] = getattr(module, found.function)
+        return read(data, name, columns) if columns else read(data, name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"The format {chosen} needs {error.name}; install it: "
