@@ -22,10 +22,21 @@ class Format:
     """Of this package, whose optional libraries are imported when it is asked for."""
     function: str = "read"
     """Reads the bytes of a file, given its name for messages."""
+    has_languages: bool = False
+    """Whether the function also takes the codes of the languages, from and into."""
 
 
 FORMATS = {
     "text": Format(("txt", "text"), "lines"),
+    "docx": Format(("docx", "docm", "dotx", "dotm"), "office"),
+    "pptx": Format(("pptx", "pptm", "ppsx", "ppsm", "potx"), "office"),
+    "xlsx": Format(("xlsx", "xlsm", "xltx"), "office"),
+    "odt": Format(("odt", "ott", "odm", "fodt"), "opendocument"),
+    "odp": Format(("odp", "otp", "odg", "otg", "fodp", "fodg"), "opendocument"),
+    "ods": Format(("ods", "ots", "fods"), "opendocument"),
+    "po": Format(("po", "pot"), "catalogue"),
+    "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
+    "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
     "json": Format(("json", "jsonl", "arb"), "json"),
@@ -57,12 +68,19 @@ def format_of_name(name: str) -> str | None:
 
 
 def read_document(
-    data: bytes, name: str, known: str | None = None, *, columns: Sequence[str] = ()
+    data: bytes,
+    name: str,
+    known: str | None = None,
+    *,
+    columns: Sequence[str] = (),
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> Document:
     """Read a document of a known format, or of the one that its name tells.
 
-    Of a table only some `columns` may be asked for, by name or number. Raises InputError for an
-    unknown format, one whose library is not installed, and a file that is too large or damaged.
+    Of a table only some `columns` may be asked for, by name or number. `languages`, from and into,
+    are for a memory (TMX), which may have several, and for XLIFF that does not name its target.
+    Raises InputError for an unknown format, one whose library is not installed, and a file that is
+    too large or damaged.
     """
     chosen = known or format_of_name(name)
     if chosen not in FORMATS:
@@ -77,6 +95,8 @@ def read_document(
     try:
         module = import_module(f"dragoman.documents.{found.module}")
         read: Callable[..., Document] = getattr(module, found.function)
+        if found.has_languages:
+            return read(data, name, languages)
         return read(data, name, columns) if columns else read(data, name)
     except ModuleNotFoundError as error:
         raise InputError(
