@@ -70,7 +70,7 @@ class Links:
         ]
         both = [*zip(*coded, strict=True)]
         self._size = len(self._ids[1])
-        learnt = count_links(both, self._size, self._size)
+        learnt = count_links(both, len(self._ids[0]), self._size)
         self._keys, self._probs = learnt.keys_K, learnt.probs_K
 
     def probability(self, src: str, tgt: str) -> float:

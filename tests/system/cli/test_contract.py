@@ -38,8 +38,8 @@ VERBS: dict[str, str | None] = {
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
         "--shortlist --src-lang --tgt-lang --prefixes --glossary --ensemble --no-split --no-retry "
-        "--as-published --max-batch-tokens --json --device --compute --verify --plain --output "
-        "--overwrite --resume"
+        "--as-published --max-batch-tokens --json --device --compute --verify --plain --format "
+        "--column --output --overwrite --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
