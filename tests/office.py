@@ -1,8 +1,10 @@
 """Documents of all kinds for tests: made by the libraries of their formats, or written out."""
 
 import io
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from random import Random
 
 from docx import Document as Docx
 from odfdo import Cell, DrawPage, Frame, Header, Paragraph, Span, Table
@@ -16,6 +18,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
+from tests.damage import change_bytes
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
@@ -47,24 +50,20 @@ BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 </w:body></w:document>"""
 
 
-def packed(members: dict[str, str]) -> bytes:
+def packed(members: Mapping[str, str | bytes], *, compress: bool = True) -> bytes:
     """A zip archive."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return buffer.getvalue()
 
 
-def replaced(data: bytes, members: dict[str, str]) -> bytes:
+def replaced(data: bytes, members: Mapping[str, str | bytes]) -> bytes:
     """The archive with other members in place of some."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        contents = {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(name, members.get(name) or content.encode("latin-1"))
-    return buffer.getvalue()
+        return packed({each: archive.read(each) for each in archive.namelist()} | {**members})
 
 
 def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
@@ -270,3 +269,56 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.tmx": TMX.encode,
     "a.po": PO.encode,
 }
+
+_TOKEN = re.compile(r"<[^>]*>|[^<]+")
+_HOSTILE = (
+    *("<", ">", "&", "&#0;", "&nbsp;", "]]>", "<![CDATA[", "<!--", "-->", "<?x?>", "\0", "\0001\0"),
+    *("<w:p>", "</w:p>", "<w:r>", "<text:p>", "<w:t>x</w:t>", "<tu>", "<a:p/>", "<source>", "<si>"),
+    *('<w:fldChar w:fldCharType="end"/>', '<w:fldChar w:fldCharType="begin"/>', "<ept i='1'/>"),
+    *('msgid "a"\n', 'msgstr "b"\n', "#, fuzzy\n", '"\\x"\n', "\n\n", "\u2028", "\r", "a" * 10_000),
+    *(
+        "<!DOCTYPE a>",
+        '<!ENTITY a "b">',
+        "<x>" * 300,
+        "<w:p>" * 20,
+        " " * 500,
+        "\ufeff",
+        "\U0001f600",
+    ),
+)
+
+
+def mutated(data: bytes, draw: Random) -> bytes:
+    """A file with changed bytes or, in an archive's member too, changed order of tags and texts."""
+    if not data:
+        return b"<"
+    if data[:2] != b"PK" or draw.random() < 0.3:
+        return change_bytes(data, draw) if draw.random() < 0.3 else _shuffled(data, draw)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    texts = [name for name in contents if name.endswith(("xml", "xhtml", "opf", "ncx", "rels"))]
+    for _ in range(draw.choice([1, 1, 2])):
+        name = draw.choice(texts)
+        contents[name] = mutated(contents[name], draw)
+    return packed(contents, compress=False)
+
+
+def _shuffled(data: bytes, draw: Random) -> bytes:
+    tokens = _TOKEN.findall(data.decode("utf-8", "surrogateescape"))
+    for _ in range(draw.choice([1, 1, 2, 5])):
+        if not tokens:
+            break
+        place, other = draw.randrange(len(tokens)), draw.randrange(len(tokens))
+        match draw.randrange(5):
+            case 0:
+                del tokens[place : place + draw.choice([1, 1, 3])]
+            case 1:
+                tokens.insert(place, tokens[other])
+            case 2:
+                tokens[place], tokens[other] = tokens[other], tokens[place]
+            case 3:
+                tokens.insert(place, draw.choice(_HOSTILE))
+            case _:
+                cut = draw.randrange(len(tokens[place]) + 1)
+                tokens[place] = tokens[place][:cut] + draw.choice(_HOSTILE) + tokens[place][cut:]
+    return "".join(tokens).encode("utf-8", "surrogateescape")

@@ -10,6 +10,7 @@ from dragoman.documents.paragraphs import (
     Half,
     Raw,
     decode_xml,
+    has_letters,
     lines,
     mixed,
     read_xml,
@@ -74,7 +75,7 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
     tag = f"<{source.prefix}target>"
     place = (source.end, source.end)
     if target is not None:
-        tag = re.sub(r"\s*/?>$", ">", text[target.start : target.content_start])
+        tag = text[target.start : target.content_start].rstrip("/> \t\r\n") + ">"
         place = target.start, target.end
     before = "" if target is not None else _indent(source, text)
     if is_new:
@@ -86,7 +87,7 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
     marked = _marked(source, mixed(source, text, _role_in_xliff, raw))
     write = _writer(source, before + tag, f"</{source.prefix}target>")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
-    return _segment(place, marked, write, where)
+    return Segment(*place, marked, write, where) if has_letters(marked) else None
 
 
 def read_tmx(data: bytes, name: str, languages: Languages = (None, None)) -> Document:
@@ -131,7 +132,8 @@ def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw)
         end += f"</{source.prefix}tuv>"
     marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
-    return _segment(place, marked, _writer(spoken, start, end), where)
+    write = _writer(spoken, start, end)
+    return Segment(*place, marked, write, where) if has_letters(marked) else None
 
 
 def _language_of(variant: Element) -> str:
@@ -144,12 +146,6 @@ def _indent(element: Element, text: str) -> str:
     while start and text[start - 1].isspace():
         start -= 1
     return text[start : element.start]
-
-
-def _segment(
-    place: tuple[int, int], marked: Marked, write: Callable[[Marked], str], where: str
-) -> Segment | None:
-    return Segment(*place, marked, write, where) if any(map(str.isalpha, marked.text)) else None
 
 
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:

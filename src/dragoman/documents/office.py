@@ -7,8 +7,8 @@ from itertools import count
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document, Segment
-from dragoman.documents.paragraphs import Raw, lines, read_xml
-from dragoman.documents.runs import Runs, has_text
+from dragoman.documents.paragraphs import Raw, has_letters, lines, read_xml
+from dragoman.documents.runs import has_text, read_runs
 from dragoman.files.xml import Element, escape_xml, find_elements
 from dragoman.text.marked import Marked, merged
 
@@ -106,14 +106,14 @@ def _read_paragraph(
     with_text = [n for n, child in enumerate(children) if has_text(child)]
     if with_text:
         children = children[with_text[0] : with_text[-1] + 1]
-        runs = Runs(children, text, raw)
-        place, marked, write = (children[0].start, children[-1].end), runs.marked, runs.write
+        marked, writer = read_runs(children, text, raw)
+        place, write = (children[0].start, children[-1].end), writer.write
     elif children or (paragraph.local == "v" and not _is_label(paragraph)):
         return None
     else:
         place = paragraph.content_start, paragraph.content_end
         marked, write = merged(lines(paragraph.text)), partial(Marked.written, escape=escape_xml)
-    if not any(map(str.isalpha, marked.text)) or marked.text in columns:
+    if not has_letters(marked) or (columns and marked.text in columns):
         return None
     return Segment(*place, marked, write, next(places))
 

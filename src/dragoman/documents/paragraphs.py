@@ -181,6 +181,11 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
     return pieces
 
 
+def has_letters(marked: Marked) -> bool:
+    """Whether there is anything to translate."""
+    return any(isinstance(p, str) and any(map(str.isalpha, p)) for p in marked.pieces)
+
+
 def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
     """Pieces whose white space only lays out the file: each is one space."""
     return merged(re.sub(r"\s+", " ", p) if isinstance(p, str) else p for p in pieces)

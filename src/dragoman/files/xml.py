@@ -18,6 +18,8 @@ from dragoman.files.reading import LONGEST_LINE
 
 DEEPEST = 200
 """Most elements inside each other."""
+MOST_INSIDE = 1 << 17
+"""Most elements in one that is looked for."""
 CHUNK = 1 << 20
 """Bytes that are parsed at a time."""
 
@@ -149,7 +151,7 @@ class _Scanner:
         encoding: str | None = "utf-8",
     ) -> None:
         self._names, self._file, self._data, self._most = names, file, data, most
-        self._bytes = self._chars = self._fed = self._depth = 0
+        self._bytes = self._chars = self._fed = self._depth = self._inside = 0
         self._open: Element | None = None  # the innermost one
         self._wanted: Element | None = None  # the outermost one with one of the names
         self._begun: Element | None = None  # whose start tag was the last token
@@ -217,10 +219,15 @@ class _Scanner:
             raise self._error(f"has more than {DEEPEST} elements inside each other")
         if self._wanted is not None and self._open is not None:
             self._open.children.append(element)
+            self._inside += 1
+            if self._inside > MOST_INSIDE:
+                raise self._error(
+                    f"has a {self._wanted.name} of more than {MOST_INSIDE:,} elements"
+                )
         if element.local in self._names:
             element.wanted = True
             if self._wanted is None:
-                self._wanted = element
+                self._wanted, self._inside = element, 0
             around = self._open
             while around is not None and not around.holds:
                 around.holds = True
