@@ -256,6 +256,47 @@ msgstr ""
 #~ msgstr "alt"
 """
 
+CHAPTER = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">
+<html xmlns="http://www.w3.org/1999/xhtml"><head><title>One</title></head><body>
+<h1><a id="x"/>Chapter&#160;one</h1><p>It was a <i>dark</i> &amp; stormy<br/>night&nbsp;here.</p>
+<p><img src="a.png" alt="A house"/></p></body></html>
+"""
+PACKAGE = """<?xml version="1.0"?>
+<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>The book</dc:title>
+<dc:identifier id="id">urn:x</dc:identifier><dc:language>en</dc:language></metadata>
+<manifest><item id="c1" href="text/one%20a.xhtml" media-type="application/xhtml+xml"/>
+<item id="toc" href="toc.ncx" media-type="application/x-dtbncx+xml"/>
+<item id="css" href="a.css" media-type="text/css"/></manifest>
+<spine toc="toc"><itemref idref="c1"/></spine></package>
+"""
+NCX = """<?xml version="1.0"?>
+<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><docTitle><text>The book</text></docTitle><navMap>
+<navPoint id="p1"><navLabel><text>Chapter one</text></navLabel><content src="text/one%20a.xhtml"/>
+</navPoint></navMap></ncx>
+"""
+CONTAINER = """<?xml version="1.0"?>
+<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+<rootfile full-path="OPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles>
+</container>
+"""
+
+
+def epub() -> bytes:
+    """A chapter, a table of contents and a style."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        archive.writestr("META-INF/container.xml", CONTAINER)
+        archive.writestr("OPS/book.opf", PACKAGE)
+        archive.writestr("OPS/text/one a.xhtml", CHAPTER)
+        archive.writestr("OPS/toc.ncx", NCX)
+        archive.writestr("OPS/a.css", "p { color: red }")
+        archive.comment = b"made for a test"
+    return buffer.getvalue()
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.docx": docx,
     "b.docx": docx_with_everything,
@@ -268,6 +309,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "b.xlf": XLIFF_2.encode,
     "a.tmx": TMX.encode,
     "a.po": PO.encode,
+    "a.epub": epub,
 }
 
 _TOKEN = re.compile(r"<[^>]*>|[^<]+")

@@ -8,11 +8,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.errors import InputError
-from dragoman.files.xml import Element, Text, declared_encoding, find_elements
+from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
 
 MOST_BEGUN = 64
@@ -179,6 +180,15 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
         else:
             pieces.append(Tag(item.raw))
     return pieces
+
+
+def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw) -> Segment | None:
+    """A paragraph that has no elements; None for one that has."""
+    marked = merged(lines("" if any(paragraph.elements) else paragraph.text))
+    if not has_letters(marked):
+        return None
+    write = partial(Marked.written, escape=escape_xml)
+    return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
 
 
 def has_letters(marked: Marked) -> bool:
