@@ -12,7 +12,7 @@ from dragoman.documents.runs import has_text, read_runs
 from dragoman.files.xml import Element, find_elements
 
 _TEXT_PARTS = {
-    r"wordprocessingml\.(document\S*|template)\.main": {"p"},
+    r"wordprocessingml\.(document|template)\.main": {"p"},
     r"ms-word\.(document|template)\.macroEnabled(Template)?\.main": {"p"},
     r"wordprocessingml\.(header|footer|footnotes|endnotes|comments)": {"p"},
     r"presentationml\.(slide|notesSlide)": {"p"},

@@ -96,7 +96,10 @@ class _Parts:
 
         self.parts[number] = Part(
             "".join([*pieces, self._text[start:end]]),
-            tuple(replace(s, start=moved(s.start), end=moved(s.end)) for s in segments),
+            tuple(
+                replace(each, start=moved(each.start), end=moved(each.end))
+                for each in sorted(segments, key=lambda segment: segment.start)
+            ),
         )
         for element, inner in cuts:
             self.fill(inner, (element.start, element.end), element.inside)
@@ -116,16 +119,10 @@ class _Parts:
         segment = self._read(paragraph, self._text, raw)
         if segment is None:
             del self.parts[before:], cuts[cut_before:]
-            for inner in paragraph.inside:
-                self._add(inner, segments, cuts)
-            return
-        inside = list(paragraph.inside)
-        for inner in inside:
-            if inner.end <= segment.start:
-                self._add(inner, segments, cuts)
-        segments.append(segment)
-        for inner in inside:
-            if inner.start >= segment.end:
+        else:
+            segments.append(segment)
+        for inner in paragraph.inside:
+            if segment is None or not segment.start <= inner.start < segment.end:
                 self._add(inner, segments, cuts)
 
 

@@ -33,8 +33,6 @@ class Text:
     """Text between two tags."""
 
     value: str
-    start: int
-    end: int
     is_cdata: bool
 
 
@@ -43,7 +41,7 @@ class Element:
     """An element, with the places of its tags as offsets in the text."""
 
     name: str
-    """With the prefix of its namespace."""
+    """With the prefix of its namespace; "" for a comment or an instruction."""
     attributes: dict[str, str]
     parent: "Element | None"
     start: int
@@ -157,7 +155,6 @@ class _Scanner:
         self._begun: Element | None = None  # whose start tag was the last token
         self._ended: Element | None = None  # whose end tag was
         self._words: list[str] = []  # of the text that was
-        self._words_start = 0
         self._is_cdata = False
         self._ready: list[Element] = []
         self._parser = parser = expat.ParserCreate(encoding)
@@ -205,8 +202,7 @@ class _Scanner:
                 self._ready.append(self._ended)
                 self._wanted = None
         if self._words and self._open is not None:
-            value = "".join(self._words)
-            self._open.children.append(Text(value, self._words_start, place, self._is_cdata))
+            self._open.children.append(Text("".join(self._words), self._is_cdata))
         self._begun, self._ended, self._words = None, None, []
         if self._wanted is not None and self._most and place - self._wanted.start > self._most:
             raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
@@ -242,12 +238,10 @@ class _Scanner:
         self._depth -= 1
 
     def _text(self, words: str) -> None:
-        if self._wanted is None:
+        if not self._words:
             self._place()
-        elif self._words:
+        if self._wanted is not None:
             self._words.append(words)
-        else:
-            self._words_start, self._words = self._place(), [words]
 
     def _cdata(self, *, begins: bool) -> None:
         self._place()
@@ -257,8 +251,12 @@ class _Scanner:
         """A comment, an instruction, a reference to an entity that the file does not declare."""
         if token.startswith("&") and token.endswith(";"):
             self._text(html.unescape(token))
-        else:
-            self._place()
+            return
+        place = self._place()
+        if self._wanted is not None and self._open is not None:
+            aside = Element("", {}, self._open, place, content_end=place)
+            self._open.children.append(aside)
+            self._begun = self._ended = aside
 
     def _refuse_entity(self, *_: object) -> None:
         raise self._error("declares entities, which are not read")
