@@ -62,6 +62,34 @@ def test_any_unicode_has_their_ids(tmp_path_factory: pytest.TempPathFactory, fam
     equal()
 
 
+@pytest.mark.parametrize(("family", "fast"), BOTH)
+def test_pieces_stand_in_their_texts(tmp_path: Path, family: str, *, fast: bool) -> None:
+    """In order, one for each id, what is seen of it at both ends; of a plain line all of it."""
+    ours, _, _ = both(tmp_path, family, fast=fast)
+    for line in LINES:
+        spans = ours.spans(line)
+        assert len(spans) == len(ours.encode(line)), line
+        found = [span for span in spans if span is not None]
+        assert all(line[a:b].strip() == line[a:b] != "" for a, b in found), line
+        assert sorted(found) == found, line
+    for line in SENTENCES:
+        covered = {n for a, b in filter(None, ours.spans(line)) for n in range(a, b)}
+        assert covered >= {n for n, char in enumerate(line) if char.isalnum()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_character_is_some_tokens(tmp_path: Path, family: str) -> None:
+    """Whatever ids a model writes, the characters that they decode to are counted once."""
+    ours, _, _ = both(tmp_path, family)
+    draw = random.Random(3)
+    for line in LINES[:100]:
+        for ids in (ours.encode(line), draw.choices(range(ours.vocab_size), k=12)):
+            lengths = ours.lengths(ids)
+            assert len(lengths) == len(ids)
+            assert min(lengths, default=0) >= 0
+            assert sum(lengths) == len("".join(ours.decode(ids).split())), line
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_target_side_of_marian_is_theirs(tmp_path: Path, *, apart: bool) -> None:
     """The target's model cuts references, by a vocabulary of its own where there are two."""

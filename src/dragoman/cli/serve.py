@@ -69,6 +69,10 @@ def serve(  # noqa: PLR0913 -- the options of the verb
     from dragoman.serve.settings import ApiKeys, RequestLimits, ServeSettings
     from dragoman.settings import override_settings
 
+    try:
+        limits = override_settings(RequestLimits(), limit or ())
+    except InputError as error:
+        raise InputError(str(error).replace("override ", "--limit ", 1)) from None
     settings = ServeSettings(
         models=tuple(models),
         host=host,
@@ -81,7 +85,7 @@ def serve(  # noqa: PLR0913 -- the options of the verb
         shutdown_timeout=shutdown_timeout,
         keys=ApiKeys.read(api_keys),
         cors=tuple(cors or ()),
-        limits=override_settings(RequestLimits(), limit or ()),
+        limits=limits,
         device=loading.device,
         compute=loading.compute,
     )

@@ -3,12 +3,14 @@
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
 `greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
 `processors` (changes to the logits), `score` (length normalisation and forced decoding),
-`scheduler` (the requests of many callers in few batches).
+`attended` (what hypotheses look at), `requests` and `scheduler` (those of many callers in few
+batches).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
 """
 
+from dragoman.decode.attended import Attentive
 from dragoman.decode.batches import schedule
 from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
@@ -29,6 +31,7 @@ from dragoman.decode.processors import (
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
+    Head,
     Hypothesis,
     Limits,
     Model,
@@ -38,13 +41,15 @@ from dragoman.decode.protocol import (
     State,
     Strategy,
 )
+from dragoman.decode.requests import BatchReport, Course, Items, Request
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import BatchReport, Course, Items, Request, Scheduler
+from dragoman.decode.scheduler import Scheduler
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 
 __all__ = [
     "Advance",
+    "Attentive",
     "BatchReport",
     "Beam",
     "Chooser",
@@ -58,6 +63,7 @@ __all__ = [
     "ForcedPrefix",
     "Frontier",
     "Greedy",
+    "Head",
     "Hypothesis",
     "Items",
     "Limits",

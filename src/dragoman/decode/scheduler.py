@@ -18,133 +18,30 @@ waits, by threads that end when nothing does. A lone item has all threads.
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from inspect import ismethod
-from itertools import count
 from threading import Condition, RLock, Thread, local
 from time import monotonic
-from typing import Any, Generic, TypeVar
-from weakref import WeakMethod, WeakSet, finalize
+from typing import Any, Generic
+from weakref import WeakMethod, WeakSet
 
 from dragoman.decode.batches import room_for
+from dragoman.decode.requests import (
+    Answer,
+    Asked,
+    BatchReport,
+    Course,
+    Entry,
+    Found,
+    Item,
+    Place,
+    Request,
+    Run,
+    Waiting,
+)
 from dragoman.errors import InputError
 from dragoman.nn.cpu.native import share_of_threads
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
-Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Items(Generic[Item]):
-    """What is to be computed in any batches, with items of others that have the same `key`."""
-
-    values: Sequence[Item]
-    costs: Sequence[int]
-    """What each would cost in a batch of its own, in tokens."""
-    budget: int
-    """What the batches of all lanes may cost: their items times the greatest cost of each batch."""
-    how: Any = None
-    """What `Run` is told beside the items, such as the options of a search."""
-    key: Hashable = None
-    """What is equal for items that are computed alike."""
-
-
-Course = Generator[Items[Item], list[Found], Answer]
-"""How a text is answered: it yields items, is sent what was found, and returns the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchReport:
-    """What an observer of a scheduler is told of a batch before it is computed."""
-
-    costs: list[int]
-    """Of each item, in tokens; in the batch each costs as much as the most expensive one."""
-    waited: list[float]
-    """Seconds since each was asked for."""
-
-
-Withdrawn = Callable[[int], bool]
-"""Whether the answer for an item, by its number in the batch, is not wanted any more."""
-
-Run = Callable[[Any, list[Item], Withdrawn], Sequence[Found]]
-"""Computes a batch, given their `how`: something for each item, for withdrawn ones anything."""
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """What is known of a request."""
-
-    num_open: int
-    """How many texts are without an answer."""
-    ready: deque["_Asked"] = field(default_factory=deque)
-    """Courses that have all they waited for."""
-    finished: deque[tuple[int, Any]] = field(default_factory=deque)
-    """Answers that were not taken yet."""
-    error: Exception | None = None
-    withdrawn: bool = False
-    """Whether nobody waits for the rest of the answers."""
-
-
-@dataclass(slots=True, eq=False)
-class _Asked:
-    """The items that a course waits for."""
-
-    request: _Waiting
-    number: int
-    """Which course of the request it is."""
-    course: Course[Any, Any, Any]
-    items: Items[Any]
-    found: dict[int, Any] = field(default_factory=dict)
-    since: float = field(default_factory=monotonic)
-    """When the course asked."""
-
-
-_Entry = tuple[_Asked, int]
-"""What was asked for, and the number of an item in it."""
-_Place = tuple[Hashable, int]
-"""Where items wait: their key and their budget."""
-
-
-class Request(Generic[Answer]):
-    """The answers to a number of texts. Iterating yields (number of the text, answer).
-
-    They come as they are finished; what is left when the iteration, or the request, is given up is
-    withdrawn. To be iterated by one thread. Raises what a batch of its items alone, or one of its
-    courses, raises.
-    """
-
-    def __init__(
-        self, scheduler: "Scheduler[Any, Any]", waiting: _Waiting, run: Run[Any, Any]
-    ) -> None:
-        self._scheduler, self._waiting = scheduler, waiting
-        self._run = run  # which is there as long as somebody waits
-        finalize(self, scheduler.withdraw, waiting).atexit = False
-
-    def __iter__(self) -> Iterator[tuple[int, Answer]]:
-        try:
-            while self._scheduler.run_until_news(self._waiting):
-                yield self._waiting.finished.popleft()
-        finally:
-            self.withdraw()
-
-    def in_order(self) -> Iterator[Answer]:
-        """Yield the answers in the order of their texts, each as soon as those before it are."""
-        early: dict[int, Answer] = {}
-        wanted = count()
-        number = next(wanted)
-        for finished, answer in self:
-            early[finished] = answer
-            while number in early:
-                yield early.pop(number)
-                number = next(wanted)
-
-    def withdraw(self) -> None:
-        """Let go of what is not answered: waiting items leave at once, rows at the next step."""
-        self._scheduler.withdraw(self._waiting)
-
 
 _HERE = local()
 """Whether this thread computes a batch: then it may compute another, which that one waits for."""
@@ -161,12 +58,12 @@ class Scheduler(Generic[Item, Found]):
         self._run: Callable[[], Run[Item, Found] | None]
         self._run = WeakMethod(run) if ismethod(run) else lambda: run
         self._lanes = lanes
-        self._queues: dict[_Place, list[_Entry]] = {}
+        self._queues: dict[Place, list[Entry]] = {}
         """The items that wait, the most expensive first where a queue is not in `_unsorted`."""
-        self._unsorted = set[_Place]()
-        self._turns: dict[_Waiting, None] = {}
+        self._unsorted = set[Place]()
+        self._turns: dict[Waiting, None] = {}
         """The requests in the order in which they lead a batch."""
-        self._gone: deque[_Waiting] = deque()
+        self._gone: deque[Waiting] = deque()
         """Withdrawn requests whose items are still in a queue."""
         self.observe: Callable[[BatchReport], None] | None = None
         """Called by the thread that computes, for each batch."""
@@ -176,9 +73,10 @@ class Scheduler(Generic[Item, Found]):
     def _begin(self) -> None:
         """Let no thread compute a batch, or wait."""
         self._lock = RLock()  # is C: Ctrl-C cannot leave it locked, as it can a Condition
-        self._changed = Condition(self._lock)
         self._running: dict[object, int] = {}
-        """The lanes of each batch that is computed; 0 of each thread that waits for a batch."""
+        """The lanes of each batch that is computed."""
+        self._asleep: dict[Waiting, Condition] = {}
+        """What the thread that waits for a request sleeps by, until there is news for it."""
         self._waiting = set[object]()
         """A mark of each thread that waits for answers."""
 
@@ -190,13 +88,13 @@ class Scheduler(Generic[Item, Found]):
         """Begin to answer; nothing is computed before somebody waits for an answer."""
         run = self._run()
         assert run is not None  # noqa: S101 (whoever submits has the object)
-        waiting = _Waiting(len(courses))
+        waiting = Waiting(len(courses))
         request = Request[Answer](self, waiting, run)
         for number, course in enumerate(courses):
             self._advance(waiting, number, course, None)
         return request
 
-    def run_until_news(self, request: _Waiting) -> bool:
+    def run_until_news(self, request: Waiting) -> bool:
         """Run batches until the request has an answer to take; return whether there is one.
 
         Raises the request's error.
@@ -219,7 +117,7 @@ class Scheduler(Generic[Item, Found]):
         finally:
             self._waiting.discard(here)
 
-    def withdraw(self, request: _Waiting) -> None:
+    def withdraw(self, request: Waiting) -> None:
         """Let the items of a request leave: those that wait before the next batch.
 
         It may be called wherever code is interrupted, by a signal or a finaliser.
@@ -228,39 +126,37 @@ class Scheduler(Generic[Item, Found]):
             request.withdrawn = True
             self._gone.append(request)
             with self._lock:
-                self._changed.notify_all()
+                self._wake(request)
 
-    def _run_batch(self, request: _Waiting | None) -> bool:
-        """Compute a batch, or wait until another thread has, unless the request has news already.
+    def _run_batch(self, request: Waiting | None) -> bool:
+        """Compute a batch, or sleep where none can be, unless the request has news already.
 
         Without a request nobody waits here. Returns whether there was a batch. After Ctrl-C its
         items wait again: it is no affair of the others.
         """
-        here, batch, nested = object(), list[_Entry](), getattr(_HERE, "computes", False)
+        here, batch, nested = object(), list[Entry](), getattr(_HERE, "computes", False)
+        stays = False  # and computes the next batch
         try:
             with self._lock:
-                if request is not None and (
-                    request.ready or request.error is not None or request.withdrawn
-                ):
+                if request is not None and request.news:
                     return False
                 most = max(1, self._lanes())
                 if request is not None or self._waiting:
                     self._running[here] = self._take(batch, most, nested=nested)
                 if not batch:
-                    if request is not None:
-                        self._changed.wait()
                     self._running.pop(here, 0)
+                    if request is not None:
+                        self._sleep(request)
+                        stays = not request.news
                     return False
                 alone = self._running[here] == most
-                if self._queues and sum(self._running.values()) < most:  # lanes are free
-                    if 0 in self._running.values():
-                        self._changed.notify()
-                    else:
-                        with suppress(RuntimeError):  # no more threads: go on with those there are
-                            Thread(target=self._help, name="dragoman lane").start()
+                if self._free() and not self._wake():
+                    with suppress(RuntimeError):  # no more threads: go on with those there are
+                        Thread(target=self._help, name="dragoman lane").start()
             _HERE.computes = True
             with share_of_threads(1 if alone else most):
                 self._compute(batch)
+            stays = request is None or not request.news
         except BaseException:
             with self._lock:
                 for entry in batch:
@@ -271,17 +167,40 @@ class Scheduler(Generic[Item, Found]):
             try:  # Ctrl-C may come here, too
                 self._running.pop(here, 0)
             finally:
-                if batch:
-                    with self._lock:
-                        self._changed.notify_all()
+                with self._lock:
+                    if not stays and self._free():
+                        self._wake()
         return True
+
+    def _sleep(self, request: Waiting) -> None:
+        """Wait until there is news for a request, or its thread is to compute a batch."""
+        self._asleep[request] = condition = Condition(self._lock)
+        try:
+            condition.wait()
+        finally:
+            self._asleep.pop(request, None)
+
+    def _wake(self, request: Waiting | None = None) -> bool:
+        """Wake the thread of a request, or one that computes: the last, whose caches are warm.
+
+        Returns whether one slept.
+        """
+        request = request or next(reversed(self._asleep), None)
+        condition = None if request is None else self._asleep.pop(request, None)
+        if condition is not None:
+            condition.notify()
+        return condition is not None
+
+    def _free(self) -> bool:
+        """Whether items wait, and lanes are free for them."""
+        return bool(self._queues) and sum(self._running.values()) < max(1, self._lanes())
 
     def _help(self) -> None:
         """Compute batches as long as some wait that somebody waits for."""
         while self._run_batch(None):
             pass
 
-    def _take(self, batch: list[_Entry], most: int, *, nested: bool) -> int:
+    def _take(self, batch: list[Entry], most: int, *, nested: bool) -> int:
         """Move the items of the next batch into `batch`; return the lanes that it takes of `most`.
 
         None where none wait, or no lane is free and no batch of this thread waits for one. The
@@ -317,7 +236,7 @@ class Scheduler(Generic[Item, Found]):
             del self._turns[leader]
         return 0
 
-    def _compute(self, batch: list[_Entry]) -> None:
+    def _compute(self, batch: list[Entry]) -> None:
         """Run a batch; one that fails is run for each request by itself, and fails that."""
         requests = [asked.request for asked, _ in batch]
         if not batch:
@@ -339,8 +258,9 @@ class Scheduler(Generic[Item, Found]):
                     asked.found[index] = one
                     if len(asked.found) == len(asked.items.values):
                         asked.request.ready.append(asked)
+                        self._wake(asked.request)
 
-    def _results(self, batch: list[_Entry], requests: list[_Waiting]) -> Sequence[Any]:
+    def _results(self, batch: list[Entry], requests: list[Waiting]) -> Sequence[Any]:
         values = [asked.items.values[index] for asked, index in batch]
         run = self._run()
         assert run is not None  # noqa: S101 (whoever waits has it)
@@ -351,7 +271,7 @@ class Scheduler(Generic[Item, Found]):
 
     def _advance(
         self,
-        request: _Waiting,
+        request: Waiting,
         number: int,
         course: Course[Item, Found, Any],
         found: list[Found] | None,
@@ -372,12 +292,12 @@ class Scheduler(Generic[Item, Found]):
             request.error = request.error or error
             self.withdraw(request)
         else:
-            asked = _Asked(request, number, course, items)
+            asked = Asked(request, number, course, items)
             with self._lock:
                 for index in range(len(items.values)):
                     self._enqueue(asked, index)
 
-    def _enqueue(self, asked: _Asked, index: int) -> None:
+    def _enqueue(self, asked: Asked, index: int) -> None:
         """Let an item wait that has not been computed."""
         if index not in asked.found and not asked.request.withdrawn:
             place = asked.items.key, asked.items.budget

@@ -116,13 +116,13 @@ class Draft:
         lines, places = (text for text, _ in rest), (kept for _, kept in rest)
         results = translator.stream(lines, options, kept=places, glossary=glossary)
         for key, result in zip(rest, results, strict=True):
-            self._take(key, result.text, result.text_links, result.flags)  # type: ignore[attr-defined]
+            self._take(key, result.text, result.text_links, result.flags)
             yield result
 
     @staticmethod
     def kept_line(result: Translation) -> str:
         """A result as a line, for `before`."""
-        return json.dumps([result.text, result.text_links, result.flags])  # type: ignore[attr-defined]
+        return json.dumps([result.text, result.text_links, result.flags])
 
     def _take(
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]

@@ -1,9 +1,9 @@
 """Which requests are accepted: a bounded queue, counted in padded tokens."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from time import monotonic
+from typing import Generic, TypeVar
 
 from dragoman.serve.refusals import Refusal, busy, ended
 
@@ -11,9 +11,13 @@ MEMORY = 30.0
 """Seconds over which the rate is averaged, by which a client is told when to come back."""
 LONGEST_WAIT = 60
 """Seconds after which a client may come back at the latest."""
+GUESS = 4
+"""Characters that are taken for a token until texts are priced."""
+
+Holder = TypeVar("Holder", bound=Hashable)
 
 
-class AdmissionQueue:
+class AdmissionQueue(Generic[Holder]):
     """Counts what is accepted and not answered yet. It is used in the event loop alone.
 
     A request counts the tokens of its texts as they would be computed by themselves, padding
@@ -24,45 +28,48 @@ class AdmissionQueue:
         self.most = most
         self.tokens = 0
         """Padded tokens that are waiting or computed."""
-        self.requests = 0
         self.closed = False
         """Whether nothing more is accepted."""
+        self.costs: dict[Holder, int] = {}
+        """What each accepted request counts."""
         self._rate = 0.0
         self._since = monotonic()
 
-    def check(self) -> None:
-        """Raise Refusal where no request can be accepted at present, whatever it costs."""
-        if self.closed:
-            raise ended()
-        if self.tokens >= self.most:
-            raise self._full()
+    def guess(self, holder: Holder, characters: int) -> None:
+        """Accept a request by its length, until it is priced. Raises Refusal as `take`.
 
-    @contextmanager
-    def admit(self, cost: int) -> Iterator[None]:
-        """Count a request as long as it is answered. Raises Refusal where there is no room."""
-        self.check()
+        One that seems larger than the queue is priced where there is any room, to be told so.
+        """
+        tokens = 1 + characters // GUESS
+        self.take(holder, tokens if tokens <= self.most else max(1, self.most - self.tokens))
+
+    def take(self, holder: Holder, cost: int) -> None:
+        """Count a request as so many tokens until it leaves, in place of what it counted before.
+
+        Raises Refusal where there is no room for more.
+        """
+        before = self.costs.get(holder, 0)
+        if self.closed and not before:
+            raise ended()
         if cost > self.most:
             raise Refusal(
                 413,
                 f"The request costs {cost:,} tokens, more than the whole queue of {self.most:,}.",
                 "Send several smaller requests, or ask for a smaller beam.",
             )
-        if self.tokens + cost > self.most:
+        if cost > before and self.tokens + cost - before > self.most:
             raise self._full()
-        self.tokens += cost
-        self.requests += 1
-        try:
-            yield
-            self._learn(cost)
-        finally:
-            self.tokens -= cost
-            self.requests -= 1
+        self.tokens += cost - before
+        self.costs[holder] = cost
 
-    def _learn(self, cost: int) -> None:
-        """Take an answered request into the rate: an average that fades."""
-        now = monotonic()
-        fade = math.exp(-(now - self._since) / MEMORY)
-        self._rate, self._since = self._rate * fade + cost / MEMORY, now
+    def leave(self, holder: Holder, *, answered: bool) -> None:
+        """Count a request no more, if it was accepted."""
+        cost = self.costs.pop(holder, 0)
+        self.tokens -= cost
+        if answered and cost:
+            now = monotonic()
+            fade = math.exp(-(now - self._since) / MEMORY)
+            self._rate, self._since = self._rate * fade + cost / MEMORY, now
 
     def _full(self) -> Refusal:
         """The refusal of a queue that is full; half of it will be answered by then."""

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.serve import deepl, inside, libretranslate, openai, page, v1
+from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
@@ -83,6 +84,7 @@ def make_app(service: Service) -> Starlette:
         """An unknown path, or a method that it does not have."""
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         phrase = HTTPStatus(error.status_code).phrase
+        log("refused", {"status": error.status_code})  # a path may hold a text
         refusal = Refusal(
             error.status_code,
             f"{phrase}: no such path or method.",
@@ -95,7 +97,11 @@ def make_app(service: Service) -> Starlette:
 
     origins = list(service.settings.cors)
     cors = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["retry-after"],
     )
     app = Starlette(
         routes=[

@@ -9,6 +9,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import RequestLimits
 
@@ -106,6 +107,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._late = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
 
     def _refuse(self, refusal: Refusal) -> None:
+        log("refused", {"status": refusal.status})
         body, phrase = json.dumps(refusal.plain()), HTTPStatus(refusal.status).phrase
         self.transport.write((CLOSED % (refusal.status, phrase, len(body), body)).encode())
         self.transport.close()

@@ -13,7 +13,7 @@ from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.web import Call, Dialect, Endpoint, json_response
+from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -55,14 +55,50 @@ class DeepLKindForm(msgspec.Struct):
     type: Literal["source", "target"] = "source"
 
 
+class DeepLFault(msgspec.Struct):
+    """An error."""
+
+    message: str
+    detail: str
+
+
+class DeepLText(msgspec.Struct):
+    """A translation; the last two where they were asked for."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int | msgspec.UnsetType = msgspec.UNSET
+    model_type_used: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DeepLAnswer(msgspec.Struct):
+    """Translations, in the order of their texts."""
+
+    translations: list[DeepLText]
+
+
+class DeepLLanguage(msgspec.Struct):
+    """A language; of targets, whether there is a formal form of it."""
+
+    language: str
+    name: str
+    supports_formality: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class DeepLUsage(msgspec.Struct):
+    """Characters that were translated since the server began, and how many may be."""
+
+    character_count: int
+    character_limit: int = UNLIMITED
+
+
 def error(refusal: Refusal) -> Response:
     """Return an error in DeepL's form; a key is refused by 403, as DeepL does."""
     status = 403 if refusal.status == 401 else refusal.status
-    answer = {"message": refusal.what, "detail": refusal.do}
-    return json_response(answer, status, refusal.headers)
+    return json_response(DeepLFault(refusal.what, refusal.do), status, refusal.headers)
 
 
-DEEPL = Dialect(name="deepl", error=error, scheme="DeepL-Auth-Key")
+DEEPL = Dialect(name="deepl", error=error, scheme="DeepL-Auth-Key", forms=True, fault=DeepLFault)
 
 
 def unsupported(name: str) -> Refusal:
@@ -101,15 +137,15 @@ async def translate(call: Call) -> Response:
     form = await call.form(DeepLForm, LISTS)
     check(form)
     service, texts, target = call.service, form.text or [], form.target_lang
+    service.accept(call, texts)
     if form.source_lang:
         sources: list[str | None] = [form.source_lang] * len(texts)
     else:
         detected = await service.detect(call, texts)
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
-    service.settings.limits.check(texts)
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers: list[dict[str, Any]] = [{} for _ in texts]
+    answers = dict[int, DeepLText]()
     chosen_of = {source: _chosen(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
@@ -120,13 +156,12 @@ async def translate(call: Call) -> Response:
         found = await service.translate_lines(call, chosen, [lines[n] for n in places], options)
         for place, (text, *_) in zip(places, found, strict=True):
             read = base_of(sources[place] or chosen[0].src_lang or "en").upper()
-            answers[place] = {"detected_source_language": read, "text": text}
-    for answer, text in zip(answers, texts, strict=True):
-        if form.show_billed_characters:
-            answer["billed_characters"] = len(text)
-        if form.model_type:
-            answer["model_type_used"] = "quality_optimized"
-    return json_response({"translations": answers})
+            answers[place] = answer = DeepLText(read, text)
+            if form.show_billed_characters:
+                answer.billed_characters = len(texts[place])
+            if form.model_type:
+                answer.model_type_used = "quality_optimized"
+    return json_response(DeepLAnswer([answers[place] for place in range(len(texts))]))
 
 
 async def languages(call: Call) -> Response:
@@ -135,21 +170,18 @@ async def languages(call: Call) -> Response:
     pairs = call.service.shelf.languages(tag)
     if form.type == "source":
         codes = {base_of(code).upper(): name_of(base_of(code)) for code in pairs}
-        return json_response([{"language": code, "name": name} for code, name in codes.items()])
+        return json_response([DeepLLanguage(*each) for each in codes.items()])
     listed: dict[str, str] = {}
     for code in sorted({code for found in pairs.values() for code in found}):
         listed |= TARGETS.get(code, {code.upper(): name_of(code)})
-    targets = [
-        {"language": code, "name": name, "supports_formality": False}
-        for code, name in listed.items()
-    ]
-    return json_response(targets)
+    return json_response(
+        [DeepLLanguage(*each, supports_formality=False) for each in listed.items()]
+    )
 
 
 async def usage(call: Call) -> Response:
     """Count the characters that were translated since the server began."""
-    answer = {"character_count": call.service.characters, "character_limit": UNLIMITED}
-    return json_response(answer)
+    return json_response(DeepLUsage(call.service.characters))
 
 
 async def glossary_pairs(_call: Call) -> Response:
@@ -157,9 +189,13 @@ async def glossary_pairs(_call: Call) -> Response:
     return json_response({"supported_languages": []})
 
 
+def _get(path: str, handler: Handler, summary: str, returns: Any) -> Endpoint:  # noqa: ANN401 -- a type
+    return Endpoint("GET", f"/v2/{path}", handler, DEEPL, summary, None, returns)
+
+
 ENDPOINTS = (
-    Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm),
-    Endpoint("GET", "/v2/languages", languages, DEEPL, "List the languages."),
-    Endpoint("GET", "/v2/usage", usage, DEEPL, "Characters that were translated."),
+    Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm, DeepLAnswer),
+    _get("languages", languages, "List the languages.", list[DeepLLanguage]),
+    _get("usage", usage, "Characters that were translated.", DeepLUsage),
     Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "None as yet."),
 )

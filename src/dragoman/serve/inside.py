@@ -5,12 +5,10 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from dragoman.decoding import Decoding
 from dragoman.lens.inspecting import Choices, inspect_folder
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.v1 import V1
 from dragoman.serve.web import Call, Endpoint, json_response
-from dragoman.serve.work import SteppedRequest
 from dragoman.tasks.folders import read_folder
 from dragoman.wording import format_bytes
 
@@ -38,7 +36,7 @@ async def inspect(call: Call) -> Response:
     """Return what a translator does with a text."""
     form = await call.json(InspectForm)
     service = call.service
-    service.settings.limits.check([form.text], Decoding())
+    service.accept(call, [form.text])
     served, _ = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     if served.languages or served.bytes > LARGEST:
         why = "has several languages" if served.languages else f"takes {format_bytes(served.bytes)}"
@@ -54,9 +52,8 @@ async def inspect(call: Call) -> Response:
         return [inspect_folder(folder, form.text, Choices()).to_dict()]
 
     async with service.lease(call, served, 1):
-        request = SteppedRequest([look], len(form.text), served.aside)
-        found = await service.answered(call, request)
-    inspection = found[0] | {"model": served.name}
+        (found,) = await service.step(call, [look], served.aside)
+    inspection = found | {"model": served.name}
     return json_response({"model": served.name, "inspection": inspection})
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.shelf import LONGEST_NAME, Pair, Served, Shelf
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
 from dragoman.text.languages import Detected, name_of, resolve, tag
 
@@ -36,6 +36,29 @@ class LibreTranslateForm(LibreDetectForm):
     alternatives: int | float | str | None = None
 
 
+class LibreLanguage(msgspec.Struct):
+    """What a text may be in."""
+
+    language: str
+    confidence: float
+
+
+class LibreAnswer(msgspec.Struct):
+    """A translation, or one for each text; alternatives and a language as they were asked for."""
+
+    translatedText: str | list[str]  # noqa: N815 -- their names
+    alternatives: list[str | list[str]] | msgspec.UnsetType = msgspec.UNSET
+    detectedLanguage: LibreLanguage | list[LibreLanguage] | msgspec.UnsetType = msgspec.UNSET  # noqa: N815
+
+
+class LibrePairs(msgspec.Struct):
+    """A language, and those into which it is translated."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
 Form = TypeVar("Form", bound=LibreDetectForm)
 
 
@@ -49,7 +72,13 @@ def error(refusal: Refusal) -> Response:
     return json_response({"error": text}, refusal.status, refusal.headers)
 
 
-LIBRE = Dialect(name="libretranslate", error=error)
+class LibreFault(msgspec.Struct):
+    """An error."""
+
+    error: str
+
+
+LIBRE = Dialect(name="libretranslate", error=error, forms=True, fault=LibreFault)
 
 
 def bad(what: str) -> Refusal:
@@ -89,14 +118,15 @@ async def translate(call: Call) -> Response:
     for limit, size in (limits.texts, len(texts)), (limits.characters, sum(map(len, texts))):
         if size > limit:
             raise bad(f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    options = Decoding(n_best=more + 1) if more else None
+    call.service.accept(call, texts, options)
     answer: dict[str, list[Any]] = {}
     if source == "auto":
         best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
         source, answer["detectedLanguage"] = best["language"], [best] * len(texts)
     chosen = choose(call.service.shelf, source, target)
     if form.format not in {None, "", "text"}:
-        raise bad(f"{form.format} format is not supported")
-    options = Decoding(n_best=more + 1) if more else None
+        raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]
     if more:
@@ -116,7 +146,7 @@ def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair]:
             (target, {each for one in pairs.values() for each in one}),
         ):
             if resolve(code, codes) is None:
-                raise bad(f"{code} is not supported") from None
+                raise bad(f"{code[:LONGEST_NAME]} is not supported") from None
         raise bad(
             f"{name_of(target)} ({target}) is not available as a target language from "
             f"{name_of(source)} ({source})"
@@ -135,6 +165,7 @@ async def detect(call: Call) -> Response:
     """Name the languages that a text may be in."""
     form = await read(call, LibreDetectForm, "q")
     text = form.q if isinstance(form.q, str) else "\n".join(form.q or ())
+    call.service.accept(call, [text])
     return json_response(candidates(*await call.service.detect(call, [text])))
 
 
@@ -176,14 +207,21 @@ async def switched_off(what: str, _call: Call) -> Response:
     return json_response({"error": f"{what} are disabled on this server."}, 403)
 
 
-def _open(method: str, path: str, handler: Handler, summary: str, takes: Any = None) -> Endpoint:  # noqa: ANN401 -- a type
-    return Endpoint(method, path, handler, LIBRE, summary, takes, open=True)
+def _open(
+    method: str,
+    path: str,
+    handler: Handler,
+    summary: str,
+    takes: Any = None,  # noqa: ANN401 -- a type
+    returns: Any = None,  # noqa: ANN401
+) -> Endpoint:
+    return Endpoint(method, path, handler, LIBRE, summary, takes, returns, open=True)
 
 
 ENDPOINTS = (
-    _open("POST", "/translate", translate, "Translate.", LibreTranslateForm),
-    _open("POST", "/detect", detect, "Detect a language.", LibreDetectForm),
-    _open("GET", "/languages", languages, "List the languages."),
+    _open("POST", "/translate", translate, "Translate.", LibreTranslateForm, LibreAnswer),
+    _open("POST", "/detect", detect, "Detect a language.", LibreDetectForm, list[LibreLanguage]),
+    _open("GET", "/languages", languages, "List the languages.", None, list[LibrePairs]),
     _open("GET", "/frontend/settings", frontend_settings, "Settings for a page."),
     _open("GET", "/health", health, "Whether the server is there."),
     _open("POST", "/suggest", partial(switched_off, "Suggestions"), "Switched off."),

@@ -1,8 +1,10 @@
 """What a server counts for Prometheus, and the lines that it logs: never the users' texts."""
 
+import asyncio
 import json
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,14 +31,14 @@ TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 class ServeMetrics:
     """The figures of one server, in a registry of its own."""
 
-    def __init__(self, queue: AdmissionQueue) -> None:
+    def __init__(self, queue: AdmissionQueue[Any]) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
             "queue_tokens": ("Padded tokens accepted and not yet answered", lambda: queue.tokens),
             "queue_tokens_limit": ("Padded tokens that are accepted at most", lambda: queue.most),
-            "queue_requests": ("Requests accepted and not yet answered", lambda: queue.requests),
+            "queue_requests": ("Requests accepted and not yet answered", lambda: len(queue.costs)),
         }
         for name, (what, value) in gauges.items():
             Gauge(f"dragoman_{name}", what, registry=registry).set_function(value)
@@ -84,13 +86,33 @@ class ServeMetrics:
         return generate_latest(self.registry)
 
 
+_LINES = deque[str]()
+"""What the event loop writes when it has answered what there was: each time it may have to wait for
+the interpreter, which threads that compute want too."""
+
+
 def log(event: str, fields: Mapping[str, Any], level: str = "info") -> None:
-    """Write a line of JSON on standard error."""
+    """Write a line of JSON on standard error; in an event loop soon."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "event": event, **fields}
-    if sys.stderr is not None:
+    _LINES.append(f"{json.dumps(line)}\n")
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        write_log()
+    else:
+        loop.call_soon(write_log)
+
+
+def write_log() -> None:
+    """Write the lines that wait."""
+    lines = list[str]()
+    with suppress(IndexError):
+        while True:
+            lines.append(_LINES.popleft())
+    if lines and sys.stderr is not None:
         with suppress(OSError, ValueError):  # a full disk, or a closed pipe: no request fails by it
-            sys.stderr.write(f"{json.dumps(line)}\n")
+            sys.stderr.write("".join(lines))
             sys.stderr.flush()
 
 

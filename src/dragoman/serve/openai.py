@@ -86,12 +86,40 @@ class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def error(refusal: Refusal) -> Response:
     """Return an error in OpenAI's form."""
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
-    said = {"message": refusal.sentence, "type": kind, "param": refusal.where}
-    answer = {"error": said | {"code": CODES.get(refusal.status)}}
-    return json_response(answer, refusal.status, refusal.headers)
+    said = ChatFault(refusal.sentence, kind, refusal.where, CODES.get(refusal.status))
+    return json_response(ChatFaultAnswer(said), refusal.status, refusal.headers)
 
 
-OPENAI = Dialect(name="openai", error=error)
+class ChatFault(msgspec.Struct):
+    """What is wrong."""
+
+    message: str
+    type: str
+    param: str
+    code: str | None
+
+
+ChatFaultAnswer = msgspec.defstruct("ChatFaultAnswer", [("error", ChatFault)])
+OPENAI = Dialect(name="openai", error=error, fault=ChatFaultAnswer)
+
+
+class ChatChoice(msgspec.Struct):
+    """One answer."""
+
+    index: int
+    message: MessageForm
+    finish_reason: Literal["stop", "length"]
+
+
+class ChatAnswer(msgspec.Struct):
+    """Answers that are not streamed."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +129,7 @@ class Reply:
     text: str
     read: int
     written: int
-    finish_reason: str = "stop"
+    finish_reason: Literal["stop", "length"] = "stop"
 
 
 async def chat(call: Call) -> Response:
@@ -121,11 +149,7 @@ async def chat(call: Call) -> Response:
         return await EventStream.begun(call, chunks(answer(call, form, chosen), form, head))
     replies = [each async for each in answer(call, form, chosen) if isinstance(each, Reply)]
     choices = [
-        {
-            "index": number,
-            "message": {"role": "assistant", "content": each.text},
-            "finish_reason": each.finish_reason,
-        }
+        ChatChoice(number, MessageForm("assistant", each.text), each.finish_reason)
         for number, each in enumerate(replies)
     ]
     return json_response(head | {"choices": choices, "usage": usage(replies)})
@@ -173,7 +197,7 @@ def choose(shelf: Shelf, form: ChatForm) -> tuple[Served, Pair]:
         if served.pair(*codes):
             return shelf.choose(name, *codes)
     if pair:
-        what = f"The model {name} does not translate {pair}."
+        what = f"The model {name} does not translate {pair[:LONGEST_PAIR]}."
         raise Refusal(404, what, "Name a pair such as en-de.", where="model")
     return shelf.choose(name, form.source_lang, form.target_lang)
 
@@ -185,7 +209,8 @@ async def translated(
     service, last = call.service, form.messages[-1]
     if last.role != "user":
         raise Refusal(400, "The last message is not a user's.", "Add one.", where="messages")
-    options = Decoding(n_best=form.n) if form.n is not None else None
+    options = with_n(call, form)
+    service.accept(call, [last.text], options)
     async with service.lease(call, chosen[0], 1) as translator:
         (texts,) = await service.translate_lines(call, chosen, [last.text], options)
         sizes = await service.in_thread(
@@ -216,8 +241,8 @@ async def generated(
         }
     )
     texts = [*turns, system or ""]
-    service.settings.limits.check(texts, given)
-    service.settings.limits.check((), Decoding(n_best=count))
+    with_n(call, form)
+    service.accept(call, texts, given)
     async with service.lease(call, chosen[0], count) as generator:
         options = with_seed(given, generator.options)
         read = await service.in_thread(call, partial(size, generator.tokenizer, texts))
@@ -233,6 +258,14 @@ async def generated(
         found = await service.ask(call, generator.scheduler, lambda: [begin() for begin in courses])
         for each in found:
             yield reply_of(each, read)
+
+
+def with_n(call: Call, form: ChatForm) -> Decoding | None:
+    """Return the options of how many answers are asked for. Raises Refusal for too many."""
+    if form.n is not None and form.n > (most := call.service.settings.limits.beam):
+        what = f"n is {form.n}; this server allows at most {most}."
+        raise Refusal(400, what, "Ask for fewer answers.", where="n")
+    return None if form.n is None else Decoding(n_best=form.n)
 
 
 def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
@@ -261,8 +294,12 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     """Return a generated reply. Raises Refusal where a library failed."""
     if generation is None:
         raise Refusal(500, "The messages could not be answered.", "Try others.", where="messages")
-    reason = "length" if generation.stopped == "length" else "stop"
+    reason: Literal["stop", "length"] = "length" if generation.stopped == "length" else "stop"
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
-ENDPOINTS = (Endpoint("POST", "/v1/chat/completions", chat, OPENAI, "Answer messages.", ChatForm),)
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/v1/chat/completions", chat, OPENAI, "Answer messages.", ChatForm, ChatAnswer
+    ),
+)

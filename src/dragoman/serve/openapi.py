@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.serve.schema import ErrorAnswer
-from dragoman.serve.web import Endpoint
+from dragoman.serve.web import FORM, JSON, MULTIPART, Endpoint
 
 REFERENCE = "#/components/schemas/{name}"
 
@@ -16,8 +16,8 @@ REFERENCE = "#/components/schemas/{name}"
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the description of endpoints."""
     endpoints = list(endpoints)
-    types = [kind for each in endpoints for kind in (each.takes, each.returns) if kind is not None]
-    every = [*dict.fromkeys([*types, ErrorAnswer])]
+    used = [kind for e in endpoints for kind in (e.takes, e.returns, e.dialect.fault)]
+    every = [*dict.fromkeys([*(kind for kind in used if kind is not None), ErrorAnswer])]
     schemas, components = msgspec.json.schema_components(every, ref_template=REFERENCE)
     schema_of = dict(zip(every, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -29,19 +29,25 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "Bearer": {"type": "http", "scheme": "bearer"},
+                "DeepL-Auth-Key": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "The key after the word DeepL-Auth-Key.",
+                },
+            },
         },
-        "security": [{}, {"key": []}],
     }
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The answer."}
     if endpoint.returns is not None:
-        answer["content"] = {"application/json": {"schema": schema_of[endpoint.returns]}}
-    error: dict[str, Any] = {"description": "Why there is none."}
-    if endpoint.dialect.name in {"v1", "operator"}:  # whose errors are of our own form
-        error["content"] = {"application/json": {"schema": schema_of[ErrorAnswer]}}
+        answer["content"] = {JSON: {"schema": schema_of[endpoint.returns]}}
+    fault = schema_of[endpoint.dialect.fault or ErrorAnswer]
+    error = {"description": "Why there is none.", "content": {JSON: {"schema": fault}}}
     responses = {"200": answer, "default": error}
     found: dict[str, Any] = {
         "summary": endpoint.summary,
@@ -50,8 +56,8 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "responses": responses,
     }
     if endpoint.takes is not None:
-        content = {"application/json": {"schema": schema_of[endpoint.takes]}}
+        kinds = (JSON, FORM, MULTIPART) if endpoint.dialect.forms else (JSON,)
+        content = {kind: {"schema": schema_of[endpoint.takes]} for kind in kinds}
         found["requestBody"] = {"required": True, "content": content}
-    if endpoint.open:
-        found["security"] = [{}]
+    found["security"] = [{}] if endpoint.open else [{}, {endpoint.dialect.scheme: []}]
     return found

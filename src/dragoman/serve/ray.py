@@ -47,7 +47,7 @@ class TranslationReplica:
     async def keep(self, name: str) -> str:
         """Load a model, and let Ray know that this replica has it."""
         served = self.service.shelf.models.get(name)
-        if served is not None and served.error is None:
+        if served is not None and served.usable and served.answering is None:
             await self.service.shelf.load(served)
         return name
 

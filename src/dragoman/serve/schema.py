@@ -1,6 +1,6 @@
 """Requests and answers of our own API: options are the fields of `Decoding`, made from it."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -56,10 +56,18 @@ class ScoreForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class VectorForm(msgspec.Struct):
-    """The vector of a text."""
+    """The vector of a text; empty where a library failed at it."""
 
-    vector: list[float]
+    vector: list[float | None]
     flags: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedTranslation(Translation):
+    """A translation with what came from where, if that was asked for."""
+
+    src_tokens: tuple[str, ...] | None = None
+    alignment: tuple[tuple[int, int], ...] | None = None  # type: ignore[assignment] # in JSON
 
 
 def answer_of(task: str, key: str, kind: Any) -> Any:  # noqa: ANN401 -- types
@@ -72,7 +80,7 @@ def answer_of(task: str, key: str, kind: Any) -> Any:  # noqa: ANN401 -- types
     return msgspec.defstruct(f"{task}Answer", [*named, *seed])
 
 
-TranslateAnswer = answer_of("Translate", "translations", Translation)
+TranslateAnswer = answer_of("Translate", "translations", LinkedTranslation)
 GenerateAnswer = answer_of("Generate", "generations", Generation)
 ClassifyAnswer = answer_of("Classify", "classifications", Classification)
 TagAnswer = answer_of("Tag", "taggings", Tagging)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from functools import partial
+from threading import Timer
 from time import monotonic
 from types import FrameType
 
@@ -24,7 +25,7 @@ from dragoman.wording import counted
 TICK = 0.05
 """Seconds between two looks whether all is answered."""
 GRACE = 1
-"""Seconds in which clients take the answers that were written last."""
+"""Seconds in which clients are told that time is up, and take what was written last."""
 
 
 def serve(settings: ServeSettings) -> None:
@@ -115,9 +116,8 @@ class DrainingServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Also end where no model could be loaded."""
         shelf = self._service.shelf
-        if not self.signals and not shelf.usable_all() and not shelf.pending:
-            reasons = "; ".join(str(one.error) for one in shelf.models.values())
-            self.failure = InputError(f"No model can be used: {reasons}")
+        if not self.signals and shelf.failed:
+            self.failure = InputError(f"No model can be used: {shelf.reasons()}")
             return True
         return await super().on_tick(counter)
 
@@ -129,13 +129,17 @@ class DrainingServer(uvicorn.Server):
         service, settings = self._service, self._service.settings
         end = monotonic() + settings.shutdown_timeout
         service.draining = True
-        log("draining", {"requests": service.queue.requests})
+        log("draining", {"requests": len(service.queue.costs)})
         await asyncio.sleep(min(settings.drain_delay, settings.shutdown_timeout))
         service.queue.closed = True
-        while service.queue.requests and monotonic() < end - GRACE:
+        while service.queue.costs and monotonic() < end - GRACE:
             await asyncio.sleep(TICK)
         self.lost = service.abandon()
-        self.config.timeout_graceful_shutdown = max(GRACE, int(end - monotonic()))
+        left = max(TICK, end - monotonic())
+        last = Timer(left, lambda: os._exit(1 if self.lost else 0))  # whatever a thread computes
+        last.daemon = True
+        last.start()
+        self.config.timeout_graceful_shutdown = max(left / 2, left - GRACE)  # type: ignore[assignment] # any number
         self.should_exit = True
 
 

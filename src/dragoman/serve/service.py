@@ -4,15 +4,16 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.serve.admission import AdmissionQueue
-from dragoman.serve.metrics import ServeMetrics, log_failure
-from dragoman.serve.refusals import Refusal, refusal_of
+from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
+from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call
@@ -34,6 +35,10 @@ PRICING = 2
 """Threads that turn texts into ids, by which requests are priced."""
 STEPPING = 2
 """Threads for what no scheduler computes: scores, and looks inside."""
+AT_ONCE = 500
+"""Characters that are turned into ids at once: a thread for it would take as long."""
+TEXTS = 32
+"""Texts that are turned into ids between two looks whether the client is still there."""
 LINES = 10
 """Lines of texts for each text that a request may have."""
 
@@ -44,7 +49,7 @@ class Service:
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
         self.settings = settings
-        self.queue = AdmissionQueue(settings.queue_tokens)
+        self.queue = AdmissionQueue[Call](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.draining = False
@@ -54,7 +59,6 @@ class Service:
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
         self._stepping = ThreadPoolExecutor(STEPPING, "step")
-        self._requests = set[PricedRequest[Any] | SteppedRequest]()
 
     @property
     def ready(self) -> bool:
@@ -62,39 +66,70 @@ class Service:
         usable = self.shelf.usable_all()
         return bool(usable) and not self.shelf.pending and not self.draining
 
+    def accept(
+        self,
+        call: Call,
+        texts: Sequence[str],
+        options: Decoding | None = None,
+        *,
+        beside: Sequence[str] = (),
+    ) -> None:
+        """Count a request in the queue, by its length until it is priced.
+
+        `beside` are texts that belong to others, such as prefixes. Raises Refusal where the queue
+        is full, InputError for what is above a limit.
+        """
+        self.settings.limits.check(texts, options, beside=beside)
+        call.characters = sum(map(len, (*texts, *beside)))
+        self.queue.guess(call, call.characters)
+
     async def ask(
         self,
         call: Call,
         scheduler: Scheduler[Any, Any],
         courses: Callable[[], Iterable[Course[Any, Any, Any]]],
         finish: Callable[[Any], Any] | None = None,
+        longer: Callable[[int], int] = int,
     ) -> list[Any]:
         """Return the answers of courses, in order; None where a library failed at one text.
 
-        `courses` is called in a thread, and `finish` with each answer. Raises Refusal for a request
-        that is not accepted or too late, Gone for a client that has left: what waited for an answer
-        leaves the queue, and what is computed the batch, at its next step.
+        `finish` is called with each answer. The request, which was accepted, counts what the first
+        items of the courses cost, as `longer` changes it. Raises Refusal where the queue has no
+        room for that, and for a request that is too late, Gone for a client that has left: what
+        waited for an answer leaves the queue, and what is computed the batch, at its next step.
         """
-        self.queue.check()
-        request = await call.unless_gone(
-            asyncio.get_running_loop().run_in_executor(
-                self._pricing, lambda: PricedRequest(scheduler, courses(), finish, log_failure)
-            )
-        )
-        return await self.answered(call, request)
+        request = PricedRequest(scheduler, finish, log_failure)
+        try:
+            cost = longer(await self.in_thread(call, lambda: request.price(courses())))
+            self.queue.take(call, cost)
+            call.notes["tokens"] = cost
+            return await self._in(self._waiting, call, request.run)
+        finally:
+            request.withdraw()
 
-    async def answered(self, call: Call, request: PricedRequest[Any] | SteppedRequest) -> list[Any]:
-        """Return the answers to a request with its price, if it is accepted; raises as `ask`."""
-        call.notes["tokens"] = request.cost
-        loop = asyncio.get_running_loop()
-        pool = self._stepping if isinstance(request, SteppedRequest) else self._waiting
-        with self.queue.admit(request.cost):
-            self._requests.add(request)
-            try:
-                return await call.unless_gone(loop.run_in_executor(pool, request.run))
-            finally:
-                request.withdraw()
-                self._requests.discard(request)
+    async def step(
+        self,
+        call: Call,
+        steps: Iterable[Callable[[], list[Any]]],
+        aside: AbstractContextManager[Any],
+    ) -> list[Any]:
+        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`."""
+        request = SteppedRequest(steps, aside)
+        self.queue.take(call, call.characters)
+        call.notes["tokens"] = call.characters
+        try:
+            return await self._in(self._stepping, call, request.run)
+        finally:
+            request.withdraw()
+
+    async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
+        """Return what is computed in a moment, but for long texts not in the event loop."""
+        if call.characters <= AT_ONCE:
+            return compute()
+        return await self._in(self._pricing, call, compute)
+
+    async def _in(self, pool: ThreadPoolExecutor, call: Call, compute: Callable[[], T]) -> T:
+        return await call.unless_gone(asyncio.get_running_loop().run_in_executor(pool, compute))
 
     async def growing(
         self,
@@ -125,15 +160,9 @@ class Service:
 
     async def detect(self, call: Call, texts: Sequence[str]) -> list[Detected]:
         """Return the languages of texts, among those that the translators read."""
-        self.settings.limits.check(texts)
         translators = self.shelf.usable("translate")
         detector = LanguageDetector(code for one in translators for code in one.sources)
         return await self.in_thread(call, lambda: [*map(detector.detect, texts)])
-
-    async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
-        """Return what is computed in a moment, but not in the event loop."""
-        loop = asyncio.get_running_loop()
-        return await call.unless_gone(loop.run_in_executor(self._pricing, compute))
 
     def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths; a bug is logged."""
@@ -164,10 +193,15 @@ class Service:
         (served, languages), given = chosen, options or Decoding()
         async with self.lease(call, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
-            merged_ones = merged(wide_enough(given, bound.options), bound.options)
-            return await self.ask(
-                call, bound.scheduler, lambda: bound.courses(texts, merged_ones, prefixes), finish
-            )
+            chosen_ones = merged(wide_enough(given, bound.options), bound.options)
+            size = TEXTS if prefixes is None else max(1, len(texts))
+
+            def courses() -> Iterator[Course[Any, Any, Translation]]:
+                for first in range(0, len(texts), size):
+                    yield from bound.courses(texts[first : first + size], chosen_ones, prefixes)
+
+            longer = partial(lengthened, len(texts), chosen_ones, bound.options)
+            return await self.ask(call, bound.scheduler, courses, finish, longer)
 
     async def translate_lines(
         self,
@@ -180,7 +214,6 @@ class Service:
 
         So does a line without letters and digits. Raises Refusal where a library failed.
         """
-        self.settings.limits.check(texts, options)
         framed = [[*map(frame, text.splitlines(keepends=True))] for text in texts]
         lines = [line for text in framed for _, line, _ in text if line]
         if len(lines) > (most := LINES * self.settings.limits.texts):
@@ -195,16 +228,16 @@ class Service:
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
-        requests = [*self._requests]
-        for request in requests:
-            request.withdraw()
-        return len(requests)
+        for call in self.queue.costs:
+            call.end(ended())
+        return len(self.queue.costs)
 
     def close(self) -> None:
         """Let idle threads end."""
         for pool in (self._waiting, self._pricing, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
+        write_log()
 
 
 def frame(line: str) -> Frame:
@@ -226,6 +259,13 @@ def whole(frames: Sequence[Frame], translated: Iterator[Translation]) -> list[st
             lines.append([before])
     most = max(map(len, lines), default=1)
     return ["".join(line[min(n, len(line) - 1)] for line in lines) for n in range(most)]
+
+
+def lengthened(texts: int, options: Decoding, own: Decoding, cost: int) -> int:
+    """Return what texts cost whose translations may be longer than the model's own options say."""
+    constant = max(0, options.max_length_constant - own.max_length_constant)
+    factor = max(1.0, options.max_length_factor / (own.max_length_factor or 1.0))
+    return int(cost * factor) + texts * constant * options.beam_size
 
 
 def with_seed(given: Decoding, defaults: Decoding) -> Decoding:

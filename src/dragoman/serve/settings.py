@@ -48,6 +48,8 @@ class RequestLimits:
     """Connections at a time."""
     read_seconds: Positive = 15.0
     """Seconds in which a request must arrive."""
+    deadline: Positive = 600.0
+    """Seconds in which a request may ask to be answered."""
     write_seconds: Positive = 30.0
     """Seconds for which a client may leave what it is sent unread."""
 
@@ -55,9 +57,14 @@ class RequestLimits:
         """Raise InputError for a value out of range."""
         check_ranges(self)
 
-    def check(self, texts: Sequence[str], options: Decoding | None = None) -> None:
-        """Raise InputError for too many texts or characters, and for an option above its limit."""
-        sizes = {"texts": len(texts), "characters": sum(map(len, texts))}
+    def check(
+        self, texts: Sequence[str], options: Decoding | None = None, *, beside: Sequence[str] = ()
+    ) -> None:
+        """Raise InputError for too many texts or characters, and for an option above its limit.
+
+        Of what stands beside the texts, such as their prefixes, the characters count.
+        """
+        sizes = {"texts": len(texts), "characters": sum(map(len, (*texts, *beside)))}
         for name, size in sizes.items():
             if size > (most := getattr(self, name)):
                 raise InputError(

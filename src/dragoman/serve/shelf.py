@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import ceil, inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -14,13 +15,15 @@ from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_m
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
-from dragoman.serve.metrics import ServeMetrics, log
+from dragoman.nn.cpu.native import share_of_threads
+from dragoman.serve.metrics import ServeMetrics, log, log_failure
 from dragoman.serve.refusals import Refusal, busy
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.text.languages import resolve
+from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
 
 Pair = tuple[str | None, str | None]
@@ -28,6 +31,12 @@ Pair = tuple[str | None, str | None]
 
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 """Of a weight, by arithmetic."""
+AGAIN = 60.0
+"""Seconds after which a model is loaded again that could not be."""
+LONGEST_NAME = 100
+"""Characters of an unknown name that a refusal repeats."""
+SOON = 5.0
+"""The same where memory was short."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +56,11 @@ class Served:
     bytes: int = 0
     """Of its weights in memory."""
     error: str | None = None
-    """Why it cannot be used."""
+    """Why it could not be opened or loaded."""
+    again: float = inf
+    """When that is tried again."""
+    held: bool = False
+    """Whether memory is kept for it: it is loaded, or about to be."""
     answering: Answering[Any, Any] | None = None
     """What answers, as long as it is loaded."""
     leases: int = 0
@@ -57,6 +70,11 @@ class Served:
     loading: asyncio.Task[None] | None = None
     aside: Lock = field(default_factory=Lock)
     """Held by what computes outside the scheduler."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it has not failed, or may be tried again."""
+        return self.error is None or monotonic() >= self.again
 
     @property
     def state(self) -> str:
@@ -118,19 +136,25 @@ class Shelf:
         self.models = {name: Served(name, path) for name, path in _named(settings.models).items()}
         self.pending = True
         """Whether models are still to be loaded before the server is ready."""
+        self.failed = False
+        """Whether none could be loaded then."""
         self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
                 served.open(arithmetic)
                 self._check_size(served)
             except DragomanError as error:
-                self._fail(served, error)
-        if all(served.error is not None for served in self.models.values()):
-            raise InputError("; ".join(str(served.error) for served in self.models.values()))
+                self._fail(served, str(error), inf)
+        if not self.usable_all():
+            raise InputError(self.reasons())
 
     def usable(self, task: str) -> list[Served]:
-        """Return the models of a task that have not failed."""
-        return [one for one in self.models.values() if one.task == task and one.error is None]
+        """Return the models of a task that have not failed, or may be tried again."""
+        return [one for one in self.usable_all() if one.task == task]
+
+    def reasons(self) -> str:
+        """Say why models have failed."""
+        return "; ".join(one.error for one in self.models.values() if one.error is not None)
 
     def find(self, name: str | None, task: str) -> Served:
         """Return a task's model by its name, or the only one. Raises Refusal where there is none.
@@ -141,20 +165,20 @@ class Shelf:
         if name is None and len(usable) == 1:
             return next(iter(usable.values()))
         if name is not None and (served := self.models.get(name)) is not None:
-            if served.error is not None:
-                raise Refusal(
-                    503,
-                    f"The model {name} could not be loaded.",
-                    "Tell the operator.",
-                    where="model",
-                )
+            if not served.usable:
+                what = f"The model {name} could not be loaded."
+                if served.again == inf:
+                    raise Refusal(503, what, "Tell the operator.", where="model")
+                raise busy(503, what, ceil(served.again - monotonic()))
             if served.task == task:
                 return served
-        what = f"No model is called {name}" if name else f"{len(usable)} models could do this"
+        what = f"{len(usable)} models could do this"
+        if name:
+            what = f"No model is called {name[:LONGEST_NAME]}"
         if name in self.models:
             what = f"The model {name} does not {task}"
         listed = ", ".join(usable) or "none"
-        hint = did_you_mean(name, usable) if name else ""
+        hint = did_you_mean(name[:LONGEST_NAME], usable) if name else ""
         raise Refusal(
             404 if name else 400,
             f"{what}{hint}".rstrip("?") + ("?" if hint else "."),
@@ -181,9 +205,10 @@ class Shelf:
             return fitting[0]
         if not candidates or (fitting and not model):
             return self.find(None, "translate"), (None, None)  # says which there are
+        asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]
         raise Refusal(
             400,
-            f"No model translates {src_lang or 'any language'} to {tgt_lang or 'any language'}.",
+            f"No model translates {asked[0]} to {asked[1]}.",
             "GET /v1/models lists their languages.",
             where="src_lang, tgt_lang",
         )
@@ -211,17 +236,20 @@ class Shelf:
         served.leases += 1
         try:
             while served.answering is None:
+                self.find(served.name, served.task or "")
                 await wait(asyncio.shield(self.load(served)))
-                if served.error is not None:
-                    self.find(served.name, served.task or "")
             yield served.answering
         finally:
             served.leases -= 1
             served.used = monotonic()
 
     def load(self, served: Served) -> asyncio.Task[None]:
-        """Return the task that loads a model, begun if it is not loading yet."""
+        """Return the task that loads a model, begun if it is not loading yet.
+
+        Raises Refusal where there is no memory for it.
+        """
         if served.loading is None:
+            self._make_room(served)
             served.loading = asyncio.get_running_loop().create_task(self._load(served))
         return served.loading
 
@@ -231,54 +259,56 @@ class Shelf:
             for served in self.usable_all():
                 if not self._settings.lazy and self._room(served) >= 0:
                     self.load(served)
-            for served in self.usable_all():
-                if served.loading is not None:
-                    await asyncio.shield(served.loading)
+            await asyncio.gather(*(one.loading for one in self.usable_all() if one.loading))
+            self.failed = not self.usable_all()
         finally:
             self.pending = False
 
     def usable_all(self) -> list[Served]:
-        """Return the models that have not failed."""
-        return [served for served in self.models.values() if served.error is None]
+        """Return the models that have not failed, or may be tried again."""
+        return [served for served in self.models.values() if served.usable]
 
     async def _load(self, served: Served) -> None:
-        """Make room for a model and read it in the loader's thread."""
+        """Read a model in the loader's thread."""
+        settings = self._settings
         try:
-            self._make_room(served)
-            settings = self._settings
-            served.answering = await asyncio.get_running_loop().run_in_executor(
+            answering = await asyncio.get_running_loop().run_in_executor(
                 self._loader, _read, served.path, settings.device, settings.compute
             )
-        except (DragomanError, MemoryError, RuntimeError) as error:
-            if not isinstance(error, DragomanError) and not is_out_of_memory(error):
+        except BaseException as error:
+            if not isinstance(error, Exception) and not is_library_error(error):
                 raise
-            self._fail(served, error)
+            short = is_out_of_memory(error)
+            if not short and not isinstance(error, DragomanError):
+                log_failure(error)
+            self._fail(served, str(error), SOON if short else AGAIN)
         else:
-            served.answering.scheduler.observe = self._metrics.observer(served.name)
+            served.answering, served.error = answering, None
+            answering.scheduler.observe = self._metrics.observer(served.name)
             served.used = monotonic()
             self._count(served, "loaded")
         finally:
+            served.held = served.answering is not None
             served.loading = None
 
     def _make_room(self, served: Served) -> None:
         """Let go of the models that were used least recently. Raises Refusal if too many work."""
         while self._room(served) < 0:
-            idle = [
-                one for one in self.usable_all() if one.answering is not None and not one.leases
-            ]
+            loaded = (one for one in self.models.values() if one.answering is not None)
+            idle = [one for one in loaded if not one.leases]
             if not idle:
                 what = f"There is no memory for the model {served.name} while others work."
                 raise busy(503, what, 1)
             oldest = min(idle, key=lambda one: one.used)
-            oldest.answering = None
+            oldest.answering, oldest.held = None, False
             self._count(oldest, "unloaded")
+        served.held = True
 
     def _room(self, served: Served) -> float:
         """Bytes that are left beside a model."""
         if self._settings.max_memory is None:
             return 0.0
-        others = (one for one in self.models.values() if one is not served)
-        held = sum(one.bytes for one in others if one.answering is not None or one.loading)
+        held = sum(one.bytes for one in self.models.values() if one.held and one is not served)
         return self._settings.max_memory - held - served.bytes
 
     def _check_size(self, served: Served) -> None:
@@ -289,8 +319,8 @@ class Shelf:
                 f"{format_bytes(most)}."
             )
 
-    def _fail(self, served: Served, error: BaseException) -> None:
-        served.error = str(error)
+    def _fail(self, served: Served, error: str, seconds: float) -> None:
+        served.error, served.again = error, monotonic() + seconds
         self._count(served, "failed")
 
     def _count(self, served: Served, outcome: str) -> None:
@@ -308,7 +338,8 @@ class Shelf:
 
 
 def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
-    answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+    with share_of_threads(1):
+        answering: Answering[Any, Any] = load(path, device=device, precision=compute)
     return answering
 
 

@@ -39,7 +39,6 @@ from dragoman.serve.web import (
     Handler,
     json_response,
 )
-from dragoman.serve.work import SteppedRequest
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 
@@ -50,8 +49,19 @@ BATCH_TOKENS = 8192
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
 TO_DICT = methodcaller("to_dict")
-FAILED = {"text": "", "flags": ["failed"]}
-"""The answer to a text at which a library failed."""
+NOTHING: dict[str, dict[str, Any]] = {
+    "translate": {"text": ""},
+    "generate": {"prompt": "", "text": "", "stopped": "stop"},
+    "classify": {"label": "", "probabilities": {}},
+    "tag": {"text": "", "words": [], "spans": []},
+    "embed": {"vector": []},
+}
+"""What an answer of a task must have."""
+
+
+def failed(task: str) -> dict[str, Any]:
+    """Return the answer to a text at which a library failed."""
+    return NOTHING[task] | {"flags": ["failed"]}
 
 
 def as_list(given: str | list[str]) -> list[str]:
@@ -74,11 +84,11 @@ async def translate(call: Call) -> Response:
         return plain
 
     options = options_of(form)
-    service.settings.limits.check([*texts, *(prefixes or ())], options)
+    service.accept(call, texts, options, beside=prefixes or ())
     found = await service.translate(
         call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
-    answers = [each or FAILED for each in found]
+    answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
 
 
@@ -86,7 +96,7 @@ async def generate(call: Call) -> Response:
     """Continue prompts, or stream one's continuation."""
     form = await call.json(GenerateRequest)
     service, texts, given = call.service, as_list(form.text), options_of(form)
-    service.settings.limits.check(texts, given)
+    service.accept(call, texts, given)
     served = service.shelf.find(form.model, "generate")
     if form.stream:
         if len(texts) != 1:
@@ -97,9 +107,14 @@ async def generate(call: Call) -> Response:
         found = await service.ask(
             call, generator.scheduler, lambda: generator.courses(texts, options), TO_DICT
         )
-    seed = options.seed if options.temperature > 0 else None
-    answers = [each or FAILED for each in found]
-    return json_response({"model": served.name, "generations": answers, "seed": seed})
+    answers = [each or failed("generate") for each in found]
+    answer = {"model": served.name, "generations": answers, "seed": seed_of(options)}
+    return json_response(answer)
+
+
+def seed_of(options: Decoding) -> int | None:
+    """Return the seed by which what was sampled can be had again."""
+    return options.seed if options.temperature > 0 else None
 
 
 async def _events(
@@ -121,8 +136,8 @@ async def _events(
                 if isinstance(piece, str):
                     yield msgspec.json.encode({"text": piece})
                 else:
-                    answer = FAILED if piece is None else piece.to_dict()
-                    yield msgspec.json.encode({"done": answer})
+                    answer = failed("generate") if piece is None else piece.to_dict()
+                    yield msgspec.json.encode({"done": answer, "seed": seed_of(options)})
 
 
 def label(task: str, key: str) -> Handler:
@@ -131,13 +146,14 @@ def label(task: str, key: str) -> Handler:
     async def answer(call: Call) -> Response:
         form = await call.json(TextForm)
         service, texts = call.service, as_list(form.text)
-        service.settings.limits.check(texts)
+        service.accept(call, texts)
         served = service.shelf.find(form.model, task)
         async with service.lease(call, served, len(texts)) as reader:
             found = await service.ask(
                 call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
             )
-        return json_response({"model": served.name, key: [each or FAILED for each in found]})
+        answers = [each or failed(task) for each in found]
+        return json_response({"model": served.name, key: answers})
 
     return answer
 
@@ -145,10 +161,11 @@ def label(task: str, key: str) -> Handler:
 async def score(call: Call) -> Response:
     """Score pairs by a translator, or by a generator."""
     form = await call.json(ScoreForm)
-    service, pairs = call.service, [*zip(as_list(form.src), as_list(form.tgt), strict=False)]
-    if len(as_list(form.src)) != len(as_list(form.tgt)):
+    service, sources, targets = call.service, as_list(form.src), as_list(form.tgt)
+    if len(sources) != len(targets):
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
-    service.settings.limits.check([text for pair in pairs for text in pair])
+    service.accept(call, sources, beside=targets)
+    pairs = [*zip(sources, targets, strict=True)]
     languages: Pair = None, None
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
@@ -161,14 +178,14 @@ async def score(call: Call) -> Response:
             return [one.to_dict() for one in scorer.score(pairs[first : first + STEP])]
 
         steps = [partial(some, first) for first in range(0, len(pairs), STEP)]
-        cost = sum(len(src) + len(tgt) for src, tgt in pairs)
-        scores = await service.answered(call, SteppedRequest(steps, cost, served.aside))
+        scores = await service.step(call, steps, served.aside)
     return json_response({"model": served.name, "scores": scores})
 
 
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
+    call.service.accept(call, as_list(form.text))
     return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
 

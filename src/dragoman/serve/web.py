@@ -94,6 +94,10 @@ class Dialect:
     error: Callable[[Refusal], Response] = plain_error
     scheme: str = "Bearer"
     """The word before the key in the header `authorization`."""
+    forms: bool = False
+    """Whether forms are read beside JSON."""
+    fault: Any = None
+    """The type of its errors, for the description, unless it is our own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,8 +112,12 @@ class Call:
     """What the log says of it, besides its outcome."""
     deadline: float = 0.0
     """When it is too late for an answer."""
-    gone: asyncio.Task[None] | None = None
-    """Done when the client has disconnected; None as long as nobody asks."""
+    characters: int = 0
+    """Of all its texts."""
+    over: asyncio.Future[Exception] | None = None
+    """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
+    watch: asyncio.Task[None] | None = None
+    """Waits for the client to disconnect."""
 
     @property
     def headers(self) -> Headers:
@@ -119,29 +127,32 @@ class Call:
     def error(self, error: BaseException) -> Response:
         """Return the answer to an error, in the words of the dialect.
 
-        Raises it again if it is the client's leaving, or an end such as a cancellation.
+        Raises it again if it is the client's leaving, or the end of more than this request.
         """
+        if isinstance(error, asyncio.CancelledError) and self.service.draining:
+            error = ended()
         if isinstance(error, Gone) or not (isinstance(error, Exception) or is_library_error(error)):
             raise error
         return self.endpoint.dialect.error(self.service.refusal(error))
 
     def begin(self) -> None:
         """Take the time, and check deadline and key. Raises Refusal."""
+        settings = self.service.settings
+        most = max(settings.limits.deadline, settings.deadline)
         try:
-            seconds = float(self.headers.get(DEADLINE) or self.service.settings.deadline)
+            seconds = float(self.headers.get(DEADLINE) or settings.deadline)
         except ValueError:
             seconds = 0.0
-        if not 0 < seconds < float("inf"):
-            what, do = (
-                f"{DEADLINE} is no positive number of seconds.",
-                "Correct it, or leave it out.",
-            )
+        if not 0 < seconds <= most:
+            what = f"{DEADLINE} is no number of seconds above 0, and at most {most:g}."
+            do = "Correct it, or leave it out."
             raise Refusal(400, what, do, where=f"header {DEADLINE}")
         self.deadline = monotonic() + seconds
         given, _, key = self.headers.get("authorization", "").partition(" ")
-        scheme, keys = self.endpoint.dialect.scheme, self.service.settings.keys
+        scheme = self.endpoint.dialect.scheme
         key = key.strip() if given.lower() == scheme.lower() else ""
-        if not self.endpoint.open and not keys.allows(key):
+        key = key.encode("latin-1").decode("utf-8", "replace")  # headers are bytes
+        if not self.endpoint.open and not settings.keys.allows(key):
             what, do = (
                 "The API key is missing or wrong.",
                 f"Send it as Authorization: {scheme} KEY.",
@@ -151,11 +162,13 @@ class Call:
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
-        limits = self.service.settings.limits
+        limits, left = self.service.settings.limits, self.deadline - monotonic()
         try:
-            async with asyncio.timeout(limits.read_seconds):
+            async with asyncio.timeout(min(left, limits.read_seconds)):
                 return await self._read(limits.body)
         except TimeoutError:
+            if left < limits.read_seconds:
+                raise late() from None
             what = f"The body did not arrive within {limits.read_seconds:g} s."
             raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
@@ -230,28 +243,39 @@ class Call:
         What is waited for is cancelled then. The body must have been read before.
         """
         task = asyncio.ensure_future(work)
-        if self.gone is None:
-            self.gone = asyncio.get_running_loop().create_task(self._watch())
+        if self.over is None:
+            loop = asyncio.get_running_loop()
+            self.over, self.watch = loop.create_future(), loop.create_task(self._watch())
         try:
+            waited: set[asyncio.Future[Any]] = {task, self.over}
             await asyncio.wait(
-                {task, self.gone},
+                waited,
                 timeout=max(0.0, self.deadline - monotonic()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if task.done():
                 return task.result()
-            if self.gone.done():
-                raise Gone
-            what = "The request was not answered within its deadline."
-            do = f"Send less at a time, or a greater {DEADLINE}."
-            raise Refusal(504, what, do, where=f"header {DEADLINE}")
+            raise self.over.result() if self.over.done() else late()
         finally:
             task.cancel()
 
+    def end(self, error: Exception) -> None:
+        """Let what is waited for fail."""
+        if self.over is not None and not self.over.done():
+            self.over.set_result(error)
+
     async def _watch(self) -> None:
-        """Return when the client has disconnected."""
+        """Notice that the client has disconnected."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
+        self.end(Gone())
+
+
+def late() -> Refusal:
+    """Return the refusal of a request whose time is up."""
+    what = "The request was not answered within its deadline."
+    do = f"Send less at a time, or a greater {DEADLINE}."
+    return Refusal(504, what, do, where=f"header {DEADLINE}")
 
 
 def _pairs(text: bytes) -> list[tuple[str, str]]:
@@ -310,6 +334,8 @@ class BoundEndpoint:
         try:
             response = await self._response(call)
             status = response.status_code
+            if not isinstance(response, EventStream):
+                self.service.queue.leave(call, answered=status < 400)
             await response(scope, receive, send)
             status = response.status_code  # of a stream that ended by an error, that of the error
             kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
@@ -317,8 +343,9 @@ class BoundEndpoint:
         except Gone:
             pass
         finally:
-            if call.gone is not None:
-                call.gone.cancel()
+            self.service.queue.leave(call, answered=outcome == "answered")
+            if call.watch is not None:
+                call.watch.cancel()
             seconds = monotonic() - started
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)

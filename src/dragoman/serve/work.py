@@ -25,17 +25,24 @@ class PricedRequest(Generic[Answer]):
     def __init__(
         self,
         scheduler: Scheduler[Any, Any],
-        courses: Iterable[Course[Any, Any, Answer]],
         finish: Callable[[Answer], Any] | None,
         fail: Fail,
     ) -> None:
-        """Begin the courses, up to the first items that they ask for: that is what they cost."""
+        """`finish` is called with each answer."""
         self._scheduler, self._finish, self._fail = scheduler, finish, fail
         self._courses = list[Course[Any, Any, Answer | None]]()
         self._request: Request[Answer | None] | None = None
         self._withdrawn = Event()
+
+    def price(self, courses: Iterable[Course[Any, Any, Answer]]) -> int:
+        """Begin the courses, up to the first items that they ask for; return what these cost.
+
+        That is in padded tokens. Raises Refusal where it is withdrawn meanwhile.
+        """
         costs, budget = list[int](), 1
         for course in courses:
+            if self._withdrawn.is_set():
+                raise ended()
             try:
                 first = next(course)
             except StopIteration as end:
@@ -43,9 +50,8 @@ class PricedRequest(Generic[Answer]):
             else:
                 costs += first.costs
                 budget = max(budget, first.budget)
-                self._courses.append(_guarded(first, course, fail))
-        self.cost = padded_tokens(costs, budget)
-        """Padded tokens."""
+                self._courses.append(_guarded(first, course, self._fail))
+        return padded_tokens(costs, budget)
 
     def run(self) -> list[Any]:
         """Wait for the answers, computing meanwhile. Raises Refusal where it was withdrawn."""
@@ -86,13 +92,11 @@ class SteppedRequest:
     def __init__(
         self,
         steps: Iterable[Callable[[], list[Any]]],
-        cost: int,
         aside: AbstractContextManager[Any],
     ) -> None:
         """Each step is computed inside `aside`, for which it may have to wait."""
         self._steps, self._aside = steps, aside
         self._withdrawn = Event()
-        self.cost = cost
 
     def run(self) -> list[Any]:
         """Compute the answers. Raises Refusal where it was withdrawn."""

@@ -16,7 +16,7 @@ from dragoman.data.prepare import special_ids
 from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import Items, Scheduler
-from dragoman.decode.scheduler import Withdrawn
+from dragoman.decode.requests import Withdrawn
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, ReadingDefaults
 from dragoman.folder.opening import ModelFolder

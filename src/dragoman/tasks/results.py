@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.plain import Plain
+from dragoman.text.spans import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,27 @@ class Alignment:
     """The T pieces of the translation."""
     weights_TS: Tensor
     """One row for each target token; each sums to 1."""
+    src_spans: tuple[Span | None, ...] = ()
+    """Where the text of each source token stands in the line, in characters; None without text."""
+    tgt_spans: tuple[Span | None, ...] = ()
+    """Where that of each target token stands in the translation."""
+
+    @property
+    def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
+        """(line start, line end, text start, text end) for each target token that has text.
+
+        The source text that it attended to most. Tokens that are one character together count as
+        one.
+        """
+        tgt_of_span = groupby(range(len(self.tgt_spans)), self.tgt_spans.__getitem__)
+        read = [s for s, span in enumerate(self.src_spans) if span is not None]
+        links = []
+        for tgt_span, tokens in tgt_of_span:
+            if tgt_span is not None and read:
+                most = int(self.weights_TS[[*tokens]].sum(0)[read].argmax())
+                src_span = self.src_spans[read[most]]
+                links.append((*(src_span or ()), *tgt_span))
+        return tuple(links)
 
     @property
     def links(self) -> tuple[tuple[int, int], ...]:
@@ -90,6 +113,16 @@ class Translation(Plain):
         found = align()
         self.__dict__["_align"] = partial(tuple, found)
         return found
+
+    @property
+    def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Which characters of the line each piece of the translation comes from.
+
+        (line start, line end, text start, text end) for each token that has text, in the order of
+        `text`, without white space at the ends: what the token attended to most. The first call
+        runs the model, as `alignments` does.
+        """
+        return tuple(link for part in self.alignments for link in part.text_links)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the model, which `alignments` needs until they are computed."""

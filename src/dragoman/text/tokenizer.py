@@ -30,6 +30,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.files.writing import write_durably
 from dragoman.text.limits import parse, prepare
+from dragoman.text.spans import Span, lengths_of, seen_in, spans_of
 from dragoman.text.unreadable import encode_or_reject, is_library_error
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -161,6 +162,17 @@ class Tokenizer:
         """
         text: str = self._backend.decode(self._plain(ids), skip_special_tokens=False)
         return text
+
+    def lengths(self, ids: Sequence[int]) -> list[int]:
+        """How many characters, white space aside, each of `ids` adds to `decode(ids)`."""
+        return lengths_of(ids, self.decode, self.decode_rest)
+
+    def spans(self, text: str) -> list[Span | None]:
+        """Where each piece of `encode(text)` stands in `text`; a lone byte where its letter does.
+
+        None for one without text, and none after it that has some.
+        """
+        return spans_of(seen_in(text), self.lengths(self.encode(text)))
 
     def _plain(self, ids: Iterable[int]) -> list[int]:
         specials = set(self.specials.values())

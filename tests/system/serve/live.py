@@ -119,7 +119,6 @@ def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -
         until(lambda: live.get("/health/ready").status == 200)
         yield live
     finally:
-        service.abandon()
         server.should_exit = True
         server.config.timeout_graceful_shutdown = 1
         thread.join(PATIENCE)

@@ -9,6 +9,7 @@ from tests.processors import needs_independent_rows
 from tests.system.serve.live import Live, serving
 
 from dragoman.serve.settings import ApiKeys
+from dragoman.serve.web import Call
 from dragoman.tasks.translate.translator import Translator
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
@@ -119,14 +120,14 @@ def test_keys(translator_folder: Path) -> None:
 def test_texts_of_one_model_are_accepted_together(live: Live) -> None:
     """Whatever language each is found to be in, or none: one request is not refused half way."""
     notes = list[int]()
-    admit = live.service.queue.admit
+    take = live.service.queue.take
 
-    def counted(cost: int) -> Any:  # noqa: ANN401 -- a context
+    def counted(call: Call, cost: int) -> None:
         notes.append(cost)
-        return admit(cost)
+        take(call, cost)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live.service.queue, "admit", counted)
+        patch.setattr(live.service.queue, "take", counted)
         answer = live.post(TRANSLATE, {"text": [TEXT, "123", "the house"], "target_lang": "ZH"})
     assert answer.status == 200
-    assert len(notes) == 1
+    assert len(notes) == 2  # by its length, and priced

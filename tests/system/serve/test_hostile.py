@@ -175,7 +175,7 @@ def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
             sent = head + f"content-length: {len(body)}\r\n\r\n".encode() + body
             for _ in range(20):
                 unread.sendall(sent)
-            until(lambda: not live.service.queue.requests)
+            until(lambda: not live.service.queue.costs)
         assert live.texts(["the cat"])
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') >= 1)
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copytree
 from time import monotonic
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -17,6 +18,7 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
+from dragoman.serve import shelf
 from dragoman.serve.settings import ApiKeys
 
 TRANSLATE = "/v1/translate"
@@ -27,15 +29,16 @@ def test_keys_open_the_server(
 ) -> None:
     """All but its health asks for one; none is logged."""
     file = tmp_path / "keys.txt"
-    file.write_text("# ours\nsecret-one\n\nsecret-two  # of a partner\n")
+    file.write_text("# ours\nsecret-one\n\nsecret-two  # of a partner\nsecret-zwölf\n")
     with serving(translator_folder, keys=ApiKeys.read(file)) as live:
         for given in ("", "Bearer", "Bearer wrong", "Basic secret-one", "Bearer secret-one "[:-2]):
             refused = live.post(TRANSLATE, {"text": "a"}, {"authorization": given})
             assert refused.status == 401
             assert refused.headers["www-authenticate"] == "Bearer"
         assert live.get("/metrics").status == live.get("/v1/models").status == 401
-        for key in ("secret-one", "secret-two"):
-            allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": f"Bearer {key}"})
+        for key in ("secret-one", "secret-two", "secret-zwölf"):
+            header = f"Bearer {key}".encode().decode("latin-1")
+            allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": header})
             assert allowed.status == 200
         fields = {"q": "a", "source": "en", "target": "zh", "api_key": "secret-one"}
         assert live.post("/translate", fields).status == 200
@@ -65,9 +68,14 @@ def test_texts_are_not_logged(live: Live, capfd: pytest.CaptureFixture[str]) -> 
     live.texts(["the privatecat sees"])
     live.post(TRANSLATE, {"text": "privatedog", "model": "privatename", "x": "privatekey"})
     live.get("/v1/privatepath?q=privatequery")
+    with live.raw() as raw:
+        raw.sendall(b"GET /privatepath HTTP/1.1\r\nx: " + b"a" * 40_000)
+        assert raw.recv(4096).startswith(b"HTTP/1.1 431")
     until(lambda: live.counted("dragoman_requests_total") > 0)
     lines = capfd.readouterr().err.splitlines()
-    assert {"request"} <= {json.loads(line)["event"] for line in lines}
+    events = [json.loads(line) for line in lines]
+    assert {"request"} <= {event["event"] for event in events}
+    assert [one["status"] for one in events if one["event"] == "refused"] == [404, 431]
     assert "private" not in "".join(lines)
 
 
@@ -77,7 +85,9 @@ def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> No
     assert "access-control-allow-origin" not in live.get("/v1/models", origin).headers
     with serving(translator_folder, cors=("https://ours.example",)) as open_one:
         header = "access-control-allow-origin"
-        assert open_one.get("/v1/models", origin).headers[header] == "https://ours.example"
+        allowed = open_one.get("/v1/models", origin).headers
+        assert allowed[header] == "https://ours.example"
+        assert allowed["access-control-expose-headers"] == "retry-after"
         assert header not in open_one.get("/v1/models", {"origin": "https://b.example"}).headers
 
 
@@ -141,6 +151,44 @@ def test_models_are_loaded_when_they_are_asked_for(translator_folder: Path, tmp_
         pass
 
 
+def test_a_model_that_could_not_be_loaded_is_tried_again(
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Soon where memory was short, later for anything else; until then the client is told."""
+    errors: list[Exception] = [MemoryError(), ValueError("a fault"), InputError("damaged")]
+    read = shelf._read
+
+    def fails(path: Path, *rest: Any) -> Any:  # noqa: ANN401 -- what a folder answers by
+        if errors and path.name == "b":
+            raise errors.pop(0)
+        return read(path, *rest)
+
+    monkeypatch.setattr(shelf, "_read", fails)
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True) as live:
+        served = live.service.shelf.models["b"]
+        for seconds in ("5", "60", "60"):
+            for _ in range(2):
+                refused = live.post(TRANSLATE, {"text": "a", "model": "b"})
+                assert (refused.status, refused.headers["retry-after"]) == (503, seconds)
+            assert states(live)["b"] == "failed"
+            served.again -= float(seconds)
+        assert live.texts(["the cat"], {"model": "b"})
+        assert states(live)["b"] == "ready"
+    assert not errors
+
+
+def test_two_models_that_are_asked_for_at_once_do_not_refuse_each_other(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """One has its place in memory first, and is loaded."""
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
+        ask = [partial(live.post, TRANSLATE, {"text": "a", "model": name}) for name in "ab"]
+        statuses = sorted(call().status for call in [*map(in_background, ask)])
+        assert statuses in ([200, 200], [200, 503])
+
+
 def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path: Path) -> None:
     """Folders of one name are told apart by more of their path; a choice must be one."""
     twins = [copytree(translator_folder, tmp_path / part / "model") for part in ("x", "y")]
@@ -155,6 +203,8 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
         unknown = live.post(TRANSLATE, {"text": "a", "model": "x/modle"})
         assert unknown.status == 404
         assert "did you mean x/model?" in unknown.json["error"]["what"]
+        for asked in ({"model": "m" * 9999}, {"tgt_lang": "m" * 9999}):
+            assert len(live.post(TRANSLATE, {"text": "a"} | asked).body) < 500
 
 
 # ---------------------------------------------------------------- the end
@@ -263,6 +313,44 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
     assert ended.code == 1
     assert "could not be answered within --shutdown-timeout" in ended.said
     assert call().status == 503
+
+
+def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
+    """As it is written on the command line."""
+    ended = dragoman.run("serve", translator_folder, "--limit", "beam=0")
+    assert "--limit beam=0: beam is 0; it must be at least 1" in ended.said
+    assert ended.code == 2
+
+
+PRICING = """
+import time
+from dragoman.tasks.translate.translator import Translator
+courses = Translator.courses
+Translator.courses = lambda *given: time.sleep(30) or courses(*given)
+"""
+
+
+def test_what_a_thread_computes_does_not_hold_up_the_end(
+    dragoman: CommandLine, tmp_path: Path
+) -> None:
+    """A request that is still priced when time is up is told so, in our words."""
+    patch, port = tmp_path / "patch.py", free_port()
+    patch.write_text(PRICING, encoding="utf-8")
+    words = ["serve", save_translator(tmp_path / "en-zh"), "--port", port]
+    running = dragoman.start(
+        [*words, "--shutdown-timeout", "1.5"], environment={"PATCH": str(patch)}
+    )
+    found = Process(running, port)
+    assert running.wait_until(lambda: found.status() == 200), running.said()
+    call = in_background(
+        partial(found.live.post, "/v2/translate", {"text": ["the cat " * 100], "target_lang": "ZH"})
+    )
+    until(lambda: found.live.counted("dragoman_queue_requests") == 1)
+    started = monotonic()
+    assert found.end(signal.SIGTERM).code == 1
+    assert monotonic() - started < 10
+    answer = call()
+    assert (answer.status, "shutting down" in answer.json["message"]) == (503, True)
 
 
 @pytest.mark.parametrize("process", [[]], indirect=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+import msgspec
 import pytest
 from tests.processors import needs_independent_rows
 from tests.system.serve.live import Live, in_background, serving, until
@@ -14,9 +15,24 @@ from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
 from tests.unit.tasks.tiny_generator import PROMPTS, save_generator
 
 import dragoman
+from dragoman.decode import Items
 from dragoman.serve.app import ENDPOINTS
+from dragoman.serve.schema import (
+    ClassifyAnswer,
+    GenerateAnswer,
+    TagAnswer,
+    TranslateAnswer,
+    VectorForm,
+)
+from dragoman.serve.v1 import failed
 
 GENERATE = "/v1/generate"
+ANSWERS = {
+    "generate": GenerateAnswer,
+    "classify": ClassifyAnswer,
+    "tag": TagAnswer,
+    "translate": TranslateAnswer,
+}
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +114,8 @@ def test_a_stream_is_the_text(every: Live, prompt: str, more: dict[str, Any]) ->
         "text/event-stream; charset=utf-8",
     )
     *pieces, last = events(answer.body)
-    assert last == {"done": every.post(GENERATE, ask).json["generations"][0]}
+    whole = every.post(GENERATE, ask).json
+    assert last == {"done": whole["generations"][0], "seed": whole["seed"]}
     assert "".join(piece["text"] for piece in pieces) == last["done"]["text"]
 
 
@@ -132,7 +149,7 @@ def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
             found = b""
             while found.count(b"data: ") < 3:
                 found += raw.recv(4096)
-        until(lambda: live.service.queue.requests == 0)
+        until(lambda: not live.service.queue.costs)
         sleep(0.05)
         taken = len(seen)
         sleep(0.2)
@@ -157,6 +174,27 @@ def test_pairs_are_scored(every: Live, folders: dict[str, Path]) -> None:
     assert every.post("/v1/score", ask).json["model"] == "en-zh"
     assert every.post("/v1/score", {"src": ["a"], "tgt": []}).status == 400
     assert every.post("/v1/score", {"src": "a", "tgt": "b", "model": "kinds"}).status == 404
+
+
+@pytest.mark.parametrize("task", ["generate", "classify", "tag", "translate"])
+def test_an_answer_without_a_text_has_the_form_of_its_task(
+    every: Live, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a library failed at it; an encoder's vector is empty then."""
+    names = {"generate": "gen", "classify": "kinds", "tag": "names", "translate": "en-zh"}
+    served = every.answering(names[task])
+    answers = {"generate": "generations", "classify": "classifications", "tag": "taggings"}
+
+    def course(*_given: Any, **_more: Any) -> Any:  # noqa: ANN401 -- a course
+        yield Items(values=[], costs=[], budget=1)
+        raise ValueError("a fault of a library")
+
+    monkeypatch.setattr(served, "courses", lambda texts, *_: [course() for _ in texts])
+    found = every.post(f"/v1/{task}", {"text": ["a"]}).json
+    answer_type = ANSWERS[task]
+    assert msgspec.convert(found, answer_type)
+    assert found[answers.get(task, "translations")][0]["flags"] == ["failed"]
+    assert msgspec.convert(failed("embed"), VectorForm).vector == []
 
 
 def test_languages_are_detected(every: Live) -> None:
@@ -186,6 +224,14 @@ def test_the_description_is_whole(every: Live) -> None:
 
     walk(described)
     assert references <= {f"#/components/schemas/{name}" for name in schemas}
+    secured = described["paths"]["/v2/usage"]["get"]["security"]
+    assert secured == [{}, {"DeepL-Auth-Key": []}]
+    assert set(secured[1]) <= set(described["components"]["securitySchemes"])
+    for path in ("/translate", "/v2/translate"):
+        posted = described["paths"][path]["post"]
+        assert "application/x-www-form-urlencoded" in posted["requestBody"]["content"]
+        assert posted["responses"]["200"]["content"]["application/json"]["schema"]
+    assert {"src_tokens", "alignment"} <= set(schemas["LinkedTranslation"]["properties"])
     options = schemas["TranslateRequest"]["properties"]
     assert options["beam_size"]["maximum"] == 1000
     assert "Beam size" in options["beam_size"]["description"]

@@ -367,3 +367,33 @@ def test_one_thread_is_meant_for_every_library() -> None:
         assert numbers() == {"3"}
     finally:
         torch.set_num_threads(before)
+
+
+TEAM = """
+import os
+from threading import Thread
+import torch
+from dragoman.nn.cpu import native
+
+def compute(after):
+    with native.share_of_threads(1):
+        torch.randn(1000, 1000).exp_()
+    after.append(len(os.listdir("/proc/self/task")))
+
+torch.set_num_threads(3)
+before, after = len(os.listdir("/proc/self/task")), []
+thread = Thread(target=compute, args=[after])
+thread.start(); thread.join()
+assert after == [before + 1], (before, after)  # the thread itself
+compute(after)
+assert after[1] == before + 2, (before, after)  # a program of one thread keeps its team
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are not listed here")
+@needs_compiler
+def test_threads_of_a_parallel_loop_end_where_others_may_start_theirs() -> None:
+    """More of them than cores would make every parallel loop of the process slow."""
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    command = [sys.executable, "-c", TEAM]
+    subprocess.run(command, env=environment, check=True, timeout=100)

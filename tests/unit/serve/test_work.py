@@ -11,6 +11,7 @@ pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.work import PricedRequest, SteppedRequest
+from dragoman.tasks.results import Translation
 
 
 def raised(error: BaseException) -> None:
@@ -23,7 +24,8 @@ def price(prefix: str = "", min_length: int = 0) -> int:
     translator = tiny.make_translator()
     options = replace(translator.options, min_length=min_length)
     courses = translator.courses(["the"], options, [prefix] if prefix else None)
-    return PricedRequest(translator.scheduler, courses, None, raised).cost
+    request = PricedRequest[Translation](translator.scheduler, None, raised)
+    return request.price(courses)
 
 
 def test_what_must_be_written_costs_as_what_is_read() -> None:
@@ -40,7 +42,7 @@ def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
         computed.append(1)
         return computed
 
-    request = SteppedRequest([step], 1, lock)
+    request = SteppedRequest([step], lock)
 
     def run() -> None:
         try:

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import InputError, nearest
 from dragoman.folder.tokenizers.files import LANGUAGE, USUAL, TokenizerFolder, refusing
 from dragoman.text.limits import prepare
+from dragoman.text.spans import Span, trimmed_spans
 from dragoman.text.tokenizer import BYTES, MASK, Frame, SubwordSplits, Tokenizer
 
 CLEANED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
@@ -214,6 +215,11 @@ class ForeignTokenizer(Tokenizer):
             (self._as_text(encoding.ids), list(_first_pieces(encoding.offsets, places)))
             for encoding, places in zip(encodings, words, strict=True)
         ]
+
+    def spans(self, text: str) -> list[Span | None]:
+        """Where each piece of `encode(text)` stands in `text`, as the library has it."""
+        (encoding,) = self._encodings(self._backend.encode_batch, [text])
+        return trimmed_spans(text, encoding.offsets)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""

@@ -19,13 +19,22 @@ from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_own
 from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
-from dragoman.folder.tokenizers.vocabularies import LARGEST, find_vocabularies, read_vocabulary
+from dragoman.folder.tokenizers.vocabularies import (
+    LARGEST,
+    fields,
+    find_vocabularies,
+    number_in,
+    read_vocabulary,
+)
 from dragoman.text.limits import MOST_GROWTH, longest_replacement
+from dragoman.text.spans import Span, trimmed_spans
 from dragoman.text.tokenizer import Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject
 
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
 """The files of a Marian model in a folder of Hugging Face."""
+PIECES, BEGIN, END = 2, 4, 5
+"""Fields of `SentencePieceText`, and of a piece: its place in the text, in bytes of UTF-8."""
 CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
     "gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
@@ -116,6 +125,18 @@ class PieceTokenizer(ForeignTokenizer):
         """The ids of a text. SentencePiece returns unknown pieces as the text has them."""
         pieces = processor.encode(text, out_type=str)
         return self._as_text([self._vocab.get(piece, self.unk_id) for piece in pieces])
+
+    def spans(self, text: str) -> list[Span | None]:
+        """Where each piece of `encode(text)` stands in `text`, but for the mark of a language."""
+        mark = self.language_mark(text)
+        rest = text[len(mark) :]
+        char_of = [n for n, char in enumerate(text) for _ in char.encode()] + [len(text)]
+        begun = len(mark.encode())
+        message = self._reads.encode(rest, out_type="serialized_proto")
+        pieces = (dict(fields(piece)) for kind, piece in fields(message) if kind == PIECES)
+        places = ([number_in(piece[n]) + begun for n in (BEGIN, END)] for piece in pieces)
+        offsets = [(char_of[start], char_of[end]) for start, end in places]
+        return [*([None] if mark else []), *trimmed_spans(text, offsets)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, as Hugging Face decodes it; special tokens are skipped."""

@@ -157,6 +157,11 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
         place = end
 
 
+def number_in(field: bytes) -> int:
+    """The number of a field that holds one."""
+    return _number(field, 0)[0]
+
+
 def _number(message: bytes, place: int) -> tuple[int, int]:
     """A number of seven bits a byte, and the place after it."""
     found = shift = 0

@@ -29,7 +29,7 @@ from dragoman.decode import (
     score_pairs,
     search_steps,
 )
-from dragoman.decode.scheduler import Withdrawn
+from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly
 from dragoman.nn import Arithmetic

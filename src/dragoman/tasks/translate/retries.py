@@ -40,6 +40,11 @@ class Found:
     retried: bool = False
     """Whether it comes from a retry."""
 
+    def nth(self, n: int) -> list[tuple[Source, Hypothesis]]:
+        """Each part with its n-th best; with the last where it has fewer."""
+        pairs = zip(self.parts, self.n_best, strict=True)
+        return [(part, best[min(n, len(best) - 1)]) for part, best in pairs]
+
 
 def search_and_retry(
     search: Search,

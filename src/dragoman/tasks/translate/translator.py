@@ -40,6 +40,7 @@ from dragoman.tasks.lines import (
 from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Alignment, Scored, Translation, score_each
 from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
+from dragoman.tasks.translate.linking import Rendered, alignments_of
 from dragoman.tasks.translate.preserved import PRESERVED, differences
 from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags
@@ -136,6 +137,12 @@ class Translator(Answering[Decoding, Translation]):
         bound.src_tokenizer = published.reads
         bound._ids = self._ids.between(published.specials(self.specials))  # noqa: SLF001
         return bound
+
+    def aligning(self) -> Self:
+        """Return one that finds alignments while it translates, not by reading once more."""
+        other = copy(self)
+        other._ids = self._ids.aligning()  # noqa: SLF001 -- the same class
+        return other
 
     def ensemble(self, *others: "Translator") -> Self:
         """Return a translator that decodes by the mean of the probabilities of all these models.
@@ -337,22 +344,26 @@ class Translator(Answering[Decoding, Translation]):
         found: list[Found],
         alternatives: tuple[Translation, ...] = (),
     ) -> Translation:
-        chosen_of = [[best[min(n, len(best) - 1)] for best in each.n_best] for each in found]
-        tokenizer, sources = self.tgt_tokenizer, [src for each in found for src in each.parts]
-        texts_of = [[decode_line(tokenizer, h.ids) for h in chosen] for chosen in chosen_of]
-        chosen, texts, in_order = list(chain(*chosen_of)), list(chain(*texts_of)), iter(texts_of)
-        written = [joined(chain(*islice(in_order, len(part.chunks))))[0] for part in parts]
+        nth = (each.nth(n) for each in found)
+        pairs_of = [[*chain(*islice(nth, len(part.chunks)))] for part in parts]
+        sources, chosen = zip(*chain(*pairs_of), strict=True)
+        tokenizer = self.tgt_tokenizer
+        texts_of = [[decode_line(tokenizer, best.ids) for _, best in pairs] for pairs in pairs_of]
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
-        text, places = joined(written, between)
+        text, places = joined([joined(texts)[0] for texts in texts_of], between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
         read = [src.ids for src in sources]
-        quality = differences(line, text).union(*map(quality_flags, read, chosen, texts))
+        quality = differences(line, text).union(*map(quality_flags, read, chosen, chain(*texts_of)))
         flags = {
             "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
             "retried": any(each.retried for each in found),
             "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
         } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
+        rendered = [
+            Rendered(part.start, place, pairs)
+            for part, place, pairs in zip(parts, places, pairs_of, strict=True)
+        ]
         return Translation(
             text=text,
             score=sum(hypothesis.score for hypothesis in chosen),
@@ -364,20 +375,13 @@ class Translator(Answering[Decoding, Translation]):
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
             ),
             alternatives=alternatives,
-        ).aligned_by(
-            lambda: tuple(self._align(src, h.ids) for src, h in zip(read, chosen, strict=True))
-        )
+        ).aligned_by(lambda: self._align(line, text, rendered))
 
-    def _align(self, src: Ids, tgt: Ids) -> Alignment:
-        """Run the translation through the model once more and look where it looks."""
+    def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
+        """Run a translation through the model once more and look where it looks."""
+        tokenizers = self.src_tokenizer, self.tgt_tokenizer
         with self._ids.inference():
-            weights_TS = self._ids.attention(src, tgt)
-        src_tokenizer, tgt_tokenizer = self.src_tokenizer, self.tgt_tokenizer
-        return Alignment(
-            src_tokens=tuple(src_tokenizer.tokens([*src, src_tokenizer.eos_id])),
-            tgt_tokens=tuple(tgt_tokenizer.tokens([*tgt, tgt_tokenizer.eos_id])),
-            weights_TS=weights_TS,
-        )
+            return tuple(alignments_of(line, text, rendered, tokenizers, self._ids.attention))
 
     def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:
         """Let the model read a pair."""

@@ -1,0 +1,130 @@
+"""What is asked of a scheduler, and what is answered: items, courses and requests."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import finalize
+
+if TYPE_CHECKING:
+    from dragoman.decode.scheduler import Scheduler
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items(Generic[Item]):
+    """What is to be computed in any batches, with items of others that have the same `key`."""
+
+    values: Sequence[Item]
+    costs: Sequence[int]
+    """What each would cost in a batch of its own, in tokens."""
+    budget: int
+    """What the batches of all lanes may cost: their items times the greatest cost of each batch."""
+    how: Any = None
+    """What `Run` is told beside the items, such as the options of a search."""
+    key: Hashable = None
+    """What is equal for items that are computed alike."""
+
+
+Course = Generator[Items[Item], list[Found], Answer]
+"""How a text is answered: it yields items, is sent what was found, and returns the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What an observer of a scheduler is told of a batch before it is computed."""
+
+    costs: list[int]
+    """Of each item, in tokens; in the batch each costs as much as the most expensive one."""
+    waited: list[float]
+    """Seconds since each was asked for."""
+
+
+Withdrawn = Callable[[int], bool]
+"""Whether the answer for an item, by its number in the batch, is not wanted any more."""
+
+Run = Callable[[Any, list[Item], Withdrawn], Sequence[Found]]
+"""Computes a batch, given their `how`: something for each item, for withdrawn ones anything."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """What is known of a request."""
+
+    num_open: int
+    """How many texts are without an answer."""
+    ready: deque["Asked"] = field(default_factory=deque)
+    """Courses that have all they waited for."""
+    finished: deque[tuple[int, Any]] = field(default_factory=deque)
+    """Answers that were not taken yet."""
+    error: Exception | None = None
+    withdrawn: bool = False
+    """Whether nobody waits for the rest of the answers."""
+
+    @property
+    def news(self) -> bool:
+        """Whether the thread that waits for it has something to do."""
+        return bool(self.ready) or self.error is not None or self.withdrawn
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """The items that a course waits for."""
+
+    request: Waiting
+    number: int
+    """Which course of the request it is."""
+    course: Course[Any, Any, Any]
+    items: Items[Any]
+    found: dict[int, Any] = field(default_factory=dict)
+    since: float = field(default_factory=monotonic)
+    """When the course asked."""
+
+
+Entry = tuple[Asked, int]
+"""What was asked for, and the number of an item in it."""
+Place = tuple[Hashable, int]
+"""Where items wait: their key and their budget."""
+
+
+class Request(Generic[Answer]):
+    """The answers to a number of texts. Iterating yields (number of the text, answer).
+
+    They come as they are finished; what is left when the iteration, or the request, is given up is
+    withdrawn. To be iterated by one thread. Raises what a batch of its items alone, or one of its
+    courses, raises.
+    """
+
+    def __init__(
+        self, scheduler: "Scheduler[Any, Any]", waiting: Waiting, run: Run[Any, Any]
+    ) -> None:
+        self._scheduler, self._waiting = scheduler, waiting
+        self._run = run  # which is there as long as somebody waits
+        finalize(self, scheduler.withdraw, waiting).atexit = False
+
+    def __iter__(self) -> Iterator[tuple[int, Answer]]:
+        try:
+            while self._scheduler.run_until_news(self._waiting):
+                yield self._waiting.finished.popleft()
+        finally:
+            self.withdraw()
+
+    def in_order(self) -> Iterator[Answer]:
+        """Yield the answers in the order of their texts, each as soon as those before it are."""
+        early: dict[int, Answer] = {}
+        wanted = count()
+        number = next(wanted)
+        for finished, answer in self:
+            early[finished] = answer
+            while number in early:
+                yield early.pop(number)
+                number = next(wanted)
+
+    def withdraw(self) -> None:
+        """Let go of what is not answered: waiting items leave at once, rows at the next step."""
+        self._scheduler.withdraw(self._waiting)

@@ -1,0 +1,80 @@
+"""Which part of a line each token of its translation comes from: alignments, in characters."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from torch import Tensor
+
+from dragoman.decode import Hypothesis
+from dragoman.tasks.results import Alignment
+from dragoman.tasks.translate.ids import Ids, Source
+from dragoman.text.spans import Span, seen_in, spans_of
+from dragoman.text.tokenizer import Tokenizer
+
+
+class Rendered(NamedTuple):
+    """A sentence of a line and its translation."""
+
+    start: int
+    """Where the sentence begins in the line."""
+    place: Span
+    """Where the translation stands in that of the line."""
+    pairs: Sequence[tuple[Source, Hypothesis]]
+    """What was translated, in order, and what was written of each."""
+
+
+def alignments_of(
+    line: str,
+    text: str,
+    sentences: Sequence[Rendered],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    attention: Callable[[Ids, Ids], Tensor],
+) -> Iterator[Alignment]:
+    """Yield the alignment of each pair of ids; `text` is the translation of `line`.
+
+    `attention` computes the weights (T, S) that were not kept while the search went on.
+    """
+    src_tokenizer, tgt_tokenizer = tokenizers
+    for start, place, pairs in sentences:
+        src_spans = _read(line, start, [src.text for src, _ in pairs], src_tokenizer)
+        tgt_spans = _written(text, place, [found.ids for _, found in pairs], tgt_tokenizer)
+        for (src, found), read, written in zip(pairs, src_spans, tgt_spans, strict=True):
+            yield Alignment(
+                src_tokens=tuple(src_tokenizer.tokens([*src.ids, src_tokenizer.eos_id])),
+                tgt_tokens=tuple(tgt_tokenizer.tokens([*found.ids, tgt_tokenizer.eos_id])),
+                weights_TS=attention(src.ids, found.ids)
+                if found.attention_LS is None
+                else found.attention_LS[:, : len(src) + 1].clone(),
+                src_spans=(*read, None),
+                tgt_spans=(*written, None),
+            )
+
+
+def _read(
+    line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer
+) -> Iterator[list[Span | None]]:
+    """Yield where the pieces of each text stand in the line, which has the texts from `place` on.
+
+    The mark of a language that a text begins with may stand before the first one only.
+    """
+    for text in texts:
+        mark = tokenizer.language_mark(text)
+        place = max(place, line.find(text[len(mark) :], place))
+        moved = place - len(mark)
+        spans = tokenizer.spans(text)
+        yield [None if span is None else (span[0] + moved, span[1] + moved) for span in spans]
+        place = moved + len(text)
+
+
+def _written(
+    text: str, place: Span, ids_of: Sequence[Ids], tokenizer: Tokenizer
+) -> Iterator[list[Span | None]]:
+    """Yield where the tokens of each hypothesis stand at a place of a text, which they make up.
+
+    They are counted by the characters that stay when texts are joined: all but white space.
+    """
+    places = iter(seen_in(text[slice(*place)], place[0]))
+    for ids in ids_of:
+        lengths = tokenizer.lengths(ids)
+        yield spans_of([*islice(places, sum(lengths))], lengths)

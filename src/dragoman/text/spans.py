@@ -1,0 +1,76 @@
+"""Where the pieces of a text stand in it, in characters.
+
+White space is no piece's: tokenizers drop it, add it and join it, and a translation is put on one
+line; the other characters, which we call seen, stay and keep their order.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
+
+Span = tuple[int, int]
+"""Where something begins and ends; the characters at both ends are seen."""
+
+
+def seen_in(text: str, start: int = 0) -> list[int]:
+    """The places of the seen characters of a text that begins at `start`."""
+    return [start + n for n, char in enumerate(text) if not char.isspace()]
+
+
+def spans_of(places: Sequence[int], lengths: Iterable[int]) -> list[Span | None]:
+    """The span of each piece, given the places of the seen characters and how many each has.
+
+    A piece without any, such as a byte of a character, goes with the next one that has some; None
+    where there is none.
+    """
+    ends = pairwise(accumulate(lengths, initial=0))
+    return _with_next((places[a], places[b - 1] + 1) if a < b else None for a, b in ends)
+
+
+def trimmed_spans(text: str, offsets: Iterable[Span]) -> list[Span | None]:
+    """The spans of pieces whose places in `text` may begin and end with white space, or be empty.
+
+    A piece without seen characters goes with the next one, as in `spans_of`.
+    """
+    spans = list[Span | None]()
+    for start, end in offsets:
+        inner = text[start:end].strip()
+        first = start + text[start:end].find(inner)
+        spans.append((first, first + len(inner)) if inner else None)
+    return _with_next(spans)
+
+
+def _with_next(spans: Iterable[Span | None]) -> list[Span | None]:
+    following: Span | None = None
+    found = []
+    for span in reversed([*spans]):
+        following = span or following
+        found.append(following)
+    return found[::-1]
+
+
+def lengths_of(
+    ids: Sequence[int],
+    decode: Callable[[Sequence[int]], str],
+    decode_rest: Callable[[Sequence[int]], str],
+) -> list[int]:
+    """How many seen characters each of `ids` adds to what they decode to.
+
+    Where they decode to something else together than one by one, a character is that of the piece
+    with which it, and all before it, are there.
+    """
+    text = _seen(decode(ids))
+    alone = [_seen(decode_rest([id_])) for id_ in ids]
+    if "".join(alone) == text:
+        return [*map(len, alone)]
+    begun = [_in_common(text, _seen(decode(ids[:n]))) for n in range(1, len(ids))]
+    return [b - a for a, b in pairwise(accumulate([*begun, len(text)], max, initial=0))]
+
+
+def _seen(text: str) -> str:
+    return "".join(text.split())
+
+
+def _in_common(text: str, other: str) -> int:
+    """The number of characters with which both begin."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))

@@ -1,0 +1,140 @@
+"""Laws of links between a line and its translation, in characters, for any Unicode string."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.test_text import TOKENIZERS, texts, tokenizers
+from tests.unit.tasks.tiny import DECODING, make_config, make_model, random_lines
+from torch import Tensor
+
+from dragoman.decode import Hypothesis, Strategy
+from dragoman.decode.requests import Withdrawn
+from dragoman.decoding import Decoding
+from dragoman.tasks.held import Held
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.ids import Ids, IdTranslator, Source
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.tokenizer import Tokenizer
+
+
+def assert_laws(line: str, found: Translation) -> None:
+    """Links are ordered, within both texts, trimmed, and cover all that is seen of the target."""
+    links = found.text_links
+    for a, b, c, d in links:
+        assert line[a:b] == line[a:b].strip() != ""
+        assert found.text[c:d] == found.text[c:d].strip() != ""
+    assert all(before[3] <= after[2] for before, after in pairwise(links))
+    covered = {n for _, _, start, end in links for n in range(start, end)}
+    parts = [range(*place[2:]) for place in found.sentences]
+    assert covered >= {n for part in parts for n in part if not found.text[n].isspace()}
+
+
+@tokenizers
+@given(text=texts)
+@settings(max_examples=100, deadline=None)
+def test_pieces_stand_in_their_text(tokenizer: Tokenizer, text: str) -> None:
+    """Each piece is the text at its place; together they are all that is seen."""
+    ids = tokenizer.encode(text)
+    spans = tokenizer.spans(text)
+    assert len(spans) == len(ids)
+    for id_, span in zip(ids, spans, strict=True):
+        alone = tokenizer.decode_rest([id_]).strip()
+        if span is not None and alone and alone != "\ufffd":
+            assert text[slice(*span)] == alone
+    places = dict.fromkeys(span for span in spans if span is not None)
+    assert "".join("".join(text[a:b].split()) for a, b in places) == "".join(text.split())
+
+
+@tokenizers
+@given(ids=st.lists(st.integers(4, 390), max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_every_character_is_some_tokens(tokenizer: Tokenizer, ids: list[int]) -> None:
+    """Also of ids that no text has, with bytes that form no letter."""
+    ids = [id_ for id_ in ids if id_ < tokenizer.vocab_size]
+    lengths = tokenizer.lengths(ids)
+    assert len(lengths) == len(ids)
+    assert min(lengths, default=0) >= 0
+    assert sum(lengths) == len("".join(tokenizer.decode(ids).split()))
+
+
+class EchoingIds(IdTranslator):
+    """Writes what it reads, and looks at each token when it writes it."""
+
+    def search(
+        self,
+        sources: Sequence[Source],
+        options: Decoding,  # noqa: ARG002
+        strategy: Strategy | None = None,  # noqa: ARG002
+        withdrawn: Withdrawn | None = None,  # noqa: ARG002
+    ) -> list[list[Hypothesis]]:
+        """Each source."""
+        rest = {"score": 0.0, "log_prob": 0.0, "token_log_probs": (), "stopped": "eos"}
+        return [[Hypothesis(ids=tuple(source.ids), **rest)] for source in sources]  # type: ignore[arg-type]
+
+    def attention(self, src: Ids, tgt: Ids) -> Tensor:
+        """The diagonal."""
+        return torch.eye(len(tgt) + 1, len(src) + 1)
+
+
+class Echo(Translator):
+    """Translates a line as itself."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        model = make_model(make_config(tokenizer))
+        super().__init__(model, tokenizer, tokenizer, decoding=DECODING)
+        self._ids = EchoingIds(Held.of(model, "fp32"), self.specials, "fp32")
+
+
+ECHOES = {name: Echo(tokenizer) for name, tokenizer in TOKENIZERS.items()}
+
+
+@pytest.mark.parametrize("name", ECHOES)
+@given(line=texts, limit=st.integers(1, 12), split=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_links_of_an_echo_are_the_same_text(
+    name: str, line: str, limit: int, *, split: bool
+) -> None:
+    """Whatever the line is, its sentences and chunks: a piece comes from where it was."""
+    options = Decoding(split_sentences=split, max_src_tokens=limit, retry=False)
+    found = ECHOES[name].translate(line, options=options)
+    assert_laws(line, found)
+    for a, b, c, d in found.text_links:
+        assert line[a:b].split() == found.text[c:d].split()
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One of random weights, which writes bytes that form no letters, and is often retried."""
+    tokenizer = TOKENIZERS["bpe"]
+    return Translator(make_model(make_config(tokenizer), seed=2), tokenizer, tokenizer)
+
+
+@given(line=texts, split=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_laws_hold_for_what_a_model_writes(
+    translator: Translator, line: str, *, split: bool
+) -> None:
+    """Of all the n best, retried and cut."""
+    options = replace(DECODING, split_sentences=split, max_src_tokens=24, n_best=2, beam_size=2)
+    found = translator.translate(line, options=options)
+    for each in (found, *found.alternatives):
+        assert_laws(line, each)
+
+
+def test_tokens_that_are_one_letter_are_one_link() -> None:
+    """The bytes of an emoji are linked together, to the whole of it."""
+    line = "the 😀 cat"
+    links = ECHOES["bpe"].translate(line).text_links
+    assert [line[a:b] for a, b, _, _ in links if "😀" in line[a:b]] == ["😀"]
+
+
+def test_a_plain_translation_computes_no_links(translator: Translator) -> None:
+    """They are computed when they are asked for, once."""
+    (found,) = translator.translate(random_lines(1))
+    assert found.text_links == found.text_links
+    assert found.alignments is found.alignments

@@ -1,0 +1,106 @@
+"""What is counted before it is computed: pricing, deadlines, and what an option makes longer."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from tests.system.serve.live import Live, in_background, serving, until
+
+from dragoman.serve.settings import RequestLimits
+
+TRANSLATE = "/v1/translate"
+LONG = "the cat sees a dog " * 40
+
+
+class SlowReading:
+    """Turning texts into ids, of a model that takes its time for it."""
+
+    def __init__(self, live: Live) -> None:
+        self.go_on, self.begun = Event(), 0
+        translator = live.answering("en-zh")
+        self._courses = translator.courses
+        translator.courses = self._slowly
+
+    def _slowly(self, texts: Sequence[str], *rest: Any) -> Any:  # noqa: ANN401 -- courses
+        self.begun += 1
+        assert self.go_on.wait(20)
+        return self._courses(texts, *rest)
+
+
+@pytest.fixture
+def small(translator_folder: Path) -> Iterator[Live]:
+    """A server that accepts little."""
+    with serving(translator_folder, queue_tokens=5000) as live:
+        yield live
+
+
+def test_what_is_priced_is_counted(small: Live) -> None:
+    """By its length until then: others are refused at once where that fills the queue."""
+    slow = SlowReading(small)
+    ask = {"text": LONG, "beam_size": 1}
+    calls = [in_background(partial(small.post, TRANSLATE, ask)) for _ in range(20)]
+    until(lambda: len(small.service.queue.costs) == 20)
+    assert small.service.queue.tokens >= 20 * len(LONG) // 4
+    full = small.post(TRANSLATE, {"text": LONG * 8})
+    assert full.status == 429
+    slow.go_on.set()
+    assert {call().status for call in calls} == {200}
+    assert small.service.queue.tokens == 0
+
+
+def test_a_deadline_stops_the_pricing(small: Live) -> None:
+    """504 in time; the texts that were not looked at yet are left alone."""
+    slow = SlowReading(small)
+    ask = {"text": [LONG[:100]] * 100}
+    late = small.post(TRANSLATE, ask, {"x-deadline": "0.2"})
+    assert late.status == 504
+    assert not small.service.queue.costs
+    slow.go_on.set()
+    assert len(small.texts([LONG])) == 1
+    assert slow.begun == 2
+
+
+def test_a_deadline_has_a_bound_and_holds_for_bodies(translator_folder: Path) -> None:
+    """The operator's; a body that comes too late for it is not waited for."""
+    with serving(translator_folder, limits=RequestLimits(deadline=100.0)) as live:
+        for seconds, status in (("99", 200), ("101", 400), ("1e300", 400)):
+            answer = live.post(TRANSLATE, {"text": "a"}, {"x-deadline": seconds})
+            assert answer.status == status
+        with live.raw() as raw:
+            raw.sendall(b"POST /v1/translate HTTP/1.1\r\nhost: a\r\nx-deadline: 0.2\r\n")
+            raw.sendall(b"content-type: application/json\r\ncontent-length: 9\r\n\r\n{")
+            assert raw.recv(4096).startswith(b"HTTP/1.1 504")
+
+
+def test_what_may_be_written_is_priced(small: Live) -> None:
+    """A greater length than the model's own costs as much as it is greater."""
+
+    def price(options: dict[str, Any]) -> int:
+        costs = list[int]()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(small.service.queue, "take", lambda _, cost: costs.append(cost))
+            small.post(TRANSLATE, {"text": "the cat", "beam_size": 2} | options)
+        return costs[-1]
+
+    own, options = price({}), small.answering("en-zh").options
+    constant, factor = options.max_length_constant, options.max_length_factor
+    assert price({"max_length_constant": 1}) == own
+    assert price({"max_length_constant": constant + 100}) == own + 2 * 100
+    assert price({"max_length_factor": 4 * factor}) == 4 * own
+
+
+def test_prefixes_are_no_texts_but_have_characters(translator_folder: Path) -> None:
+    """Nor are both sides of a pair that is scored."""
+    limits = RequestLimits(texts=3, characters=60)
+    with serving(translator_folder, limits=limits) as live:
+        some = ["the cat"] * 3
+        assert live.post(TRANSLATE, {"text": some, "prefix": ["a"] * 3}).status == 200
+        assert (
+            live.post(TRANSLATE, {"text": some, "prefix": ["the big cat sees"] * 3}).status == 400
+        )
+        assert live.post("/v1/score", {"src": some, "tgt": some}).status == 200
+        auto = {"q": ["a " * 10] * 3, "source": "auto", "target": "zh"}
+        assert live.post("/translate", auto).status == 200  # with nothing between them
