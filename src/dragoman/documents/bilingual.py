@@ -17,15 +17,13 @@ from dragoman.documents.paragraphs import (
     without_breaks,
 )
 from dragoman.errors import InputError
-from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
+from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.marked import Marked, Tag, merged
 
 Languages = tuple[str | None, str | None]
 """From and into which a file is translated; None where it says so itself."""
 
-_TO_DO = {"new", "needs-translation", "needs-l10n", "initial"}
-"""States of a target that is no translation yet."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 
@@ -69,7 +67,9 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
         return None
     is_new = unit.local == "segment"
     stated = unit if is_new or target is None else target
-    is_open = stated.attributes.get("state") in _TO_DO and unit.attributes.get("approved") != "yes"
+    is_open = (
+        stated.attributes.get("state") in UNFINISHED and unit.attributes.get("approved") != "yes"
+    )
     if not is_open and target is not None and target.text.strip() not in {"", source.text.strip()}:
         return None
     tag = f"<{source.prefix}target>"

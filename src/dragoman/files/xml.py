@@ -7,10 +7,9 @@ for may be large without end or another file; no reference to another file is fo
 
 import html
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import BinaryIO
 from xml.parsers import expat
 
 from dragoman.errors import InputError
@@ -22,6 +21,9 @@ MOST_INSIDE = 1 << 17
 """Most elements in one that is looked for."""
 CHUNK = 1 << 20
 """Bytes that are parsed at a time."""
+
+UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
+"""States of a target of XLIFF that is no translation yet."""
 
 _DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -79,6 +81,14 @@ class Element:
             elif child.holds:
                 yield from child.inside
 
+    def plain(self, codes: Collection[str]) -> str:
+        """All text inside, without that of elements that are codes of another file."""
+        return "".join(
+            child.value if isinstance(child, Text) else child.plain(codes)
+            for child in self.children
+            if isinstance(child, Text) or child.local not in codes
+        )
+
     @property
     def text(self) -> str:
         """All text inside."""
@@ -125,13 +135,13 @@ def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Elem
     yield from scanner.close()
 
 
-def read_elements(stream: BinaryIO, names: Collection[str], file: str) -> Iterator[Element]:
-    """The same of a stream, which is read as they are taken; their places are in bytes.
+def read_elements(chunks: Iterable[bytes], names: Collection[str], file: str) -> Iterator[Element]:
+    """The same of a file that is read as they are taken, in its own encoding, without places.
 
     One of them has at most `LONGEST_LINE` bytes.
     """
     scanner = _Scanner(names, file, None, most=LONGEST_LINE, encoding=None)
-    for chunk in iter(partial(stream.read, 1 << 16), b""):
+    for chunk in chunks:
         yield from scanner.feed(chunk)
     yield from scanner.close()
 
@@ -176,6 +186,8 @@ class _Scanner:
             raise self._error(f"is not well-formed XML: {expat.ErrorString(error.code)}") from error
         if self._fed - self._parser.CurrentByteIndex > LONGEST_LINE + CHUNK:
             raise self._error(f"has a tag or comment of more than {LONGEST_LINE:,} bytes")
+        if self._wanted is not None and self._most and self._fed - self._wanted.start > self._most:
+            raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
         return self._ready
 
     def close(self) -> list[Element]:
@@ -204,8 +216,6 @@ class _Scanner:
         if self._words and self._open is not None:
             self._open.children.append(Text("".join(self._words), self._is_cdata))
         self._begun, self._ended, self._words = None, None, []
-        if self._wanted is not None and self._most and place - self._wanted.start > self._most:
-            raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
         return place
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
