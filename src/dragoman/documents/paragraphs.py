@@ -199,8 +199,9 @@ def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
 
 
 def lines(text: str) -> Iterator[str | Tag]:
-    """Text whose line breaks are tags."""
-    for number, line in enumerate(text.split("\n")):
-        if number:
-            yield Tag("\n", shown=" ")
-        yield line
+    """Text whose line breaks are tags, with the spaces around them."""
+    for number, piece in enumerate(_BREAK.split(text)):
+        yield Tag(piece, shown=" ") if number % 2 else piece
+
+
+_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*)")

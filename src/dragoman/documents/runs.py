@@ -86,7 +86,7 @@ class RunWriter:
                 move(0)
                 properties.pop()
             else:
-                move(2 if piece.raw == "\n" else int(piece.raw in self.inside))
+                move(2 if piece.raw.isspace() else int(piece.raw in self.inside))
                 written.append(piece.raw)
         move(0)
         return "".join(written)
@@ -168,7 +168,7 @@ class _Runs:
         return (
             isinstance(piece, Tag)
             and piece.kind == "void"
-            and (piece.raw != "\n" and piece.raw not in self.inside)
+            and not (piece.raw.isspace() or piece.raw in self.inside)
         )
 
     def _items(self, elements: Iterable[Element]) -> Iterator[_Run | Tag | Half | list[str | Tag]]:

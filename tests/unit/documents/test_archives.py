@@ -85,9 +85,16 @@ def test_members_keep_their_order_and_all_that_is_said_of_them(name: str) -> Non
         assert archive.comment == zipfile.ZipFile(io.BytesIO(data)).comment
 
 
+def file_info(name: str, method: int) -> zipfile.ZipInfo:
+    """A member that is packed in a way."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = method
+    return info
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
 def test_an_archive_of_a_stream_is_read(method: int) -> None:
-    """Whose sizes follow its members, behind other bytes, with names that are not ASCII."""
+    """Whose sizes follow its members, behind other bytes, with names beyond ASCII and ZIP64."""
 
     class Stream(io.RawIOBase):
         data = b"#!/bin/sh\n"
@@ -102,7 +109,8 @@ def test_an_archive_of_a_stream_is_read(method: int) -> None:
     stream = Stream()
     with zipfile.ZipFile(stream, "w", method) as file:
         for name, content in (("ä.txt", "one"), ("b.txt", "two" * 100), ("c.txt", "three")):
-            file.writestr(name, content)
+            with file.open(file_info(name, method), "w", force_zip64=name == "b.txt") as member:
+                member.write(content.encode())
     for data in (stream.data, stream.data[10:]):
         made = Archive.open(data, "x").replaced({"b.txt": b"other"})
         with zipfile.ZipFile(io.BytesIO(made)) as file:
