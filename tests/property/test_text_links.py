@@ -13,7 +13,7 @@ from tests.unit.tasks.tiny import DECODING, make_config, make_model, random_line
 from torch import Tensor
 
 from dragoman.decode import Hypothesis, Strategy
-from dragoman.decode.scheduler import Withdrawn
+from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.tasks.held import Held
 from dragoman.tasks.results import Translation

@@ -100,6 +100,16 @@ class Draft:
         """Number of texts to translate; equal ones are one."""
         return len(self._numbers)
 
+    @property
+    def texts(self) -> list[tuple[str, Places]]:
+        """The texts to translate, and what is copied of each."""
+        return [*self._numbers]
+
+    def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
+        """Take text, links and flags of the translation of each of `texts`; None has failed."""
+        for key, result in zip(self._numbers, results, strict=True):
+            self._take(key, *(result or ("", (), ("failed",))))
+
     def stream(
         self,
         translator: Translates,
@@ -116,13 +126,13 @@ class Draft:
         lines, places = (text for text, _ in rest), (kept for _, kept in rest)
         results = translator.stream(lines, options, kept=places, glossary=glossary)
         for key, result in zip(rest, results, strict=True):
-            self._take(key, result.text, result.text_links, result.flags)  # type: ignore[attr-defined]
+            self._take(key, result.text, result.text_links, result.flags)
             yield result
 
     @staticmethod
     def kept_line(result: Translation) -> str:
         """A result as a line, for `before`."""
-        return json.dumps([result.text, result.text_links, result.flags])  # type: ignore[attr-defined]
+        return json.dumps([result.text, result.text_links, result.flags])
 
     def _take(
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]

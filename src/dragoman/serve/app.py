@@ -75,9 +75,14 @@ def make_app(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        loading = asyncio.get_running_loop().create_task(service.shelf.load_all())
+        loop = asyncio.get_running_loop()
+        tasks = [
+            loop.create_task(each) for each in (service.shelf.load_all(), service.documents.keep())
+        ]
         yield
-        loading.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         service.close()
 
     async def on_error(request: Request, error: Exception) -> Response:

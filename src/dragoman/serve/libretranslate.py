@@ -11,8 +11,8 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
-from dragoman.serve.refusals import Refusal
-from dragoman.serve.shelf import LONGEST_NAME, Pair, Served, Shelf
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
 from dragoman.text.languages import Detected, name_of, resolve, tag
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from dragoman.errors import InputError, is_out_of_memory
 
+LONGEST_NAME = 100
+"""Characters of a name of a client's that are repeated; of a file its end."""
+
 
 class Refusal(Exception):  # noqa: N818 -- what it is
     """A request without an answer: a status, and what is wrong, where, and what to do."""

@@ -11,6 +11,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl
@@ -22,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.metrics import log
-from dragoman.serve.refusals import Gone, Refusal, ended
+from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, ended
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -100,6 +101,15 @@ class Dialect:
     """The type of its errors, for the description, unless it is our own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that came with a form."""
+
+    name: str
+    """As the client calls it, without folders."""
+    content: bytes
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """A request that is being answered."""
@@ -114,6 +124,8 @@ class Call:
     """When it is too late for an answer."""
     characters: int = 0
     """Of all its texts."""
+    file: "Upload | None" = None
+    """The document of its form."""
     over: asyncio.Future[Exception] | None = None
     """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
     watch: asyncio.Task[None] | None = None
@@ -140,7 +152,8 @@ class Call:
         settings = self.service.settings
         most = max(settings.limits.deadline, settings.deadline)
         try:
-            seconds = float(self.headers.get(DEADLINE) or settings.deadline)
+            usual = most if self.endpoint.large else settings.deadline
+            seconds = float(self.headers.get(DEADLINE) or usual)
         except ValueError:
             seconds = 0.0
         if not 0 < seconds <= most:
@@ -163,9 +176,10 @@ class Call:
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
         limits, left = self.service.settings.limits, self.deadline - monotonic()
+        most = max(limits.file, limits.body) if self.endpoint.large else limits.body
         try:
             async with asyncio.timeout(min(left, limits.read_seconds)):
-                return await self._read(limits.body)
+                return await self._read(most)
         except TimeoutError:
             if left < limits.read_seconds:
                 raise late() from None
@@ -230,11 +244,17 @@ class Call:
 
         header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
         headers = Headers({"content-type": header})
-        parser = MultiPartParser(headers, stream(), max_files=0, max_part_size=len(body))
+        most = int(self.endpoint.large)
+        parser = MultiPartParser(headers, stream(), max_files=most, max_part_size=len(body))
+        parser.spool_max_size = len(body)  # no copy of it on a disk
         try:
             found = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
             raise Refusal(400, "The form cannot be read.", "Correct it.", where="body") from error
+        for value in found.values():
+            if not isinstance(value, str):
+                name = PurePosixPath((value.filename or "").replace("\\", "/")).name
+                self.file = Upload(name[-LONGEST_NAME:], await value.read())
         return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
@@ -313,6 +333,8 @@ class Endpoint:
     """The type of the body, for the description."""
     returns: Any = None
     """The type of the answer."""
+    large: bool = field(default=False, kw_only=True)
+    """Whether a file may come with it."""
     open: bool = field(default=False, kw_only=True)
     """Whether no key is asked for, or the handler asks for it."""
     always: bool = field(default=False, kw_only=True)
