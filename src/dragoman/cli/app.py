@@ -12,7 +12,7 @@ import platform
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from dragoman import __version__
+from dragoman.cli import data
 from dragoman.cli.chat import chat
 from dragoman.cli.classify import classify
 from dragoman.cli.convert import convert
@@ -43,6 +44,12 @@ VERBS = (
     *(demo, train, translate, generate, chat, classify, tag, embed, serve),
     *(evaluate, score, inspect, cost, convert, shortlist, download),
 )
+GROUPS = {"data": (data.VERBS, "Check, clean, split and sample a corpus of pairs.")}
+"""Verbs of verbs, and what is said of them."""
+COMMANDS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in VERBS} | {
+    f"{name} {verb.__name__}": verb for name, (verbs, _) in GROUPS.items() for verb in verbs
+}
+"""All of them by what is typed."""
 
 MACHINE = {
     "compiled": "compiled loops",
@@ -72,7 +79,7 @@ def run(given: Sequence[str]) -> None:
     except Exception as error:
         if (failure := _failure(error, given)) is None:
             raise
-        if given:  # else the help has been shown
+        if type(error).__name__ != "NoArgsIsHelpError":  # else the help has been shown
             say(f"dragoman: {failure}")
         sys.exit(failure.exit_code)
     sys.exit(code or 0)
@@ -81,7 +88,7 @@ def run(given: Sequence[str]) -> None:
 def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
     """What to tell the user about an error; None for a bug."""
     if isinstance(error, UsageError):
-        return InputError(_usage(error, given, {verb.__name__: verb for verb in VERBS}))
+        return InputError(_usage(error, given))
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return DragomanError(f"Cannot continue: {error.strerror}.")
     if is_out_of_memory(error):
@@ -103,6 +110,11 @@ def make_app() -> typer.Typer:
     app.callback()(_root)
     for verb in VERBS:
         app.command()(verb)
+    for name, (verbs, text) in GROUPS.items():
+        group = typer.Typer(no_args_is_help=True, help=text)
+        for verb in verbs:
+            group.command()(verb)
+        app.add_typer(group, name=name)
     return app
 
 
@@ -192,27 +204,30 @@ Click = Any
 """An error or a parameter of click's."""
 
 
-def _usage(error: Click, given: Sequence[str], verbs: Mapping[str, Callable[..., Any]]) -> str:
+def _usage(error: Click, given: Sequence[str]) -> str:
     """The sentence about an error in the arguments `given`: what, where and what to do."""
-    typed = next((word for word in given if not word.startswith("-")), None)
-    path = f"dragoman {typed}" if typed in verbs else "dragoman"
+    words = [word for word in given if not word.startswith("-")]
+    group = words[0] if words and words[0] in GROUPS else ""
+    typed = " ".join(words[: 2 if group else 1])
+    known = [name for name in COMMANDS if name.split()[:-1] == group.split()]
+    path = f"dragoman {typed if typed in COMMANDS else group}".rstrip()
     if error.ctx is not None:
         path = error.ctx.command_path
-    name = path.split()[-1]
+    name = path.removeprefix("dragoman ")
     match type(error).__name__:
         case "NoSuchOption":
-            known = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
-            known.append("--quiet")  # which may be anywhere
-            wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, known)}"
+            there = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
+            there.append("--quiet")  # which may be anywhere
+            wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, there)}"
         case "MissingParameter":
             wrong = f"{name} needs {_name(error.param)}"
         case "BadOptionUsage":
             takes = "takes no value" if "not take" in error.message else "needs a value"
             wrong = f"{error.option_name} of {name} {takes}"
-        case "BadParameter" if typed is not None and typed in verbs:
-            wrong = _bad(error, given, get_type_hints(verbs[typed])[error.param.name])
-        case _ if typed is not None and typed not in verbs:
-            wrong = f"There is no command {typed}{_hint(typed, verbs)}"
+        case "BadParameter" if typed in COMMANDS:
+            wrong = _bad(error, given, get_type_hints(COMMANDS[typed])[error.param.name])
+        case _ if typed and typed not in COMMANDS:
+            wrong = f"There is no command {typed}{_hint(typed, [*known, *GROUPS])}"
         case _ if extra := EXTRA.search(error.message):
             wrong = f"{name} takes no argument {extra[1]} (quote a text with spaces)"
         case _:

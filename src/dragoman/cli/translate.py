@@ -100,6 +100,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         )
         first, *others = map(load, [model, *(ensemble or ())])
         translator = first.ensemble(*others).between(src_lang, tgt_lang)
+        translator = translator.aligning() if as_json else translator
         results = translator.stream(
             given.rest,
             sampled_or_wide(decoding, translator.options),

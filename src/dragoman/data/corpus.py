@@ -90,15 +90,16 @@ class CorpusConfig:
         return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl) if path]
 
 
-def read_pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
+def read_pairs(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[tuple[str, str]]:
     """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
-    Raises InputError that names file and line for everything that is not a pair.
+    Raises InputError that names file and line for everything that is not a pair; unless `strict`,
+    a line of a text file that is not UTF-8 has a lone surrogate for each wrong byte.
     """
     if corpus.src is not None and corpus.tgt is not None:
-        return _parallel_pairs(Path(corpus.src), Path(corpus.tgt))
+        return _parallel_pairs(Path(corpus.src), Path(corpus.tgt), strict=strict)
     if corpus.tsv is not None:
-        return _tsv_pairs(Path(corpus.tsv))
+        return _tsv_pairs(Path(corpus.tsv), strict=strict)
     assert corpus.jsonl is not None  # noqa: S101
     return _jsonl_pairs(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
 
@@ -120,8 +121,8 @@ class CorpusTexts:
                     yield src if side == "src" else tgt
 
 
-def _parallel_pairs(src_path: Path, tgt_path: Path) -> Iterator[tuple[str, str]]:
-    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
+def _parallel_pairs(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[tuple[str, str]]:
+    src_lines, tgt_lines = (read_lines(path, strict=strict) for path in (src_path, tgt_path))
     for number, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines), start=1):
         if src is None or tgt is None:
             longer = number + sum(1 for _ in (src_lines if tgt is None else tgt_lines))
@@ -133,8 +134,8 @@ def _parallel_pairs(src_path: Path, tgt_path: Path) -> Iterator[tuple[str, str]]
         yield src, tgt
 
 
-def _tsv_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_lines(path), start=1):
+def _tsv_pairs(path: Path, *, strict: bool) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_lines(path, strict=strict), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
             raise InputError(

@@ -3,12 +3,14 @@
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
 `greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
 `processors` (changes to the logits), `score` (length normalisation and forced decoding),
-`requests` and `scheduler` (those of many callers in few batches).
+`attended` (what hypotheses look at), `requests` and `scheduler` (those of many callers in few
+batches).
 
 Axes in names: B sentences, S source length, T target length, L tokens so far, V vocabulary,
 W beams, N = B * W rows, k candidates of a row.
 """
 
+from dragoman.decode.attended import Attentive
 from dragoman.decode.batches import schedule
 from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
@@ -29,6 +31,7 @@ from dragoman.decode.processors import (
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
+    Head,
     Hypothesis,
     Limits,
     Model,
@@ -46,6 +49,7 @@ from dragoman.decode.search import search, search_steps
 
 __all__ = [
     "Advance",
+    "Attentive",
     "BatchReport",
     "Beam",
     "Chooser",
@@ -59,6 +63,7 @@ __all__ = [
     "ForcedPrefix",
     "Frontier",
     "Greedy",
+    "Head",
     "Hypothesis",
     "Items",
     "Limits",

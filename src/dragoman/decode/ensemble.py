@@ -11,13 +11,13 @@ can exclude a token, as it can where log-probabilities are averaged.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.decode.protocol import Model, State
+from dragoman.decode.protocol import Attending, Model, State
 
 
 def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
@@ -34,6 +34,22 @@ class EnsembleState:
     """What each model remembers."""
 
     states: tuple[State, ...]
+
+    def watch(self, layer: int, head: int | None) -> None:
+        """Keep the weights of a head of the first model, if its state can."""
+        first = self.states[0]
+        if isinstance(first, Attending):
+            first.watch(layer, head)
+
+    @property
+    def watched(self) -> bool:
+        """Whether they are kept."""
+        first = self.states[0]
+        return isinstance(first, Attending) and first.watched
+
+    def attended(self) -> Tensor:
+        """The first model's weights of the last step."""
+        return cast("Attending", self.states[0]).attended()
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was, for every model."""

@@ -31,9 +31,18 @@ class OpenRows:
         uneven = isinstance(state, Uneven) and state.uneven
         self._closing = frontier if uneven and isinstance(frontier, Closing) else None
         self._rows_M: Tensor | None = None
-        self._count = len(open_N)
+        self._count, self._device = len(open_N), open_N.device
         if self._closing is not None:
             self.select(torch.arange(self._count, device=open_N.device))
+
+    @property
+    def places_N(self) -> Tensor:
+        """The place of each row among those that the step computes; of others, any."""
+        if self._rows_M is None:
+            return torch.arange(self._count, device=self._device)
+        places_N = self._rows_M.new_zeros(self._count)
+        places_N[self._rows_M] = torch.arange(len(self._rows_M), device=self._device)
+        return places_N
 
     def of(self, x_NX: Tensor) -> Tensor:
         """Take these rows of all."""
@@ -49,14 +58,12 @@ class OpenRows:
         """Make row `n` the continuation of row `parents_N[n]` of those before."""
         if parents_N is None:
             return
-        before_M, count = self._rows_M, self._count
+        places_N = None if self._rows_M is None else self.places_N
         self._rows_M, self._count = None, len(parents_N)
         if self._closing is not None:
             open_N = self._closing.open_N
             self._rows_M = None if bool(open_N.all()) else open_N.nonzero().flatten()
         parents_M = self.of(parents_N)
-        if before_M is not None:
-            place_N = parents_N.new_empty(count)
-            place_N[before_M] = torch.arange(len(before_M), device=before_M.device)
-            parents_M = place_N[parents_M]
+        if places_N is not None:
+            parents_M = places_N[parents_M]
         self._state.select(parents_M)

@@ -9,7 +9,7 @@ A sentence has `beam_size` adjacent rows: sentence b owns the rows
 frontier is `Closing`, the model steps the M open rows of these alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -36,6 +36,29 @@ class Uneven(Protocol):
     @property
     def uneven(self) -> bool:
         """Whether `select` can do so: then a step is of the rows that are left."""
+
+
+Head = tuple[int, int | None]
+"""A layer of the decoder, counted from its end where it is negative, and one of its heads; None for
+the mean over all."""
+
+
+@runtime_checkable
+class Attending(Protocol):
+    """A state that can say what its rows attend to in their sources."""
+
+    def watch(self, layer: int, head: int | None) -> None:
+        """From now on keep the weights of a `Head` in each step, if that can be."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether they are kept."""
+
+    def attended(self) -> Tensor:
+        """The weights of the last step, (N, S), which last until the next.
+
+        Row by row a distribution over the source as it was padded, zero behind its end.
+        """
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -102,6 +125,17 @@ class Closing(Protocol):
         """
 
 
+@runtime_checkable
+class Looking(Protocol):
+    """A frontier that wants to know what its rows attend to."""
+
+    def look(self, weights_MS: Tensor) -> None:
+        """Take the weights of the step whose log-probabilities come next, in the same rows.
+
+        It is not called where they are not to be had.
+        """
+
+
 class Strategy(Protocol):
     """How to choose among continuations. A value: the state of a search is its frontier."""
 
@@ -156,6 +190,8 @@ class Hypothesis:
     """One for each token, and one more for eos where it was generated."""
     stopped: Literal["eos", "length"]
     """Whether it ended or reached the limit."""
+    attention_LS: Tensor | None = field(default=None, compare=False, repr=False)
+    """What it attended to when it wrote each token, eos too, if that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ strategy, the processors, the limits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import not_
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.decode.attended import AttendedRows
 from dragoman.decode.compiled import CompiledFrontier, begin
 from dragoman.decode.open_rows import OpenRows
 from dragoman.decode.processors import Processor
@@ -21,6 +22,7 @@ from dragoman.decode.protocol import (
     Frontier,
     Hypothesis,
     Limits,
+    Looking,
     Model,
     Prefixes,
     SearchStep,
@@ -44,7 +46,8 @@ def search(
 
     Every sentence gets at least one. Its hypotheses depend on its own source alone as far as the
     model's logits do. A sentence that is `withdrawn`, asked by its number after each step, takes no
-    further step, and what it has got is unspecified. Raises InputError when the model gives NaN.
+    further step, and what it has got is unspecified. Where the model's states are watched, they
+    tell what was attended to. Raises InputError when the model gives NaN.
     """
     finished: dict[int, list[Hypothesis]] = {}
     steps = search_steps(
@@ -75,8 +78,10 @@ def search_steps(
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     open_rows = OpenRows(frontier, state, rows.open_N)
+    rows.attended = AttendedRows.of(state, rows.last_N)
     while True:
         logits_MV = model.step(open_rows.of(rows.last_N), state)
+        rows.look(frontier, open_rows)
         for process in processors:
             logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
         advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
@@ -164,6 +169,7 @@ class _Rows:
         self._log_probs_NL = torch.zeros((count, 32), device=device)
         self._length = 0
         self._complete: dict[int, dict[tuple[int, ...], Hypothesis]] = {}
+        self.attended: AttendedRows | None = None
         first_B = limits.first_B
         if first_B is None:
             first_B = torch.full((num_sentences,), limits.bos_id, device=device)
@@ -175,6 +181,13 @@ class _Rows:
         """What the processors see."""
         return Prefixes(self._ids_NL[:, : self._length], self._sentence_N)
 
+    def look(self, frontier: object, open_rows: OpenRows) -> None:
+        """Keep what the step attended to, if that is watched, and show it to a frontier."""
+        if self.attended is not None:
+            weights_MS = self.attended.add(open_rows.places_N)
+            if isinstance(frontier, Looking):
+                frontier.look(weights_MS)
+
     def append(self, advance: Advance) -> None:
         """Reorder the histories by parents and append the new tokens."""
         if self._length == self._ids_NL.shape[1]:
@@ -184,6 +197,8 @@ class _Rows:
         if advance.parents_N is not None:
             self._ids_NL = self._ids_NL.index_select(0, advance.parents_N)
             self._log_probs_NL = self._log_probs_NL.index_select(0, advance.parents_N)
+            if self.attended is not None:
+                self.attended.select(advance.parents_N)
         self._ids_NL[:, self._length] = advance.tokens_N
         self._log_probs_NL[:, self._length] = advance.token_log_probs_N
         self._length += 1
@@ -193,6 +208,7 @@ class _Rows:
     def collect(self, advance: Advance) -> None:
         """Copy the hypotheses that ended with this step; what two groups found counts once."""
         rows = advance.ended_N.nonzero().flatten()
+        attention = repeat(None) if self.attended is None else self.attended.weights(rows)
         columns = zip(
             self._sentence_N[rows].tolist(),
             self._ids_NL[rows, : self._length].tolist(),
@@ -201,7 +217,9 @@ class _Rows:
             advance.scores_N[rows].tolist(),
             strict=True,
         )
-        for sentence, ids, token_log_probs, log_prob, score in columns:
+        for (sentence, ids, token_log_probs, log_prob, score), attention_LS in zip(
+            columns, attention, strict=False
+        ):
             by_itself = ids[-1] == self._eos_id
             hypothesis = Hypothesis(
                 ids=tuple(ids[:-1] if by_itself else ids),
@@ -209,6 +227,7 @@ class _Rows:
                 log_prob=log_prob,
                 token_log_probs=tuple(token_log_probs),
                 stopped="eos" if by_itself else "length",
+                attention_LS=attention_LS,
             )
             self._complete.setdefault(sentence, {}).setdefault(hypothesis.ids, hypothesis)
 
@@ -222,6 +241,8 @@ class _Rows:
 
     def keep(self, rows_N: Tensor) -> None:
         """Keep only these rows."""
+        if self.attended is not None:
+            self.attended.select(rows_N)
         self._sentence_N = self._sentence_N[rows_N]
         self._ids_NL = self._ids_NL[rows_N]
         self._log_probs_NL = self._log_probs_NL[rows_N]

@@ -11,13 +11,13 @@ Axes as in the package; W are the places of a list, U the outputs that a narrowe
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.decode.protocol import Hypothesis, Model, State, Uneven
+from dragoman.decode.protocol import Attending, Hypothesis, Model, State, Uneven
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 
 EOS, BOS = 0, 1
@@ -95,6 +95,20 @@ class ShortlistedState:
     def uneven(self) -> bool:
         """Whether single rows can be left out, as the model's own state says."""
         return isinstance(self.inner, Uneven) and self.inner.uneven
+
+    def watch(self, layer: int, head: int | None) -> None:
+        """Keep the weights of a head, if the model's own state can."""
+        if isinstance(self.inner, Attending):
+            self.inner.watch(layer, head)
+
+    @property
+    def watched(self) -> bool:
+        """Whether they are kept."""
+        return isinstance(self.inner, Attending) and self.inner.watched
+
+    def attended(self) -> Tensor:
+        """The weights of the last step."""
+        return cast("Attending", self.inner).attended()
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was."""

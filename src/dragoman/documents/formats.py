@@ -23,10 +23,21 @@ class Format:
     """Of this package, whose optional libraries are imported when it is asked for."""
     function: str = "read"
     """Reads the bytes of a file, given its name for messages."""
+    has_languages: bool = False
+    """Whether the function also takes the codes of the languages, from and into."""
 
 
 FORMATS = {
     "text": Format(("txt", "text"), "lines"),
+    "docx": Format(("docx", "docm", "dotx", "dotm"), "office"),
+    "pptx": Format(("pptx", "pptm", "ppsx", "ppsm", "potx"), "office"),
+    "xlsx": Format(("xlsx", "xlsm", "xltx"), "office"),
+    "odt": Format(("odt", "ott", "odm", "fodt"), "opendocument"),
+    "odp": Format(("odp", "otp", "odg", "otg", "fodp", "fodg"), "opendocument"),
+    "ods": Format(("ods", "ots", "fods"), "opendocument"),
+    "po": Format(("po", "pot"), "catalogue"),
+    "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
+    "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
 }
 
 REFUSED = {
@@ -51,8 +62,16 @@ def format_of_name(name: str) -> str | None:
     return next((known for known, each in FORMATS.items() if suffix in each.suffixes), None)
 
 
-def read_document(data: bytes, name: str, known: str | None = None) -> Document:
+def read_document(
+    data: bytes,
+    name: str,
+    known: str | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
+) -> Document:
     """Read a document of a known format, or of the one that its name tells.
+
+    `languages` are those of the source and of the target, for a memory (TMX), which may have
+    several, and for XLIFF that does not name its target.
 
     Raises InputError for an unknown format, one whose library is not installed, and a file that is
     too large or damaged.
@@ -67,8 +86,8 @@ def read_document(data: bytes, name: str, known: str | None = None) -> Document:
     found = FORMATS[chosen]
     try:
         module = import_module(f"dragoman.documents.{found.module}")
-        read = cast("Callable[[bytes, str], Document]", getattr(module, found.function))
-        return read(data, name)
+        read = cast("Callable[..., Document]", getattr(module, found.function))
+        return read(data, name, languages) if found.has_languages else read(data, name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"The format {chosen} needs {error.name}; install it: "

@@ -9,6 +9,7 @@ Axes beyond those of `dragoman.nn`: P places for sentences, C positions, M rows.
 
 import ctypes
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple, Self
 
 import torch
@@ -33,10 +34,11 @@ class _Reads(ctypes.Structure):
     _fields_ = (
         *(
             (name, ctypes.c_void_p)
-            for name in ("place", "slot", "lengths", "cosine", "sine", "bias")
+            for name in ("place", "slot", "lengths", "cosine", "sine", "bias", "seen")
         ),
         *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
         *((name, ctypes.c_long) for name in ("dim", "capacity", "slots", "adjacent")),
+        *((name, ctypes.c_long) for name in ("first_seen", "num_seen")),
         ("cap", ctypes.c_float),
     )
 
@@ -78,6 +80,16 @@ class Sources:
         self._width = heads.num_heads * heads.head_dim
         self._reads = heads.reads(slots=1)
         self._reads.length = self._reads.capacity = length
+        self.seen_NHS = torch.empty(0)
+        """The weights of the last step, where they are watched."""
+
+    def watch(self, rows: int, head: int | None) -> None:
+        """Keep the weights of a head, or of all, of up to `rows` rows, for `seen_NHS`."""
+        self._reads = _Reads.from_buffer_copy(self._reads)
+        first, count = (0, self._reads.heads) if head is None else (head, 1)
+        self.seen_NHS = torch.zeros(rows, count, self._reads.length, dtype=torch.float32)
+        self._reads.first_seen, self._reads.num_seen = first, count
+        self._reads.seen = self.seen_NHS.data_ptr()
 
     @property
     def at(self) -> int:
@@ -137,6 +149,9 @@ class BeamStore:
         ]
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._sources: Sources | None = None
+        self._watched: tuple[int, Sources] | None = None
+        """The sources as one of the layers reads them, which tells its weights."""
+        self._head: int | None = None
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
         self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
         self._slots_NC = torch.zeros(self.most_rows, BLOCK, dtype=torch.int32)
@@ -145,6 +160,25 @@ class BeamStore:
     def remember(self, memory: Sequence[KeyValue], sources: Sources) -> None:
         """Take the keys and values of the sources for each layer, `(P, K, S, d)`."""
         self._sources, self._memory = sources, [sources.laid_out(kv) for kv in memory]
+
+    def watch(self, layer: int, head: int | None) -> None:
+        """Let steps keep the weights of a head of a layer, or the mean of all, for `attended`."""
+        if self._sources is not None:
+            self.program, self._head = None, head
+            sources = copy(self._sources)
+            sources.watch(self.most_rows, head)
+            self._watched = layer % len(self._stores), sources
+
+    @property
+    def watched(self) -> bool:
+        """Whether they are kept."""
+        return self._watched is not None
+
+    def attended(self) -> Tensor:
+        """Return what each row attended to in the last step, `(N, S)`."""
+        if self._watched is None:
+            raise ValueError("nothing is watched")
+        return self._watched[1].seen_NHS[: len(self._place_N)].mean(1)
 
     def select(self, rows_N: Tensor) -> None:
         """Make row `n` the continuation of the present row `rows_N[n]`.
@@ -168,6 +202,8 @@ class BeamStore:
         self._memory = [_taken(kv, places_N) for kv in self._memory]
         if self._sources is not None:
             self._sources.select(places_N)
+        if self._watched is not None:
+            self.watch(self._watched[0], self._head)
         self._place_N = torch.arange(len(places_N), dtype=torch.int32)
 
     @property
@@ -206,8 +242,9 @@ class BeamStore:
         self._prefixes.slot_stride = self._prefixes.capacity = self._slots_NC.shape[1]
         self._prefixes.length = self.length
         self._prefixes.place, self._prefixes.rows = self._place_N.data_ptr(), len(self._place_N)
-        if self._sources is not None:
-            self._sources.rows_at(self._place_N)
+        for sources in (self._sources, *(self._watched or ())[1:]):
+            if sources is not None:
+                sources.rows_at(self._place_N)
 
     def turn_by(self, angles: Angles | None) -> None:
         """Let `attend` turn the queries and keys of this step."""
@@ -240,9 +277,7 @@ class BeamStore:
         """
         if own:
             return ctypes.addressof(self._prefixes), self._stores[layer]
-        if self._sources is None:
-            raise ValueError("there are no sources to attend to")
-        return self._sources.at, self._memory[layer]
+        return self._read_by(layer).at, self._memory[layer]
 
     def attend(self, layer: int, projected_MX: Tensor) -> Tensor:
         """Append the keys and values of this step and attend to the prefixes: `(M, H * d)`.
@@ -254,9 +289,14 @@ class BeamStore:
 
     def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
         """Attend to the source of each row's sentence: `(M, H * d)`."""
+        return self._read_by(layer).attend(*self._memory[layer], q_MX)
+
+    def _read_by(self, layer: int) -> Sources:
+        if self._watched is not None and self._watched[0] == layer:
+            return self._watched[1]
         if self._sources is None:
             raise ValueError("there are no sources to attend to")
-        return self._sources.attend(*self._memory[layer], q_MX)
+        return self._sources
 
 
 def _attend(

@@ -135,23 +135,23 @@ def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
     return read_file(target, most)
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, *, strict: bool = True) -> Iterator[str]:
     """The lines of the file, without their ends, one after another.
 
     `.gz`, `.xz` and `.zst` are decompressed on the way. Raises InputError for a file that is
-    missing, empty, damaged or not UTF-8, or has too long a line.
+    missing, empty, damaged or not UTF-8, or has too long a line; `strict` as in `decode_lines`.
     """
-    return (line.removesuffix("\n") for line in read_text(path))
+    return (line.removesuffix("\n") for line in read_text(path, strict=strict))
 
 
-def read_text(path: Path) -> Iterator[str]:
+def read_text(path: Path, *, strict: bool = True) -> Iterator[str]:
     """The text of a file in lines that keep their ends, each one line feed.
 
     Raises InputError as `read_lines` does.
     """
     empty = True
     with open_bytes(path) as stream:
-        for line in _decoded(stream, str(path)):
+        for line in _decoded(stream, str(path), strict=strict):
             empty = False
             yield line
     if empty:

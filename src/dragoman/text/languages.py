@@ -1,11 +1,13 @@
 """Codes of languages as clients, models and publishers write them, and the language of a text."""
 
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -182,6 +184,22 @@ def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
     if not total:
         return [(bases[0], 0.0)]
     return [(code, share / total) for code, share in shares.items()]
+
+
+def likely_language(text: str) -> tuple[str, float]:
+    """Return the language that a text is most probably in, of all that are known, and how sure.
+
+    Without the extra `data` it is never sure, and says so once.
+    """
+    if find_spec("py3langid") is None:
+        warnings.warn(
+            "py3langid is not installed, so languages are told by their letters alone; install it: "
+            "pip install 'dragoman[data]'.",
+            stacklevel=2,
+        )
+        return "", 0.0
+    found, share = _identifier().classify(text[:SAMPLE])
+    return str(found), float(share)
 
 
 @cache

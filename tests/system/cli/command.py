@@ -5,13 +5,24 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from tests.unit.tasks.tiny import random_lines
 
+from dragoman.cli.app import make_app
 from dragoman.cli.main import main
 
 LINES = [*random_lines(3), "", "   ", "😀", "我喜欢学习"]
+
+
+def command_of(name: str) -> Any:  # noqa: ANN401 -- typer's own
+    """What typer has made of a verb, or of one of a group such as `data check`."""
+    command: Any = typer.main.get_command(make_app())
+    for word in name.split():
+        command = command.commands[word]
+    return command
 
 
 class Done:

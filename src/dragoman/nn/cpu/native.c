@@ -206,11 +206,14 @@ static void multiply(const struct Matrix *matrix, const float *x, uint8_t *vecto
    position c stands in slot `slot[n * slot_stride + c]`. It reads `lengths[place[n]]` positions, or
    `length` without `lengths`. With the cosines and sines (d / 2) of a position, queries and the keys
    that are written are turned by it, numbers i and i + d / 2 together, or `adjacent` ones. `bias`
-   (H, length) is added to the scores. */
+   (H, length) is added to the scores. The weights of `num_seen` heads from `first_seen` on are written
+   to `seen` (N, num_seen, length), zeros behind those that a row reads. */
 struct Store {
     const int32_t *place, *slot, *lengths;
     const float *cosine, *sine, *bias;
+    float *seen;
     long slot_stride, length, rows, heads, kv_heads, dim, capacity, slots, adjacent;
+    long first_seen, num_seen;
     float cap;
 };
 
@@ -311,6 +314,12 @@ static void attend_rows(const struct Store *store, float *all_keys, float *all_v
                     total += weights[c];
                 }
                 if (!length) total = 1.0f; /* who sees nothing reads zeros */
+                if (h >= store->first_seen && h < store->first_seen + store->num_seen) {
+                    long row = n * store->num_seen + h - store->first_seen;
+                    float *seen = store->seen + row * store->length;
+                    for (long c = 0; c < store->length; c++)
+                        seen[c] = c < length ? weights[c] / total : 0.0f;
+                }
                 long i = 0;
                 for (; i + 4 * LANES <= dim; i += 4 * LANES)
                     weighted_sum(weights, total, values + i, slot, slots, length, dim, 4, result + i);

@@ -16,11 +16,13 @@ import torch
 from torch import Tensor
 
 from dragoman.decode import (
+    Attentive,
     Ensemble,
     Forbid,
     Forced,
     ForcedEnd,
     ForcedPrefix,
+    Head,
     Hypothesis,
     Items,
     Limits,
@@ -112,13 +114,17 @@ class IdTranslator:
         specials: Specials,
         precision: Arithmetic,
         shortlist: Callable[[], Shortlist] | None = None,
+        head: Head = (-1, None),
     ) -> None:
-        """`shortlist` is called for each search with the option of that name."""
+        """`shortlist` is called for each search with the option of that name.
+
+        `head` is what aligns: by default the mean over the heads of the last layer.
+        """
         self._models: tuple[Held[EncoderDecoder], ...] = (model,)
         self.specials = specials
         self.precision = precision
         self._forbid = Forbid(specials.forbidden)
-        self.shortlist = shortlist
+        self.shortlist, self.head, self._aligns = shortlist, head, False
         self.scheduler = Scheduler(_run, model.lanes)
         """Computes what `searched` and `forced` ask for, also of others made by `between`."""
 
@@ -126,6 +132,12 @@ class IdTranslator:
         """Return the same models with other ids around sources and targets."""
         other = copy(self)
         other.specials, other._forbid = specials, Forbid(specials.forbidden)  # noqa: SLF001
+        return other
+
+    def aligning(self) -> Self:
+        """Return the same, which finds hypotheses that tell what they attended to."""
+        other = copy(self)
+        other._aligns = True  # noqa: SLF001 -- the same class
         return other
 
     def ensemble(self, others: Sequence["IdTranslator"]) -> Self:
@@ -163,7 +175,8 @@ class IdTranslator:
         costs = [
             (len(source) + max(least, len(source.prefix))) * options.beam_size for source in sources
         ]
-        budget, key = options.max_batch_tokens, (key_of(options), self.specials)
+        budget = options.max_batch_tokens
+        key = key_of(options), self.specials, self._aligns
         return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
@@ -207,6 +220,8 @@ class IdTranslator:
         if options.shortlist:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
+        if self._aligns:
+            model = Attentive(model, self.head)
         limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device))
         found = search(
             model,
@@ -216,6 +231,8 @@ class IdTranslator:
             limits=limits,
             withdrawn=withdrawn,
         )
+        if self._aligns:
+            found = [[*map(self._seen, best)] for best in found]
         if self.specials.forced_end:
             found = [
                 [_cut_short(each, most) for each in best]
@@ -227,6 +244,13 @@ class IdTranslator:
             [_without(begin, replace(each, ids=lists.tokens(sentence, each))) for each in best]
             for sentence, best in enumerate(found)
         ]
+
+    def _seen(self, found: Hypothesis) -> Hypothesis:
+        """What the hypothesis attended to without the columns before a source, if it ended."""
+        weights_LS = found.attention_LS
+        if weights_LS is None or len(weights_LS) != len(found.ids) + 1:
+            return replace(found, attention_LS=None)
+        return replace(found, attention_LS=weights_LS[:, len(self.specials.src_frame.before) :])
 
     def _lists(self, sources: Sequence[Source]) -> Lists:
         """What each source can become. Raises InputError where no shortlist was given."""
@@ -283,15 +307,17 @@ class IdTranslator:
         return force(self._allowed_logits, batch, pad_id=self.specials.pad_id, alpha=length_penalty)
 
     def attention(self, src: Ids, tgt: Ids) -> Tensor:
-        """The weights (T, S) of the decoder's last cross-attention, averaged over its heads.
+        """The weights (T, S) of `head`, from the readable reference.
 
-        From the readable reference, when the target is written given the source; the ends of
-        both sentences are their last row and column. What else the frame has is left out.
+        When the target is written given the source; the ends of both sentences are their last row
+        and column. What else the frame has is left out.
         """
+        layer, head = self.head
         found: list[Tensor] = []
         model = evaluation_view(self._models[0].whole())  # other threads use the model
-        attention = cast("MultiHeadAttention", model.decoder.each_layer()[-1].cross_attn)
-        attention.pattern = Recording(of=attention.pattern, see=found.append)
+        attention = cast("MultiHeadAttention", model.decoder.each_layer()[layer].cross_attn)
+        heads = None if head is None else [head]
+        attention.pattern = Recording(of=attention.pattern, see=found.append, heads=heads)
         model(self._pad_src([src]), self._targets([tgt])[0])
         (weights_BHTS,) = found
         weights_TS = weights_BHTS[0].float().mean(0).cpu()
@@ -354,4 +380,5 @@ def _without(begin: Ids, found: Hypothesis) -> Hypothesis:
     if not count:
         return found
     ids, values = found.ids[count:], found.token_log_probs[count:]
-    return replace(found, ids=ids, token_log_probs=values)
+    weights_LS = None if found.attention_LS is None else found.attention_LS[count:]
+    return replace(found, ids=ids, token_log_probs=values, attention_LS=weights_LS)

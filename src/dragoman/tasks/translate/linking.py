@@ -31,7 +31,10 @@ def alignments_of(
     tokenizers: tuple[Tokenizer, Tokenizer],
     attention: Callable[[Ids, Ids], Tensor],
 ) -> Iterator[Alignment]:
-    """Yield the alignment of each pair of ids; `text` is the translation of `line`."""
+    """Yield the alignment of each pair of ids; `text` is the translation of `line`.
+
+    `attention` computes the weights (T, S) that were not kept while the search went on.
+    """
     src_tokenizer, tgt_tokenizer = tokenizers
     for start, place, pairs in sentences:
         src_spans = _read(line, start, [src.text for src, _ in pairs], src_tokenizer)
@@ -40,7 +43,9 @@ def alignments_of(
             yield Alignment(
                 src_tokens=tuple(src_tokenizer.tokens([*src.ids, src_tokenizer.eos_id])),
                 tgt_tokens=tuple(tgt_tokenizer.tokens([*found.ids, tgt_tokenizer.eos_id])),
-                weights_TS=attention(src.ids, found.ids),
+                weights_TS=attention(src.ids, found.ids)
+                if found.attention_LS is None
+                else found.attention_LS[:, : len(src) + 1].clone(),
                 src_spans=(*read, None),
                 tgt_spans=(*written, None),
             )

@@ -138,6 +138,12 @@ class Translator(Answering[Decoding, Translation]):
         bound._ids = self._ids.between(published.specials(self.specials))  # noqa: SLF001
         return bound
 
+    def aligning(self) -> Self:
+        """Return one that finds alignments while it translates, not by reading once more."""
+        other = copy(self)
+        other._ids = self._ids.aligning()  # noqa: SLF001 -- the same class
+        return other
+
     def ensemble(self, *others: "Translator") -> Self:
         """Return a translator that decodes by the mean of the probabilities of all these models.
 

@@ -1,0 +1,178 @@
+"""`dragoman data`: a corpus of pairs checked, cleaned, split and sampled."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from dragoman.cli.options import with_options
+from dragoman.cli.output import Item, option, print_items, to_json
+from dragoman.cli.pipes import say
+from dragoman.cli.progress import progress_of
+from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
+from dragoman.errors import escaped
+from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read
+
+Out = Annotated[Path, option("Folder for the files that are written.")]
+SrcLang = Annotated[
+    str | None, option("Language of the source, such as en; by default told by its lines.")
+]
+TgtLang = Annotated[
+    str | None, option("Language of the target, such as zh; by default told by its lines.")
+]
+Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
+Seed = Annotated[int, option("Random seed.")]
+HeldOut = Annotated[
+    list[Path] | None,
+    option("File whose lines no pair may have, such as a side of a test set. May be repeated."),
+]
+Removed = Annotated[
+    Path | None, option("Write what is removed to this TSV file: rule, line, source, target.")
+]
+
+with_corpus = with_options("files", PairFiles())
+with_thresholds = with_options("config", CleaningConfig())
+
+
+@with_corpus
+@with_thresholds
+def check(
+    *,
+    files: PairFiles,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
+    held_out: HeldOut = None,
+    config: CleaningConfig,
+    as_json: Json = False,
+) -> None:
+    """Count what is wrong with a corpus of pairs, with examples.
+
+    dragoman data check --src a.en --tgt a.zh
+    """
+    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
+    report = found.report(read)
+    print_items([to_json(report)] if as_json else _shown(report))
+
+
+@with_corpus
+@with_thresholds
+def clean(  # noqa: PLR0913 -- the options of the verb
+    *,
+    files: PairFiles,
+    out: Out,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
+    held_out: HeldOut = None,
+    keep_removed: Removed = None,
+    config: CleaningConfig,
+    as_json: Json = False,
+) -> None:
+    """Write the pairs that break no rule of `data check` to files of the same names.
+
+    dragoman data clean --src a.en --tgt a.zh --out clean
+    """
+    from dragoman.corpus.writing import files_of, write_clean
+
+    corpus = files.corpus()
+    (paths,) = files_of(corpus, out, [""])
+    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
+    write_clean(read, found, corpus, paths, keep_removed)
+    report = found.report(read)
+    print_items([to_json(report)] if as_json else _shown(report))
+    say(f"wrote {' and '.join(map(str, paths))}")
+
+
+@with_corpus
+def split(
+    *,
+    files: PairFiles,
+    out: Out,
+    dev: Annotated[int, option("Pairs of the validation set.")] = 1000,
+    test: Annotated[int, option("Pairs of the test set.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Part a corpus into train, dev and test, which have no sentence in common.
+
+    dragoman data split --src a.en --tgt a.zh --out parts --dev 500 --test 500
+    """
+    from dragoman.corpus import choosing
+    from dragoman.corpus.writing import files_of, read_of, write_sets
+
+    corpus, names = files.corpus(), ("train", "dev", "test")
+    paths, read = files_of(corpus, out, names), read_of(corpus)
+    with _progress() as progress:
+        chosen = choosing.split(read, (dev, test), seed, progress)
+    counts = write_sets(read, chosen, corpus, paths)
+    for name, each, count in zip(names, paths, counts, strict=True):
+        say(f"{name}: {counted(count, 'pair')} in {' and '.join(map(str, each))}")
+    if left := len(chosen) - sum(counts):
+        say(f"{counted(left, 'pair')} left out: they have a sentence of dev or test.")
+
+
+@with_corpus
+def sample(
+    *,
+    files: PairFiles,
+    out: Out,
+    size: Annotated[int, option("Pairs to draw.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Draw pairs at random, in the order of the corpus.
+
+    dragoman data sample --src a.en --tgt a.zh --size 10000 --out part
+    """
+    from dragoman.corpus import choosing
+    from dragoman.corpus.writing import files_of, read_of, write_sets
+
+    corpus = files.corpus()
+    paths, read = files_of(corpus, out, [""]), read_of(corpus)
+    with _progress() as progress:
+        chosen = choosing.sample(read, size, seed, progress)
+    write_sets(read, chosen, corpus, paths)
+    say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
+
+
+VERBS = (check, clean, split, sample)
+
+
+def _checked(
+    files: PairFiles,
+    config: CleaningConfig,
+    languages: tuple[str | None, str | None],
+    held_out: list[Path] | None,
+) -> "tuple[Read, Checked]":
+    """Check the corpus, with its progress."""
+    from dragoman.corpus.checking import check as check_pairs
+    from dragoman.corpus.writing import read_of
+    from dragoman.files.reading import read_lines
+
+    read = read_of(files.corpus())
+    held = (line for path in held_out or () for line in read_lines(path))
+    with _progress() as progress:
+        return read, check_pairs(read, config, languages, held, progress=progress)
+
+
+@contextmanager
+def _progress() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
+    """What shows how many pairs have been read."""
+    with ExitStack() as stack:
+        yield lambda pairs: stack.enter_context(progress_of(pairs, "pairs"))
+
+
+def _shown(report: "CorpusReport") -> Iterator[Item]:
+    """What a report says: a table of the rules, then examples of each."""
+    languages = ", ".join(code or "not known" for code in report.languages)
+    yield (
+        f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
+        f"languages {languages}: {report.kept:,} are good, {report.pairs - report.kept:,} are not."
+    )
+    found = [each for each in report.rules if each.broken]
+    if found:
+        rows = [(each.rule, f"{each.removed:,}", f"{each.broken:,}") for each in found]
+        yield [("rule", "removed", "of"), *rows]
+    for each in found:
+        for line, src, tgt in each.examples:
+            yield f"line {line:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"

@@ -1,0 +1,77 @@
+"""Pairs drawn from a corpus, the same for a seed: by a hash of their text, wherever they stand."""
+
+from array import array
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.corpus.checking import Pair, Read, key_of, normalised
+from dragoman.errors import InputError
+from dragoman.wording import counted
+
+Numbers = npt.NDArray[np.int64]
+"""Which set each pair goes to; -1 is none."""
+Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
+
+
+def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numbers:
+    """Draw `count` pairs: set 0. Raises InputError if there are fewer."""
+    drawn, _, _ = _draws(read, seed, progress)
+    if count > len(drawn):
+        raise InputError(
+            f"{counted(count, 'pair')} cannot be drawn from {len(drawn):,}; ask for fewer."
+        )
+    chosen = np.full(len(drawn), -1)
+    chosen[np.argsort(drawn, kind="stable")[:count]] = 0
+    return chosen
+
+
+def split(read: Read, sizes: tuple[int, ...], seed: int, progress: Progress = iter) -> Numbers:
+    """Part a corpus into a training set, 0, and sets 1, 2, ... of these sizes.
+
+    No two sets have a source in common, nor a target, compared by letters and digits: of a text
+    that is there several times the later sets have the first pair, and the other pairs are in none.
+    Raises InputError if that leaves nothing to train on.
+    """
+    drawn, src, tgt = _draws(read, seed, progress)
+    chosen = np.full(len(drawn), -1)
+    free = np.ones(len(drawn), np.bool_)
+    for number, size in enumerate(sizes, start=1):
+        candidates = np.nonzero(free & _first_of(src) & _first_of(tgt))[0]
+        taken = candidates[np.argsort(drawn[candidates], kind="stable")[:size]]
+        if len(taken) < size or len(taken) == free.sum():
+            raise InputError(
+                f"{len(drawn):,} pairs are too few for sets of {', '.join(map(str, sizes))} and a "
+                "training set without their sentences; ask for smaller ones."
+            )
+        chosen[taken] = number
+        free &= ~(np.isin(src, src[taken]) | np.isin(tgt, tgt[taken]))
+    if not free.any():
+        raise InputError("No pair is left to train on; ask for smaller sets.")
+    chosen[free] = 0
+    return chosen
+
+
+def _first_of(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Where a key is for the first time."""
+    first = np.zeros(len(keys), np.bool_)
+    first[np.unique(keys, return_index=True)[1]] = True
+    return first
+
+
+def _draws(
+    read: Read, seed: int, progress: Progress
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """A random number of each pair, and the keys of its sides."""
+    drawn, src_keys, tgt_keys = array("Q"), array("Q"), array("Q")
+    salt = seed.to_bytes(16, "little", signed=True)
+    for src, tgt in progress(read()):
+        text = f"{src}\t{tgt}".encode(errors="replace")
+        drawn.append(int.from_bytes(blake2b(text, digest_size=8, salt=salt).digest(), "little"))
+        src_keys.append(key_of(normalised(src)))
+        tgt_keys.append(key_of(normalised(tgt)))
+    made = (np.frombuffer(each, np.uint64) for each in (drawn, src_keys, tgt_keys))
+    first, second, third = made
+    return first, second, third

@@ -1,0 +1,89 @@
+"""What the commands on corpora are told: the files of a corpus, and the thresholds of the rules."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError, did_you_mean
+from dragoman.ranges import Positive, Range, check_ranges
+
+Share = Annotated[float, Range(least=0, most=1)]
+
+MEANING = {
+    "encoding": "has damaged characters",
+    "empty": "has a side without text",
+    "copy": "is the same on both sides",
+    "language": "is in another language",
+    "length": "is too long",
+    "ratio": "has sides of very different lengths",
+    "word": "has a very long word",
+    "repetition": "repeats itself",
+    "letters": "has few letters",
+    "preserved": "has other numbers, URLs, placeholders or tags on the other side",
+    "punctuation": "has other ends of sentences on the other side",
+    "duplicate": "was there before",
+    "held_out": "is in the texts that are held out",
+}
+"""What is wrong with a pair, after "line 7"."""
+EVERY = tuple(MEANING)
+"""The names of all rules, in the order in which they remove; the last two see the whole corpus."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFiles:
+    """`src` and `tgt`, or `tsv`, or `jsonl`. The options of the command line are these fields."""
+
+    src: Path | None = None
+    """Source sentences, one per line (.gz, .xz, .zst too)."""
+    tgt: Path | None = None
+    """Target sentences, line by line."""
+    tsv: Path | None = None
+    """Lines of source, tab, target; in place of --src and --tgt."""
+    jsonl: Path | None = None
+    """JSON objects, one per line; in place of --src and --tgt."""
+    src_key: str = "src"
+    """Key of the source in a JSON object; dots lead into inner objects."""
+    tgt_key: str = "tgt"
+    """Key of the target in a JSON object."""
+
+    def corpus(self) -> CorpusConfig:
+        """The corpus. Raises InputError unless exactly one of the three layouts is named."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        if not any(isinstance(value, Path) for value in given.values()):
+            raise InputError("Name the corpus: --src and --tgt, or --tsv, or --jsonl.")
+        named = {key: str(value) for key, value in given.items() if value is not None}
+        return CorpusConfig(**named)  # type: ignore[arg-type] # the other fields are no names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningConfig:
+    """The thresholds of the rules. The options of the command line are made from the fields."""
+
+    max_similarity: Share = 0.9
+    """Share of their words that source and target may have in common."""
+    min_language: Share = 0.9
+    """How sure it must be that a sentence is in another language."""
+    max_words: Positive = 150
+    """Words of a side."""
+    max_ratio: Positive = 3.0
+    """Words of the longer side for one of the shorter."""
+    max_word: Positive = 40
+    """Characters of a word."""
+    max_repeats: Positive = 4
+    """How often a word, or a few words, may come in a row."""
+    min_letters: Share = 0.5
+    """Share of letters among the characters of a side that are no digits."""
+    max_marks: Positive = 3
+    """Ends of sentences (full stops, question and exclamation marks) that one side may have more
+    than the other."""
+
+    skip: tuple[str, ...] = ()
+    """Rule not to apply. May be repeated."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        for name in self.skip:
+            if name not in MEANING:
+                near = did_you_mean(name, MEANING) or "."
+                raise InputError(f"{name} is no rule{near} The rules are {', '.join(EVERY)}.")

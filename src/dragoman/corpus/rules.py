@@ -1,0 +1,219 @@
+r"""What can be wrong with a pair of sentences, as rules that each see one pair.
+
+The order is that of their cost to a model: copies and the wrong language do the most harm
+(Khayrallah and Koehn 2018). The thresholds are those of OpusFilter and OpusCleaner where these
+agree, and each is a setting.
+
+The length of a sentence is counted in words. Scripts without spaces between words have 1.5
+characters a word, as Chinese has in dictionaries' segmentations.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from dragoman.corpus.config import CleaningConfig
+from dragoman.data.checks import SCRIPT_OF, script_of
+from dragoman.tasks.translate.preserved import differences
+from dragoman.text.languages import base_of, likely_language
+
+Rule = Callable[[str, str], bool]
+"""Whether something is wrong with a source and its target."""
+Languages = tuple[str | None, str | None]
+"""The codes of both sides, where they are known."""
+
+
+def rules_of(config: CleaningConfig, languages: Languages) -> dict[str, Rule]:
+    """The rules by their names, in order; without languages none asks for one."""
+
+    def copied(src: str, tgt: str) -> bool:
+        return similarity(src, tgt) >= config.max_similarity
+
+    def in_wrong_language(src: str, tgt: str) -> bool:
+        sides = zip((src, tgt), languages, strict=True)
+        return any(code and is_in_another(text, code, config.min_language) for text, code in sides)
+
+    def too_long(src: str, tgt: str) -> bool:
+        return max(words(src), words(tgt)) > config.max_words
+
+    def out_of_ratio(src: str, tgt: str) -> bool:
+        shorter, longer = sorted((words(src), words(tgt)))
+        return longer + SPARE > config.max_ratio * (shorter + SPARE)
+
+    def has_long_word(src: str, tgt: str) -> bool:
+        return any(longest_word(text) > config.max_word for text in (src, tgt))
+
+    def repeats(src: str, tgt: str) -> bool:
+        counts = sorted(map(most_repeats, (src, tgt)))
+        return counts[0] != counts[1] and counts[1] > config.max_repeats
+
+    def has_few_letters(src: str, tgt: str) -> bool:
+        return min(map(letters, (src, tgt))) < config.min_letters
+
+    def differs(src: str, tgt: str) -> bool:
+        return bool(differences(src, tgt))
+
+    def ends_apart(src: str, tgt: str) -> bool:
+        return marks_apart(src, tgt) > config.max_marks
+
+    return {
+        "encoding": lambda src, tgt: is_damaged(src) or is_damaged(tgt),
+        "empty": lambda src, tgt: not (has_text(src) and has_text(tgt)),
+        "copy": copied,
+        **({"language": in_wrong_language} if any(languages) else {}),
+        "length": too_long,
+        "ratio": out_of_ratio,
+        "word": has_long_word,
+        "repetition": repeats,
+        "letters": has_few_letters,
+        "preserved": differs,
+        "punctuation": ends_apart,
+    }
+
+
+# ---------------------------------------------------------------- characters
+
+_SPECIAL = "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+"""What the bytes from 80 to 9F are in Windows-1252."""
+_MOJIBAKE = re.compile(f"[ÃÂ][\x80-\xbf{_SPECIAL}]|â€[\x80-\xbf{_SPECIAL}]|ï¿½")
+_DAMAGED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff\ud800-\udfff]")
+
+
+def is_damaged(text: str) -> bool:
+    """Whether a text has control characters, no characters at all, or UTF-8 read as Windows-1252.
+
+    A line with letters beyond ASCII that is UTF-8 when it is written in Windows-1252 was misread:
+    the letter é alone is not.
+    """
+    if text.isascii():
+        return bool(_DAMAGED.search(text))
+    return bool(_DAMAGED.search(text) or _MOJIBAKE.search(text)) or _is_misread(text)
+
+
+def _is_misread(text: str) -> bool:
+    try:
+        text.encode("cp1252").decode()
+    except UnicodeError:
+        return False
+    return True
+
+
+def has_text(text: str) -> bool:
+    """Whether a text has a letter or a digit."""
+    return any(map(str.isalnum, text))
+
+
+def letters(text: str) -> float:
+    """The share of letters, with their accents, among all that is no digit and no white space."""
+    seen = [char for char in text if not (char.isspace() or char.isdecimal())]
+    if not seen:
+        return 1.0
+    return sum(char.isalpha() or char in "'’-" or ord(char) in _ACCENTS for char in seen) / len(
+        seen
+    )
+
+
+_ACCENTS = {*range(0x300, 0x370), *range(0x900, 0xE80)}  # vowel signs of India and Thailand
+
+# ---------------------------------------------------------------- words
+
+SPARE = 2
+"""Words added to both sides before they are compared: short sentences differ more."""
+CHARACTERS = 1.5
+_UNSPACED = (  # Chinese, Japanese, Yi, Thai, Lao, Khmer
+    "\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1780-\u17ff"
+)
+_WORD = re.compile(rf"[^\s{_UNSPACED}]+")
+_SINGLE = re.compile(f"[{_UNSPACED}]")
+_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_URL = re.compile(r"\w+://\S+|\S+@\S+|\S*[/\\]\S*")
+
+
+def words(text: str) -> float:
+    """The length of a text in words."""
+    return len(_WORD.findall(text)) + len(_SINGLE.findall(text)) / CHARACTERS
+
+
+def longest_word(text: str) -> int:
+    """Characters of the longest word; addresses and paths are none."""
+    found = _WORD.findall(_URL.sub(" ", text))
+    return max(map(len, found), default=0)
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text in small letters; characters where words have no spaces between them."""
+    return _TOKEN.findall(text.lower())
+
+
+def similarity(src: str, tgt: str) -> float:
+    """The share of their words that two texts have in common; 0 for one of names and numbers only.
+
+    Addresses are no words.
+
+    `2 |A & B| / (|A| + |B|)` of the multisets (Dice 1945).
+    """
+    one, two = (tokens(_URL.sub(" ", text)) for text in (src, tgt))
+    if min(len(one), len(two)) < FEW and not _reads(src):
+        return 0.0
+    both = sum((Counter(one) & Counter(two)).values())
+    return 2 * both / max(1, len(one) + len(two))
+
+
+FEW = 4
+"""Words from which a text is more than a name."""
+
+
+def _reads(text: str) -> bool:
+    """Whether a short text has a word in small letters, as no name and no number has."""
+    return any(word.isalpha() and word.islower() for word in text.split())
+
+
+def most_repeats(text: str) -> int:
+    """How often one to four words come in a row at most."""
+    found = tokens(text)
+    best = 1
+    for size in range(1, 5):
+        count = 1
+        for place in range(size, len(found) - size + 1, 1):
+            same = found[place : place + size] == found[place - size : place]
+            count = count + 1 if same else 1
+            best = max(best, 1 + (count - 1) // size)
+    return best
+
+
+_END = re.compile(r"[.?!…。？！؟।]+")
+
+
+def marks_apart(src: str, tgt: str) -> int:
+    """How many ends of sentences one text has more than the other."""
+    return abs(len(_END.findall(src)) - len(_END.findall(tgt)))
+
+
+# ---------------------------------------------------------------- languages
+
+LEAST_LETTERS = 20
+"""Letters from which the language of a text can be told."""
+
+_WITH_CHINESE = ("HIRAGANA", "HANGUL")
+
+
+def is_in_another(text: str, language: str, sure: float) -> bool:
+    """Whether a text is in another script than its language, or surely in another language."""
+    script, wanted = script_of(text), SCRIPT_OF.get(base_of(language))
+    if script and wanted and script not in {wanted, "CJK" if wanted in _WITH_CHINESE else wanted}:
+        return True
+    if sum(map(str.isalpha, text)) < LEAST_LETTERS:
+        return False
+    found, share = likely_language(text)
+    return found != base_of(language) and share >= sure
+
+
+def likely_side(texts: Sequence[str]) -> str | None:
+    """The language of most of the longer texts; None unless half of them are surely in one."""
+    long = [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
+    found = Counter(code for code, share in map(likely_language, long) if share >= SURELY)
+    return next((code for code, count in found.most_common(1) if 2 * count > len(long)), None)
+
+
+SURELY = 0.5
+"""How sure a text must be to count for its side."""

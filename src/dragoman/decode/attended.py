@@ -1,0 +1,69 @@
+"""What hypotheses attend to while they are found.
+
+A step has a row of weights for each row that it computes. They are kept as they come; what follows
+the hypotheses, as beams are reordered, is where each has its own.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, Self
+
+import torch
+from torch import Tensor
+
+from dragoman.decode.protocol import Attending, Head, Model, StateT
+
+
+class AttendedRows:
+    """The weights of all steps (R, S), and where those of each of the N rows are (N, L)."""
+
+    def __init__(self, state: Attending, like_N: Tensor) -> None:
+        self._state = state
+        self._weights_RS = torch.empty(0)
+        self._count = 0
+        self._places_NL = like_N.new_empty((len(like_N), 0))
+
+    @classmethod
+    def of(cls, state: object, like_N: Tensor) -> Self | None:
+        """Return those of as many rows; None where nothing is watched."""
+        return cls(state, like_N) if isinstance(state, Attending) and state.watched else None
+
+    def add(self, place_N: Tensor) -> Tensor:
+        """Keep and return the weights (M, S) of a step; row `n` is at `place_N[n]` among them."""
+        weights_MS = self._state.attended()
+        first, self._count = self._count, self._count + len(weights_MS)
+        if self._count > len(self._weights_RS):
+            more_RS = weights_MS.new_empty(
+                max(self._count, 32 * len(weights_MS)), weights_MS.shape[1]
+            )
+            self._weights_RS = torch.cat([self._weights_RS[:first], more_RS])
+        self._weights_RS[first : self._count] = weights_MS
+        self._places_NL = torch.cat([self._places_NL, (place_N + first)[:, None]], dim=1)
+        return weights_MS
+
+    def select(self, rows_N: Tensor) -> None:
+        """Let row `n` become what row `rows_N[n]` was."""
+        self._places_NL = self._places_NL.index_select(0, rows_N)
+
+    def weights(self, rows_E: Tensor) -> Tensor:
+        """The weights (E, L, S) of some rows, one for each step."""
+        return self._weights_RS[self._places_NL[rows_E]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attentive(Generic[StateT]):
+    """A model whose states are watched, if they can be."""
+
+    model: Model[StateT]
+    head: Head
+
+    def start(self, src_BS: Tensor, beam_size: int) -> StateT:
+        """Start, and watch."""
+        state = self.model.start(src_BS, beam_size)
+        attending: object = state
+        if isinstance(attending, Attending):
+            attending.watch(*self.head)
+        return state
+
+    def step(self, ids_N: Tensor, state: StateT) -> Tensor:
+        """Append a token to each row, and return the logits of the next."""
+        return self.model.step(ids_N, state)

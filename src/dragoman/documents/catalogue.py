@@ -1,0 +1,93 @@
+"""Catalogues of gettext (PO): messages without a translation, or with a fuzzy one."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from dragoman.documents.characters import decoded
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.paragraphs import lines
+from dragoman.errors import InputError
+from dragoman.files.messages import escape_message, read_messages
+from dragoman.text.marked import Marked, merged
+
+_WIDTH = 79
+"""Most columns of a line, with its quotes."""
+
+
+def read(data: bytes, name: str) -> Document:
+    """The messages that have no translation, or one that is fuzzy and that no program shows.
+
+    A fuzzy one is translated anew, and is not fuzzy then; the header, obsolete messages and those
+    that have a translation stay. Raises InputError for what is no catalogue.
+    """
+    charset = re.search(rb"charset=([\w-]+)", data)
+    text, encode = decoded(data, name, charset[1].decode() if charset else "")
+
+    def assemble(texts: Sequence[str]) -> bytes:
+        new = encode(texts[0])
+        if decoded(new, name, charset[1].decode() if charset else "")[0] != texts[0]:
+            raise InputError(
+                f"{name} is in an encoding that lacks letters of the translation; convert it with "
+                "msgconv -t UTF-8."
+            )
+        return new
+
+    return Document((Part(text, limited(_segments(text, name), name)),), assemble)
+
+
+def _segments(text: str, name: str) -> Iterator[Segment]:
+    one_form = False
+    for message in read_messages(text, name):
+        texts = message.texts
+        if "msgid" not in texts:
+            raise InputError(f"{name} line {message.line} begins no message: it has no msgid.")
+        if not texts["msgid"].value:
+            one_form |= "nplurals=1" in "".join(each.value for each in texts.values())
+            continue
+        start = message.flags_start if message.is_fuzzy else None
+        for keyword, each in texts.items():
+            if not keyword.startswith("msgstr") or (each.value and not message.is_fuzzy):
+                continue
+            is_one = keyword == "msgstr" or (keyword == "msgstr[0]" and not one_form)
+            source = texts["msgid"] if is_one else texts.get("msgid_plural", texts["msgid"])
+            begin = each.start if start is None else start
+            before, start = _not_fuzzy(text[begin : each.start]), None
+            rows = text[source.start : source.end].split("\n")
+            width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
+            end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
+            write = partial(_written, before + keyword, width=width, end=end)
+            yield Segment(
+                begin, each.end, merged(lines(source.value)), write, f"line {message.line}"
+            )
+
+
+def _not_fuzzy(before: str) -> str:
+    """The lines of a message before its translation, without that flag and what it was before."""
+    kept = list[str]()
+    for row in re.findall(r"[^\n]*\n|[^\n]+", before):
+        if row.lstrip().startswith("#|"):
+            continue
+        if row.lstrip().startswith("#,"):
+            flags = [
+                flag for flag in re.split(r"[,\s]+", row.strip()[2:]) if flag not in {"", "fuzzy"}
+            ]
+            kept += [f"#, {', '.join(flags)}{row[len(row.rstrip()) :]}"] if flags else []
+        else:
+            kept.append(row)
+    return "".join(kept)
+
+
+def _written(before: str, translation: Marked, *, width: int, end: str) -> str:
+    """A text behind its keyword: in one line, or broken after its line breaks and at spaces."""
+    rows = [escape_message(row) for row in re.findall(r"[^\n]*\n|[^\n]+", translation.written())]
+    if not rows or (len(rows) == 1 and len(rows[0]) + 12 <= width):
+        return f'{before} "{"".join(rows)}"'
+    broken = [""]
+    for row in rows:
+        for word in re.findall(r"[^ ]* +|[^ ]+", row):
+            if len(broken[-1]) + len(word.rstrip()) + 2 > width and broken[-1]:
+                broken.append("")
+            broken[-1] += word
+        broken.append("")
+    return end.join([f'{before} ""', *(f'"{row}"' for row in broken if row)])

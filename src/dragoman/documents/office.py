@@ -1,0 +1,126 @@
+"""Documents of Microsoft Office: docx, pptx and xlsx."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+
+from dragoman.documents.archive import Archive
+from dragoman.documents.document import Document, Segment
+from dragoman.documents.paragraphs import Raw, lines, read_xml
+from dragoman.documents.runs import Runs, has_text
+from dragoman.files.xml import Element, escape_xml, find_elements
+from dragoman.text.marked import Marked, merged
+
+_TEXT_PARTS = {
+    r"wordprocessingml\.(document\S*|template)\.main": {"p"},
+    r"ms-word\.(document|template)\.macroEnabled(Template)?\.main": {"p"},
+    r"wordprocessingml\.(header|footer|footnotes|endnotes|comments)": {"p"},
+    r"presentationml\.(slide|notesSlide)": {"p"},
+    r"presentationml\.comments": {"text"},
+    r"ms-powerpoint\.comments": {"p"},
+    r"spreadsheetml\.sharedStrings": {"si"},
+    r"spreadsheetml\.worksheet": {"is"},
+    r"spreadsheetml\.comments": {"text"},
+    r"ms-excel\.threadedcomments": {"text"},
+    r"drawingml\.(chart|chartshapes|diagramData)": {"p", "v"},
+    r"ms-office\.(chartex|drawingml\.diagramDrawing)": {"p"},
+    r"openxmlformats-officedocument\.drawing": {"p"},
+}
+"""What has text, by its type of content: the elements that are paragraphs."""
+
+_NAMING_PARTS = r"spreadsheetml\.(table|pivotCacheDefinition)"
+"""Whose columns are found by the text of their first cell."""
+
+
+def read(data: bytes, name: str) -> Document:
+    """The paragraphs of all parts that have text.
+
+    Raises InputError for a damaged document, and for one whose archive or XML is refused.
+    """
+    archive = Archive.open(data, name)
+    types = _types(archive)
+    found = {member: names for part, names in _TEXT_PARTS.items() for member in _parts(types, part)}
+    columns = _column_names(archive, types)
+    documents = {
+        member: read_xml(
+            content,
+            f"{name}: {member}",
+            found[member],
+            partial(_read_paragraph, columns, (f"{member} paragraph {n}" for n in count(1))),
+        )
+        for member, content in archive.read(*found).items()
+        if found[member] != {"is"} or b"inlineStr" in content
+    }
+    left = {
+        "Formulas, what they show, and the names of sheets.": _parts(types, "worksheet"),
+        "The headers of tables, by which formulas find their columns.": columns,
+        "Slide masters and layouts.": _parts(types, "slideMaster"),
+        "Embedded files, such as the tables behind charts.": [
+            member for member in archive.members if "/embeddings/" in member
+        ],
+    }
+    return archive.document(documents, [line for line, there in left.items() if there])
+
+
+def _types(archive: Archive) -> dict[str, str]:
+    """The type of content of each member."""
+    member = "[Content_Types].xml"
+    declared = dict[str, str]()
+    content = archive.read(member)[member].decode(errors="replace")
+    for element in find_elements(content, {"Default", "Override"}, f"{archive.name}: {member}"):
+        of = element.attributes
+        key = of.get("PartName") or "." + of.get("Extension", "")
+        declared[key.lower()] = of.get("ContentType", "")
+    ending = {each: "." + each.rpartition(".")[2].lower() for each in archive.members}
+    return {
+        each: declared.get(f"/{each.lower()}") or declared.get(ending[each], "")
+        for each in archive.members
+    }
+
+
+def _parts(types: dict[str, str], part: str) -> list[str]:
+    """The members of a type, in order."""
+    return [member for member, kind in types.items() if re.search(rf"{part}\+xml$", kind)]
+
+
+def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
+    """The names of the columns of tables: a header that differs from them breaks the table."""
+    members = archive.read(*_parts(types, _NAMING_PARTS))
+    return frozenset(
+        element.attributes.get("name", "")
+        for member, content in members.items()
+        for element in find_elements(
+            content.decode(errors="replace"),
+            {"tableColumn", "cacheField"},
+            f"{archive.name}: {member}",
+        )
+    )
+
+
+def _read_paragraph(
+    columns: frozenset[str], places: Iterator[str], paragraph: Element, text: str, raw: Raw
+) -> Segment | None:
+    """A paragraph of any part, or a text without runs."""
+    children = list(paragraph.elements)
+    with_text = [n for n, child in enumerate(children) if has_text(child)]
+    if with_text:
+        children = children[with_text[0] : with_text[-1] + 1]
+        runs = Runs(children, text, raw)
+        place, marked, write = (children[0].start, children[-1].end), runs.marked, runs.write
+    elif children or (paragraph.local == "v" and not _is_label(paragraph)):
+        return None
+    else:
+        place = paragraph.content_start, paragraph.content_end
+        marked, write = merged(lines(paragraph.text)), partial(Marked.written, escape=escape_xml)
+    if not any(map(str.isalpha, marked.text)) or marked.text in columns:
+        return None
+    return Segment(*place, marked, write, next(places))
+
+
+def _is_label(value: Element) -> bool:
+    """Whether a cached value of a chart is a text."""
+    around = value.parent
+    while around is not None and around.local in {"pt", "lvl"}:
+        around = around.parent
+    return around is not None and around.local in {"strCache", "multiLvlStrCache"}

@@ -1,0 +1,91 @@
+"""OpenDocument: texts, presentations and spreadsheets, as archives and as flat XML."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+
+from dragoman.documents.archive import Archive
+from dragoman.documents.document import Document, Segment
+from dragoman.documents.paragraphs import Raw, mixed, read_xml, without_breaks
+from dragoman.errors import InputError
+from dragoman.files.xml import Element, Text, escape_xml
+from dragoman.text.marked import Marked, Tag
+
+_PARAGRAPHS = {"p", "h", "title", "desc"}
+_PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
+_SPACES = {"tab", "line-break"}
+_LEFT = {"tracked-changes", "ruby-text"}
+
+
+def read(data: bytes, name: str) -> Document:
+    """The paragraphs of content and styles (headers, footers), of charts and other objects too.
+
+    Raises InputError for a damaged document, and for one whose archive or XML is refused.
+    """
+    if data[:2] != b"PK":
+        return _read_member(data, name, "")
+    archive = Archive.open(data, name)
+    members = [m for m in archive.members if re.search(r"(^|/)(content|styles)\.xml$", m)]
+    if "content.xml" not in members:
+        raise InputError(f"{name} is no OpenDocument: it has no content.xml.")
+    manifest = archive.read("META-INF/manifest.xml")
+    if any(b"encryption-data" in content for content in manifest.values()):
+        raise InputError(f"{name} is encrypted; save it without a password.")
+    contents = archive.read(*members)
+    documents = {
+        member: _read_member(content, f"{name}: {member}", f"{member} ")
+        for member, content in contents.items()
+    }
+    is_sheet = b"table:formula=" in contents["content.xml"]
+    return archive.document(
+        documents, ["Numbers, formulas, what they show, and the names of sheets."] * is_sheet
+    )
+
+
+def _read_member(data: bytes, name: str, place: str) -> Document:
+    places = (f"{place}paragraph {n}" for n in count(1))
+    return read_xml(data, name, _PARAGRAPHS, partial(_read_paragraph, places))
+
+
+def _read_paragraph(
+    places: Iterator[str], paragraph: Element, text: str, raw: Raw
+) -> Segment | None:
+    if _is_left(paragraph):
+        return None
+    marked = without_breaks(mixed(paragraph, text, _role, raw))
+    if not any(map(str.isalpha, marked.text)):
+        return None
+    write = partial(Marked.written, escape=partial(_escaped, paragraph.prefix))
+    return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
+
+
+def _escaped(prefix: str, text: str) -> str:
+    """Text in which the second of two spaces is an element, as XML asks for."""
+    return re.sub("(?<= ) ", f"<{prefix}s/>", escape_xml(text))
+
+
+def _is_left(paragraph: Element) -> bool:
+    """Whether a paragraph is deleted, or shows a value that is not text."""
+    around = paragraph.parent
+    while around is not None and around.local not in {"annotation", "shapes"}:
+        values = around.attributes
+        if around.local in _LEFT:
+            return True
+        if around.local == "table-cell":
+            is_text = values.get("office:value-type", "string") == "string"
+            return not is_text or "table:formula" in values
+        around = around.parent
+    return False
+
+
+def _role(element: Element) -> str | Tag:
+    """How an element of a paragraph is read: as a pair, as a space, copied, or as one tag."""
+    if element.local == "s":
+        return " "
+    if element.local in _PAIRS:
+        return Tag("", "open")
+    if element.local in _SPACES:
+        return Tag("", shown=" ")
+    is_text = element.children and all(isinstance(child, Text) for child in element.children)
+    return Tag("", "open", kept=True) if is_text else Tag("")

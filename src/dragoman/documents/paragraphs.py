@@ -1,0 +1,194 @@
+"""Paragraphs of XML, and paragraphs inside them: footnotes, comments, boxes of text.
+
+A segment is a paragraph. What stands in it and has paragraphs of its own is a part by itself, for
+which the paragraph holds a mark that XML cannot have: NUL, number, NUL.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.documents.characters import Encode, decoded
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.errors import InputError
+from dragoman.files.xml import Element, Text, declared_encoding, find_elements
+from dragoman.text.marked import Marked, Tag, merged
+
+MOST_BEGUN = 64
+"""Halves whose partners are looked for at a time."""
+
+_NOT_DECODED = re.compile("[\ud800-\udfff]")
+
+Raw = Callable[[Element], str]
+"""How an element is written in a tag."""
+ReadParagraph = Callable[[Element, str, Raw], Segment | None]
+"""What reads a paragraph of a text; None if there is nothing to translate in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A tag that begins or ends something by a key, such as a field; void without its partner."""
+
+    raw: str
+    key: str
+    opens: bool
+    kept: bool = False
+
+
+def decode_xml(data: bytes, name: str) -> tuple[str, Encode]:
+    """The text of a file, and what writes one in its encoding.
+
+    Raises InputError for a file in another encoding than the one that it declares.
+    """
+    text, encode = decoded(data, name, declared_encoding(data))
+    if _NOT_DECODED.search(text):
+        raise InputError(f"{name} is not in the encoding that it declares; save it as UTF-8.")
+    return text, encode
+
+
+def read_xml(data: bytes, name: str, names: Collection[str], read: ReadParagraph) -> Document:
+    """A document of XML whose paragraphs are the elements with these local names.
+
+    Raises InputError as `decode_xml` and `find_elements` do.
+    """
+    text, encode = decode_xml(data, name)
+    parts = _Parts(text, read)
+    parts.fill(parts.reserve(), (0, len(text)), find_elements(text, names, name))
+    limited((segment for part in parts.parts for segment in part.segments), name)
+    return Document(tuple(parts.parts), lambda texts: encode(_joined(texts, 0)))
+
+
+def _joined(texts: Sequence[str], number: int) -> str:
+    """A part's text with those of the parts inside it."""
+    return re.sub("\0([0-9]+)\0", lambda mark: _joined(texts, int(mark[1])), texts[number])
+
+
+class _Parts:
+    """The parts of a text: the first is around all others."""
+
+    def __init__(self, text: str, read: ReadParagraph) -> None:
+        self.parts: list[Part] = []
+        self._text, self._read = text, read
+
+    def reserve(self) -> int:
+        """The number of a part that is filled later."""
+        self.parts.append(Part("", ()))
+        return len(self.parts) - 1
+
+    def fill(self, number: int, place: tuple[int, int], paragraphs: Iterable[Element]) -> None:
+        """Make a part of a place of the text, and parts of what is inside its paragraphs."""
+        segments, cuts = list[Segment](), list[tuple[Element, int]]()
+        for paragraph in paragraphs:
+            self._add(paragraph, segments, cuts)
+        start, end = place
+        pieces, places, shifts = list[str](), list[int](), [-start]
+        for element, inner in cuts:
+            mark = f"\0{inner}\0"
+            pieces += self._text[start : element.start], mark
+            start = element.end
+            places.append(element.start)
+            shifts.append(shifts[-1] + len(mark) - (element.end - element.start))
+
+        def moved(place: int) -> int:
+            return place + shifts[bisect_left(places, place)]
+
+        self.parts[number] = Part(
+            "".join([*pieces, self._text[start:end]]),
+            tuple(replace(s, start=moved(s.start), end=moved(s.end)) for s in segments),
+        )
+        for element, inner in cuts:
+            self.fill(inner, (element.start, element.end), element.inside)
+
+    def _add(
+        self, paragraph: Element, segments: list[Segment], cuts: list[tuple[Element, int]]
+    ) -> None:
+        """Add the segments of a paragraph and of those inside it that are in no other part."""
+        before, cut_before = len(self.parts), len(cuts)
+
+        def raw(element: Element) -> str:
+            if not element.holds:
+                return self._text[element.start : element.end]
+            cuts.append((element, self.reserve()))
+            return f"\0{cuts[-1][1]}\0"
+
+        segment = self._read(paragraph, self._text, raw)
+        if segment is None:
+            del self.parts[before:], cuts[cut_before:]
+            for inner in paragraph.inside:
+                self._add(inner, segments, cuts)
+            return
+        inside = list(paragraph.inside)
+        for inner in inside:
+            if inner.end <= segment.start:
+                self._add(inner, segments, cuts)
+        segments.append(segment)
+        for inner in inside:
+            if inner.start >= segment.end:
+                self._add(inner, segments, cuts)
+
+
+def mixed(
+    element: Element, text: str, role: Callable[[Element], str | Tag | Half], raw: Raw
+) -> list[str | Tag]:
+    """The pieces of an element with text and elements; their `role` is a tag without its markup,
+    or a text in their place. Neighbours with equal start tags are one.
+    """
+    items = list[str | Tag | Half]()
+    before = ""
+    for child in element.children:
+        if isinstance(child, Text):
+            items.append(child.value)
+            continue
+        as_tag = role(child)
+        if isinstance(as_tag, Tag) and as_tag.kind == "open" and child.content_end < child.end:
+            start = text[child.start : child.content_start]
+            last = items[-1] if items else ""
+            if isinstance(last, Tag) and last.kind == "close" and start == before:
+                items.pop()
+            else:
+                items.append(replace(as_tag, raw=start))
+            items += mixed(child, text, role, raw)
+            items.append(Tag(text[child.content_end : child.end], "close"))
+            before = start
+        elif isinstance(as_tag, str):
+            items.append(as_tag)
+        elif isinstance(as_tag, Tag):
+            items.append(replace(as_tag, raw=raw(child), kind="void", kept=False))
+        else:
+            items.append(replace(as_tag, raw=raw(child)))
+    return paired(items)
+
+
+def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
+    """Text and tags of one element, where halves are pairs that are nested, or void."""
+    pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
+    for item in items:
+        if not isinstance(item, Half):
+            pieces.append(item)
+            continue
+        partners = [n for n, (_, half) in enumerate(begun) if half.key == item.key]
+        if item.opens:
+            begun = [*begun[-MOST_BEGUN:], (len(pieces), item)]
+            pieces.append(Tag(item.raw))
+        elif partners:
+            place, half = begun[partners[-1]]
+            del begun[partners[-1] :]
+            pieces[place] = Tag(half.raw, "open", half.kept)
+            pieces.append(Tag(item.raw, "close"))
+        else:
+            pieces.append(Tag(item.raw))
+    return pieces
+
+
+def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
+    """Pieces whose white space only lays out the file: each is one space."""
+    return merged(re.sub(r"\s+", " ", p) if isinstance(p, str) else p for p in pieces)
+
+
+def lines(text: str) -> Iterator[str | Tag]:
+    """Text whose line breaks are tags."""
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            yield Tag("\n", shown=" ")
+        yield line

@@ -1,0 +1,224 @@
+"""Paragraphs of Microsoft Office: rows of runs, each of which has its own properties.
+
+The properties that most of the text has are those of the paragraph; a run with others is an element
+in it, and equal neighbours are one. Text and tags can then be written in any order: a run ends
+before a tag that stands between runs, and the next text begins another.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dragoman.documents.paragraphs import Half, Raw, lines, paired
+from dragoman.files.xml import Element, escape_xml
+from dragoman.text.marked import Marked, Tag, merged
+
+_AROUND = {
+    *("hyperlink", "ins", "moveTo", "fldSimple", "sdt", "sdtContent"),
+    *("smartTag", "customXml", "bdo", "dir"),
+}
+"""Elements around runs."""
+_DROPPED = {"proofErr", "lastRenderedPageBreak", "rPh", "phoneticPr"}
+"""Elements that a changed paragraph is written without."""
+_BREAKS = {"br", "cr", "tab", "ptab"}
+_NEUTRAL = re.compile(
+    r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>"
+    r"|\s(?:lang|altLang|dirty|err|smtClean)=(?:\"[^\"]*\"|'[^']*')"
+)
+"""Properties that do not tell runs apart: those of the spelling checker."""
+_EMPTY = re.compile(r"<(?:\w+:)?rPr\s*(?:/>|>\s*</(?:\w+:)?rPr\s*>)")
+
+
+def has_text(element: Element) -> bool:
+    """Whether a child of a paragraph has text to translate."""
+    if element.local == "t":
+        return bool(element.text)
+    if element.local == "r":
+        return any(child.local == "t" and child.text for child in element.elements)
+    return element.local in _AROUND and any(map(has_text, element.elements))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The text of a run, and the tags in it."""
+
+    properties: str
+    pieces: tuple[str | Tag, ...]
+
+
+class Runs:
+    """Children of a paragraph, of which the first and the last have text."""
+
+    def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:
+        self._source, self._raw = text, raw
+        self._inside = set[str]()  # the tags that stand in a run
+        self._switches = dict[str, str]()  # those that begin other properties, and these
+        lengths = Counter[str]()
+        for run in _runs(children):
+            lengths[self._properties(run)] += len(run.text)
+        self._usual = max(lengths, key=lambda properties: lengths[properties])
+        first = next(_runs(children))
+        space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
+        kept = "" if "drawingml" in space else ' xml:space="preserve"'
+        bare = first.local == "t"  # a cell's text without any properties
+        self._run_tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
+        self._text_tags = f"<{first.prefix}t{kept}>", f"</{first.prefix}t>"
+        self.marked = merged(self._pieces(children))
+
+    def write(self, marked: Marked) -> str:
+        """Runs with this text."""
+        written, properties, level = list[str](), [self._usual], 0
+
+        def move(to: int) -> None:
+            """Go between runs (0), into a run (1) or into its text (2)."""
+            nonlocal level
+            begins = self._run_tags[0] + properties[-1], self._text_tags[0]
+            ends = self._run_tags[1], self._text_tags[1]
+            written.extend(ends[n] for n in reversed(range(to, level)))
+            written.extend(begins[n] for n in range(level, to))
+            level = to
+
+        for piece in marked.pieces:
+            if isinstance(piece, str):
+                move(2)
+                written.append(escape_xml(piece))
+            elif piece.raw in self._switches:
+                move(0)
+                properties.append(self._switches[piece.raw])
+            elif piece.raw == self._run_tags[1]:
+                move(0)
+                properties.pop()
+            else:
+                move(2 if piece.raw == "\n" else int(piece.raw in self._inside))
+                written.append(piece.raw)
+        move(0)
+        return "".join(written)
+
+    def _properties(self, run: Element) -> str:
+        """The properties of a run, without those of the spelling checker."""
+        element = run.child("rPr")
+        kept = _NEUTRAL.sub("", self._raw(element)) if element is not None else ""
+        return "" if _EMPTY.fullmatch(kept) else kept
+
+    def _pieces(self, elements: Iterable[Element]) -> list[str | Tag]:
+        """The pieces of one level of elements; runs with other properties are pairs of tags."""
+        pieces, properties = list[str | Tag | Half](), self._usual
+
+        def switch(to: str) -> None:
+            nonlocal properties
+            if properties != self._usual:
+                end = len(pieces)
+                while self._is_between(pieces[end - 1]):
+                    end -= 1
+                pieces.insert(end, Tag(self._run_tags[1], "close"))
+            if to != self._usual:
+                pieces.append(Tag(self._run_tags[0] + to, "open"))
+                self._switches[self._run_tags[0] + to] = to
+            properties = to
+
+        for item in self._items(elements):
+            if isinstance(item, _Run):
+                if item.properties != properties and item.pieces != (" ",):
+                    switch(item.properties)
+                pieces += item.pieces
+            elif isinstance(item, Tag):
+                pieces.append(item)
+            else:
+                switch(self._usual)
+                pieces += [item] if isinstance(item, Half) else item
+        switch(self._usual)
+        return paired(pieces)
+
+    def _is_between(self, piece: str | Tag | Half) -> bool:
+        """Whether it is a void tag between runs."""
+        return (
+            isinstance(piece, Tag)
+            and piece.kind == "void"
+            and (piece.raw != "\n" and piece.raw not in self._inside)
+        )
+
+    def _items(self, elements: Iterable[Element]) -> Iterator[_Run | Tag | Half | list[str | Tag]]:
+        """The runs of one level, the tags between them, and what is around others."""
+        between = list[Tag]()
+        for element in elements:
+            if element.local in _DROPPED or element.local.endswith("Pr"):
+                continue
+            if not has_text(element):
+                between.append(Tag(self._raw(element), shown=_shown(element)))
+                continue
+            yield from _fields(between)
+            between = []
+            if element.local == "t":
+                yield _Run("", tuple(lines(element.text)))
+            elif element.local == "r":
+                yield self._read_run(element)
+            else:
+                start, pieces, end = self._around(element)
+                yield [Tag(start, "open"), *pieces, Tag(end, "close")]
+        yield from _fields(between)
+
+    def _around(self, element: Element) -> tuple[str, list[str | Tag], str]:
+        """The tags of an element around runs, such as a link, and what is between them."""
+        properties = [child for child in element.elements if child.local.endswith("Pr")]
+        inner = [child for child in element.elements if child not in properties]
+        start = self._source[element.start : element.content_start]
+        start += "".join(map(self._raw, properties))
+        end = self._source[element.content_end : element.end]
+        if len(inner) == 1 and inner[0].local in _AROUND:  # a control around its content
+            inner_start, pieces, inner_end = self._around(inner[0])
+            return start + inner_start, pieces, inner_end + end
+        return start, self._pieces(inner), end
+
+    def _read_run(self, run: Element) -> _Run:
+        pieces = list[str | Tag]()
+        for child in run.elements:
+            if child.local == "t":
+                pieces += lines(child.text)
+            elif child.local == "noBreakHyphen":
+                pieces.append("\u2011")
+            elif child.local not in {"rPr", "softHyphen", *_DROPPED}:
+                tag = Tag(self._raw(child), shown=_shown(child))
+                self._inside.add(tag.raw)
+                pieces.append(tag)
+        return _Run(self._properties(run), tuple(pieces))
+
+
+def _runs(elements: Iterable[Element]) -> Iterator[Element]:
+    """The runs with text at all levels."""
+    for element in filter(has_text, elements):
+        if element.local in _AROUND:
+            yield from _runs(element.elements)
+        else:
+            yield element
+
+
+def _shown(element: Element) -> str:
+    """What is read in place of an element without text."""
+    if element.local == "r":
+        inner = {child.local for child in element.elements} - {"rPr", *_DROPPED}
+        return " " if inner and inner <= _BREAKS else ""
+    return " " if element.local in _BREAKS else ""
+
+
+def _fields(tags: Iterable[Tag]) -> Iterator[Tag | Half]:
+    """Tags in a row as one, in which fields begin, end, or do both.
+
+    What a field has computed, such as a number of a page, is copied; the text of a link is not.
+    """
+    row = list[Tag]()
+    for tag in tags:
+        before = _begun(row[-1].raw) if row else 0
+        if not row or tag.shown or row[-1].shown or before < 0 or before + _begun(tag.raw) < 0:
+            row.append(tag)
+        else:
+            row[-1] = Tag(row[-1].raw + tag.raw)
+    for tag in row:
+        begun = _begun(tag.raw)
+        kept = "HYPERLINK" not in tag.raw
+        yield Half(tag.raw, "field", begun > 0, kept) if begun else tag
+
+
+def _begun(raw: str) -> int:
+    """How many more fields begin than end."""
+    return raw.count('fldCharType="begin"') - raw.count('fldCharType="end"')

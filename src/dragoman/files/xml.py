@@ -1,0 +1,257 @@
+"""XML as it is written: its elements, and where each of them begins and ends.
+
+The standard library's parser reads; nothing is written anew but the places of text. So a document
+stays as it is but for its translations. Declarations of entities are refused, as what they stand
+for may be large without end or another file; no reference to another file is followed.
+"""
+
+import html
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import BinaryIO
+from xml.parsers import expat
+
+from dragoman.errors import InputError
+from dragoman.files.reading import LONGEST_LINE
+
+DEEPEST = 200
+"""Most elements inside each other."""
+CHUNK = 1 << 20
+"""Bytes that are parsed at a time."""
+
+_DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text between two tags."""
+
+    value: str
+    start: int
+    end: int
+    is_cdata: bool
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element, with the places of its tags as offsets in the text."""
+
+    name: str
+    """With the prefix of its namespace."""
+    attributes: dict[str, str]
+    parent: "Element | None"
+    start: int
+    content_start: int = 0
+    content_end: int = 0
+    end: int = 0
+    children: list["Element | Text"] = field(default_factory=list)
+    """Its elements and texts; empty for one around those that are wanted."""
+    wanted: bool = False
+    """Whether it has one of the names that are looked for."""
+    holds: bool = False
+    """Whether a wanted one is inside it."""
+
+    @property
+    def local(self) -> str:
+        """The name without the prefix."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the name, with its colon."""
+        return self.name[: -len(self.local)]
+
+    @property
+    def elements(self) -> Iterator["Element"]:
+        """The elements among the children."""
+        return (child for child in self.children if isinstance(child, Element))
+
+    @property
+    def inside(self) -> Iterator["Element"]:
+        """The wanted elements inside it that are in no other such."""
+        for child in self.elements:
+            if child.wanted:
+                yield child
+            elif child.holds:
+                yield from child.inside
+
+    @property
+    def text(self) -> str:
+        """All text inside."""
+        return "".join(c.value if isinstance(c, Text) else c.text for c in self.children)
+
+    def child(self, *names: str) -> "Element | None":
+        """The first child with one of these local names."""
+        return next((child for child in self.elements if child.local in names), None)
+
+    def inherited(self, attribute: str) -> str | None:
+        """The value of an attribute here or at the nearest element around that has it."""
+        element: Element | None = self
+        while element is not None and attribute not in element.attributes:
+            element = element.parent
+        return element.attributes[attribute] if element is not None else None
+
+
+def declared_encoding(data: bytes) -> str:
+    """The encoding that a file declares in its first line; "" if it does not."""
+    found = _DECLARED.match(data)
+    return found[1].decode() if found else ""
+
+
+def allowed_in_xml(text: str) -> str:
+    """Text without the characters that XML does not allow."""
+    return _NO_XML.sub("", text)
+
+
+def escape_xml(text: str) -> str:
+    """Text as it is written between tags."""
+    return allowed_in_xml(text).translate(_ESCAPES)
+
+
+def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Element]:
+    """The elements with one of these local names that are in no other such, in order.
+
+    Raises InputError with the file and the line for what is not well-formed, declares entities or
+    is nested too deeply.
+    """
+    data = text.encode()
+    scanner = _Scanner(names, file, None if text.isascii() else data)
+    for start in range(0, len(data), CHUNK):
+        yield from scanner.feed(data[start : start + CHUNK])
+    yield from scanner.close()
+
+
+def read_elements(stream: BinaryIO, names: Collection[str], file: str) -> Iterator[Element]:
+    """The same of a stream, which is read as they are taken; their places are in bytes.
+
+    One of them has at most `LONGEST_LINE` bytes.
+    """
+    scanner = _Scanner(names, file, None, most=LONGEST_LINE, encoding=None)
+    for chunk in iter(partial(stream.read, 1 << 16), b""):
+        yield from scanner.feed(chunk)
+    yield from scanner.close()
+
+
+class _Scanner:
+    """The handlers of the parser, and what they have found."""
+
+    def __init__(
+        self,
+        names: Collection[str],
+        file: str,
+        data: bytes | None,
+        *,
+        most: int | None = None,
+        encoding: str | None = "utf-8",
+    ) -> None:
+        self._names, self._file, self._data, self._most = names, file, data, most
+        self._bytes = self._chars = self._fed = self._depth = 0
+        self._open: Element | None = None  # the innermost one
+        self._wanted: Element | None = None  # the outermost one with one of the names
+        self._begun: Element | None = None  # whose start tag was the last token
+        self._ended: Element | None = None  # whose end tag was
+        self._words: list[str] = []  # of the text that was
+        self._words_start = 0
+        self._is_cdata = False
+        self._ready: list[Element] = []
+        self._parser = parser = expat.ParserCreate(encoding)
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.StartCdataSectionHandler = partial(self._cdata, begins=True)
+        parser.EndCdataSectionHandler = partial(self._cdata, begins=False)
+        parser.DefaultHandler = self._other
+        parser.EntityDeclHandler = self._refuse_entity
+
+    def feed(self, chunk: bytes, *, last: bool = False) -> list[Element]:
+        """Parse more, and return the elements that are whole."""
+        self._ready = []
+        self._fed += len(chunk)
+        try:
+            self._parser.Parse(chunk, last)
+        except expat.ExpatError as error:
+            raise self._error(f"is not well-formed XML: {expat.ErrorString(error.code)}") from error
+        if self._fed - self._parser.CurrentByteIndex > LONGEST_LINE + CHUNK:
+            raise self._error(f"has a tag or comment of more than {LONGEST_LINE:,} bytes")
+        return self._ready
+
+    def close(self) -> list[Element]:
+        """Parse the end."""
+        ready = self.feed(b"", last=True)
+        self._place(self._fed)
+        return ready
+
+    def _error(self, fault: str) -> InputError:
+        line = self._parser.CurrentLineNumber
+        return InputError(f"{self._file} {fault} (line {line}); repair it or save it anew.")
+
+    def _place(self, place: int | None = None) -> int:
+        """Where the present token begins, which is where the last one ended."""
+        place = self._parser.CurrentByteIndex if place is None else place
+        if self._data is not None:
+            self._chars += len(self._data[self._bytes : place].decode())
+            self._bytes, place = place, self._chars
+        if self._begun is not None:
+            self._begun.content_start = place
+        if self._ended is not None:
+            self._ended.end = place
+            if self._ended is self._wanted:
+                self._ready.append(self._ended)
+                self._wanted = None
+        if self._words and self._open is not None:
+            value = "".join(self._words)
+            self._open.children.append(Text(value, self._words_start, place, self._is_cdata))
+        self._begun, self._ended, self._words = None, None, []
+        if self._wanted is not None and self._most and place - self._wanted.start > self._most:
+            raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
+        return place
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        element = Element(name, attributes, self._open, self._place())
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._error(f"has more than {DEEPEST} elements inside each other")
+        if self._wanted is not None and self._open is not None:
+            self._open.children.append(element)
+        if element.local in self._names:
+            element.wanted = True
+            if self._wanted is None:
+                self._wanted = element
+            around = self._open
+            while around is not None and not around.holds:
+                around.holds = True
+                around = around.parent
+        self._open = self._begun = element
+
+    def _end(self, _: str) -> None:
+        element = self._open
+        assert element is not None  # noqa: S101 -- the parser has checked the nesting
+        element.content_end = self._place()
+        self._open, self._ended = element.parent, element
+        self._depth -= 1
+
+    def _text(self, words: str) -> None:
+        if self._wanted is None:
+            self._place()
+        elif self._words:
+            self._words.append(words)
+        else:
+            self._words_start, self._words = self._place(), [words]
+
+    def _cdata(self, *, begins: bool) -> None:
+        self._place()
+        self._is_cdata = begins
+
+    def _other(self, token: str) -> None:
+        """A comment, an instruction, a reference to an entity that the file does not declare."""
+        if token.startswith("&") and token.endswith(";"):
+            self._text(html.unescape(token))
+        else:
+            self._place()
+
+    def _refuse_entity(self, *_: object) -> None:
+        raise self._error("declares entities, which are not read")

@@ -1,0 +1,272 @@
+"""Documents of all kinds for tests: made by the libraries of their formats, or written out."""
+
+import io
+import zipfile
+from collections.abc import Callable
+
+from docx import Document as Docx
+from odfdo import Cell, DrawPage, Frame, Header, Paragraph, Span, Table
+from odfdo import Document as OpenDocument
+from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from openpyxl.comments import Comment
+from openpyxl.worksheet.table import Table as SheetTable
+from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<w:document {W} xmlns:r="http://r" xmlns:mc="http://mc" xmlns:m="http://m"><w:body>
+<w:p w:rsidR="1"><w:pPr><w:jc w:val="left"/></w:pPr><w:r w:rsidR="2">\
+<w:t xml:space="preserve">The </w:t></w:r>\
+<w:proofErr w:type="spellStart"/><w:r><w:rPr><w:lang w:val="de"/></w:rPr><w:t>fi</w:t></w:r>\
+<w:r><w:rPr/><w:t>rst</w:t></w:r><w:r><w:t xml:space="preserve"> </w:t></w:r>\
+<w:hyperlink r:id="rId1"><w:r><w:rPr><w:u/></w:rPr><w:t>link to</w:t></w:r><w:r><w:rPr><w:b/>\
+</w:rPr>\
+<w:t xml:space="preserve"> bold</w:t></w:r></w:hyperlink><w:r>\
+<w:t xml:space="preserve"> &amp; page </w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> PAGE </w:instrText></w:r>\
+<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>seven</w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="end"/></w:r><w:r><w:t>.</w:t><w:br/><w:t>Next</w:t></w:r></w:p>
+<w:p><w:r><w:t>Before</w:t></w:r><w:r><mc:AlternateContent><mc:Choice Requires="wps">\
+<w:txbxContent>\
+<w:p><w:r><w:t>In a box</w:t></w:r></w:p></w:txbxContent></mc:Choice><mc:Fallback>\
+<w:txbxContent><w:p><w:r>\
+<w:t>In a box</w:t></w:r></w:p></w:txbxContent></mc:Fallback></mc:AlternateContent></w:r>\
+<w:ins w:id="1"><w:r><w:t xml:space="preserve"> inserted</w:t></w:r></w:ins>\
+<w:del w:id="2"><w:r><w:delText>deleted</w:delText></w:r></w:del><m:oMath><m:r><m:t>x</m:t>\
+</m:r></m:oMath>\
+<w:r><w:t xml:space="preserve"> after</w:t></w:r><w:sdt><w:sdtPr><w:id w:val="3"/></w:sdtPr>\
+<w:sdtContent>\
+<w:r><w:t xml:space="preserve"> control</w:t></w:r></w:sdtContent></w:sdt></w:p>
+<w:p><w:r><mc:AlternateContent><mc:Choice><w:p><w:r><w:t>Alone</w:t></w:r></w:p></mc:Choice>\
+</mc:AlternateContent></w:r></w:p><w:p/>
+</w:body></w:document>"""
+
+
+def packed(members: dict[str, str]) -> bytes:
+    """A zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def replaced(data: bytes, members: dict[str, str]) -> bytes:
+    """The archive with other members in place of some."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        contents = {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, members.get(name) or content.encode("latin-1"))
+    return buffer.getvalue()
+
+
+def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
+    buffer = io.BytesIO()
+    save(buffer)
+    return buffer.getvalue()
+
+
+def docx() -> bytes:
+    """Headings, runs, a table, header, footer and a comment."""
+    document = Docx()
+    document.add_heading("A title", 0)
+    paragraph = document.add_paragraph("This is ")
+    bold = paragraph.add_run("bold")
+    bold.bold = True
+    paragraph.add_run(" and ")
+    for text in ("ital", "ics"):
+        paragraph.add_run(text).italic = True
+    paragraph.add_run(" text.\nNew line\tand tab")
+    cell = document.add_table(2, 2).cell(0, 0)
+    cell.text = "Cell & <one>"
+    document.sections[0].header.paragraphs[0].text = "The header"
+    document.sections[0].footer.paragraphs[0].text = "The footer"
+    document.add_comment(bold, text="A comment", author="me")
+    return _saved(document.save)
+
+
+def docx_with_everything() -> bytes:
+    """Links, fields, boxes of text inside paragraphs, tracked changes, formulas, controls."""
+    return replaced(docx(), {"word/document.xml": BODY})
+
+
+def pptx() -> bytes:
+    """Title, runs, table, chart and notes."""
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.shapes.title.text = "The title"
+    frame = slide.placeholders[1].text_frame
+    frame.text = "First point"
+    paragraph = frame.add_paragraph()
+    paragraph.add_run().text = "Second "
+    bold = paragraph.add_run()
+    bold.text, bold.font.bold = "bold", True
+    paragraph.add_line_break()
+    paragraph.add_run().text = "line"
+    slide.notes_slide.notes_text_frame.text = "Notes of the speaker"
+    place = Inches(1), Inches(1), Inches(4), Inches(3)
+    data = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = ["East", "West"]
+    data.add_series("Sales", (1.5, 2.5))  # type: ignore[no-untyped-call]
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, data).chart
+    chart.has_title = True
+    chart.chart_title.text_frame.text = "Chart title"
+    slide.shapes.add_table(1, 2, *place).table.cell(0, 0).text = "In a table"
+    return _saved(presentation.save)
+
+
+def xlsx() -> bytes:
+    """A table with headers, lines, formulas, rich text and a comment."""
+    book = Workbook()
+    sheet = book.active
+    rows = [["Name", "Value"], ["Line one\nline two", 3], [None, "=SUM(B2:B2)"], ["Free & text"]]
+    for row in rows:
+        sheet.append(row)
+    sheet.add_table(SheetTable(displayName="T", ref="A1:B3"))
+    sheet["A4"].comment = Comment("Look here", "me")
+    sheet["A5"] = CellRichText("This is ", TextBlock(InlineFont(b=True), "very"), " rich")
+    return _saved(book.save)
+
+
+def odt() -> bytes:
+    """A heading, spans, a footnote and a comment in the middle of a paragraph."""
+    document = OpenDocument("text")
+    document.body.clear()
+    document.body.append(Header(1, "The heading"))
+    paragraph = Paragraph("Hello ")
+    paragraph.append(Span("bold ", style="T1"))
+    paragraph.append(Span("words", style="T1"))
+    paragraph.append(" and a footnote here it is")
+    document.body.append(paragraph)
+    paragraph.insert_note(after="footnote", note_id="n1", citation="1", body="Text of the note")
+    paragraph.insert_annotation(after="here", body="An annotation", creator="ME")
+    document.body.append(Paragraph("two  spaces\tand tab\nnew line"))
+    return _saved(document.save)
+
+
+def ods() -> bytes:
+    """Cells with a text, a number and a formula."""
+    document = OpenDocument("spreadsheet")
+    document.body.clear()
+    table = Table("Sheet")
+    table.set_value("A1", "Name of it")
+    table.set_value("B1", 3.5)
+    table.set_cell("B2", Cell(5, formula="of:=[.B1]+1"))
+    document.body.append(table)
+    return _saved(document.save)
+
+
+def odp() -> bytes:
+    """A page with a frame."""
+    document = OpenDocument("presentation")
+    document.body.clear()
+    page = DrawPage("p1", name="Page 1")
+    page.append(Frame.text_frame("Text in frame", size=("7cm", "5cm"), position=("1cm", "1cm")))
+    document.body.append(page)
+    return _saved(document.save)
+
+
+XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+  <file original="a" source-language="en" datatype="plaintext">
+    <body>
+      <trans-unit id="1">
+        <source>Hello <g id="1">bold</g> world<x id="2"/>.</source>
+      </trans-unit>
+      <trans-unit id="2" approved="yes">
+        <source>Done</source>
+        <target>Fertig</target>
+      </trans-unit>
+      <trans-unit id="3"><source>New one</source><target state="new"/></trans-unit>
+      <trans-unit id="4" translate="no"><source>No</source></trans-unit>
+      <trans-unit id="5"><source><![CDATA[Some <b>text</b> & more]]></source></trans-unit>
+      <trans-unit id="6"><source>Press <bpt id="1">&lt;b&gt;</bpt>ok<ept id="1">&lt;/b&gt;</ept> \
+<mrk mtype="protected">ACME</mrk> now</source><target state="needs-translation">Press</target>\
+</trans-unit>
+    </body>
+  </file>
+</xliff>
+"""
+XLIFF_2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en">
+ <file id="f1">
+  <unit id="u1">
+   <segment id="s1">
+    <source>Hello <pc id="1">World</pc> <sc id="2"/>x y<ec startRef="2"/></source>
+   </segment>
+   <segment state="final"><source>Done</source><target>Fertig</target></segment>
+   <segment state="initial"><source>To do</source><target></target></segment>
+  </unit>
+  <unit id="u2" translate="no"><segment><source>Never</source></segment></unit>
+ </file>
+</xliff>
+"""
+TMX = """<?xml version="1.0"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en" datatype="plaintext"/>
+<body>
+ <tu tuid="1">
+  <tuv xml:lang="en-US"><seg>One <bpt i="1">{b}</bpt>two<ept i="1">{/b}</ept></seg></tuv>
+  <tuv xml:lang="de"><seg></seg></tuv>
+ </tu>
+ <tu>
+  <tuv xml:lang="EN"><seg>Three &amp; four</seg></tuv>
+ </tu>
+ <tu><tuv xml:lang="en"><seg>Five</seg></tuv><tuv xml:lang="de"><seg>fünf</seg></tuv></tu>
+</body></tmx>
+"""
+PO = """# Header
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+#: a.c:1
+msgid "Hello"
+msgstr ""
+
+#: a.c:2
+#, fuzzy, c-format
+#| msgid "Old %d"
+msgid "New %d"
+msgstr "Alt %d"
+
+#, c-format
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid "Done"
+msgstr "Fertig"
+
+msgctxt "menu"
+msgid ""
+"A long text that goes over several lines because it is long enough for that, "
+"is it not?\\n"
+"And a \\"second\\" line\\n"
+msgstr ""
+
+#~ msgid "obsolete"
+#~ msgstr "alt"
+"""
+
+SAMPLES: dict[str, Callable[[], bytes]] = {
+    "a.docx": docx,
+    "b.docx": docx_with_everything,
+    "a.pptx": pptx,
+    "a.xlsx": xlsx,
+    "a.odt": odt,
+    "a.ods": ods,
+    "a.odp": odp,
+    "a.xlf": XLIFF_1.encode,
+    "b.xlf": XLIFF_2.encode,
+    "a.tmx": TMX.encode,
+    "a.po": PO.encode,
+}

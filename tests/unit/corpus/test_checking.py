@@ -1,0 +1,146 @@
+"""A corpus is checked as a whole, and what is written of it obeys laws."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.corpus.checking import Checked, Pair, check
+from dragoman.corpus.choosing import sample, split
+from dragoman.corpus.config import EVERY, CleaningConfig
+from dragoman.corpus.writing import files_of, read_of, write_clean, write_sets
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError
+
+WORDS = st.sampled_from(
+    ["a", "B", "house", "Haus", "12", "999", "{x}", "é", "Ã©", "\ufffd", "房子", "!", "...", "ha"]
+)
+TEXT = st.lists(WORDS, max_size=6).map(" ".join)
+PAIRS = st.lists(st.tuples(TEXT, TEXT), max_size=40)
+
+
+def checked(pairs: Sequence[Pair], *held_out: str) -> Checked:
+    """The faults of some pairs."""
+    return check(lambda: pairs, CleaningConfig(), ("en", "de"), held_out)
+
+
+def rules_at(found: Checked) -> list[set[str]]:
+    """The rules that each pair breaks."""
+    return [{rule for n, rule in enumerate(EVERY) if bits >> n & 1} for bits in found.broken]
+
+
+@settings(max_examples=100, deadline=None)
+@given(PAIRS)
+def test_cleaning_twice_removes_nothing_more(pairs: list[Pair]) -> None:
+    """And what a report counts is what is removed."""
+    found = checked(pairs)
+    kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
+    assert checked(kept).kept.all()
+    report = found.report(lambda: pairs)
+    assert report.kept == len(kept)
+    assert sum(each.removed for each in report.rules) == len(pairs) - len(kept)
+    assert all(each.removed <= each.broken for each in report.rules)
+
+
+def test_what_came_before_is_a_duplicate() -> None:
+    """By letters and digits; of equal pairs the first good one stays."""
+    pairs = [("A bad \ufffd one", "Ein x"), ("A house.", "Ein Haus."), ("a HOUSE", "ein haus"),
+             ("A house!", "Das Haus."), ("A bad one", "Ein x")]  # fmt: skip
+    found = rules_at(checked(pairs))
+    assert found == [{"encoding", "duplicate"}, set(), {"duplicate"}, set(), set()]
+
+
+def test_lines_that_are_held_out() -> None:
+    """A long side is enough; of everyday phrases both sides."""
+    held = ["The committee met on Tuesday.", "Yes.", "Ja."]
+    pairs = [("the committee met on tuesday", "Man traf sich."), ("Yes.", "Ja!"), ("Yes.", "Doch.")]
+    assert rules_at(checked(pairs, *held)) == [{"held_out"}, {"held_out"}, set()]
+
+
+def test_languages_are_told_by_the_first_lines() -> None:
+    """Of both sides; two sides in one language are a corpus of one."""
+    one, two = "The house number {} is red and old.", "Das Haus Nummer {} ist rot und alt."
+    pairs = [(one.format(n), two.format(n)) for n in range(10)]
+    assert check(lambda: pairs, CleaningConfig()).languages == ("en", "de")
+    same = [(src, f"{src} And it is mine.") for src, _ in pairs]
+    assert check(lambda: same, CleaningConfig()).languages == (None, None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=60), st.integers(-5, 5))
+def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None:
+    """Each pair is in one set at most, the sizes are those asked for, and a seed decides."""
+    try:
+        chosen = split(lambda: pairs, (2, 3), seed)
+    except InputError:
+        return
+    assert (chosen == split(lambda: pairs, (2, 3), seed)).all()
+    assert [(chosen == n).sum() for n in (1, 2)] == [2, 3]
+    for side in (0, 1):
+        sets = [{p[side] for p, n in zip(pairs, chosen, strict=True) if n == m} for m in range(3)]
+        assert sum(map(len, sets)) == len(set().union(*sets))
+
+
+def test_a_sample_does_not_depend_on_the_order() -> None:
+    """The same pairs are drawn of a corpus that is sorted otherwise."""
+    pairs = [(f"source {n}", f"target {n}") for n in range(100)]
+
+    def drawn(some: list[Pair]) -> set[Pair]:
+        chosen = sample(lambda: some, 10, 1)
+        return {pair for pair, n in zip(some, chosen, strict=True) if n == 0}
+
+    assert drawn(pairs) == drawn(pairs[::-1])
+    assert len(drawn(pairs)) == 10
+    with pytest.raises(InputError, match="101 pairs cannot be drawn from 100"):
+        sample(lambda: pairs, 101, 0)
+
+
+def layouts(folder: Path, pairs: Sequence[Pair]) -> Iterator[CorpusConfig]:
+    """The pairs in files of every layout."""
+    for side, name in enumerate(("a.en", "a.de")):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    yield CorpusConfig(src=str(folder / "a.en"), tgt=str(folder / "a.de"))
+    (folder / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    yield CorpusConfig(tsv=str(folder / "a.tsv"))
+    records = "".join(f'{{"t": {{"en": "{a}", "de": "{b}"}}}}\n' for a, b in pairs)
+    (folder / "a.jsonl").write_text(records, encoding="utf-8")
+    yield CorpusConfig(jsonl=str(folder / "a.jsonl"), src_key="t.en", tgt_key="t.de")
+
+
+def test_files_keep_their_layout(tmp_path: Path) -> None:
+    """What is written can be read as the corpus was; what is removed is kept with its rule."""
+    pairs = [("A house.", "Ein Haus."), ("Same here now", "Same here now"), ("One é.", "Ein é.")]
+    for corpus in layouts(tmp_path, pairs):
+        read, out = read_of(corpus), tmp_path / "out"
+        (files,) = files_of(corpus, out, [""])
+        found = check(read, CleaningConfig(), ("en", "de"))
+        write_clean(read, found, corpus, files, out / "removed.tsv")
+        layout = ("src", "tgt") if corpus.src else ("tsv",) if corpus.tsv else ("jsonl",)
+        there = replace(corpus, **dict(zip(layout, map(str, files), strict=True)))  # type: ignore[arg-type]
+        assert [*read_of(there)()] == [pairs[0], pairs[2]]
+        removed = (out / "removed.tsv").read_text(encoding="utf-8")
+        assert removed == "copy\t2\tSame here now\tSame here now\n"
+        for path in (*files, out / "removed.tsv"):
+            path.unlink()
+
+
+def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
+    """And files that would be lost are refused."""
+    pairs = [(f"source {n}", f"target {n}") for n in range(10)]
+    corpus = next(layouts(tmp_path, pairs))
+    files = files_of(corpus, tmp_path, ["train", "dev"])
+    assert [path.name for path in files[0]] == ["train.en", "train.de"]
+    counts = write_sets(read_of(corpus), np.arange(10) % 3 - 1, corpus, files)
+    assert counts == [3, 3]
+    with pytest.raises(InputError, match="is a file to read"):
+        files_of(corpus, tmp_path, [""])
+    with pytest.raises(InputError, match="exists already"):
+        files_of(corpus, tmp_path, ["dev"])
+    (tmp_path / "b").mkdir()
+    one_name = CorpusConfig(src=str(tmp_path / "a.en"), tgt=str(tmp_path / "b" / "a.en"))
+    with pytest.raises(InputError, match="Both files are named"):
+        files_of(one_name, tmp_path / "out", [""])

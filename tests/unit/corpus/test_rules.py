@@ -1,0 +1,84 @@
+"""Each rule finds its fault, and leaves good pairs alone."""
+
+import pytest
+
+from dragoman.corpus.config import EVERY, CleaningConfig
+from dragoman.corpus.rules import rules_of
+from dragoman.errors import InputError
+
+GOOD = [
+    ("A man in a red shirt is washing a car.", "Ein Mann in einem roten Hemd wäscht ein Auto."),
+    ("Berlin", "Berlin"),
+    ("It's 7:45.", "Es ist 7:45 Uhr."),
+    ("Ha ha ha ha ha ha!", "Hi hi hi hi hi hi!"),
+    ("See {name} at https://example.org/a_very_long_path_that_is_one_word_for_us", "{name} siehe https://example.org/a_very_long_path_that_is_one_word_for_us"),
+    ("Yes.", "Ja, das stimmt."),
+    ("„TÜ“ means “no”.", "„TÜ“ heißt „nein“."),
+    ("It costs 1,234.56 euros.", "Es kostet 1.234,56 Euro."),
+]  # fmt: skip
+BAD = {
+    "encoding": [
+        ("A cafÃ© nearby is open today.", "Ein Café in der Nähe hat heute offen."),
+        ("It\u00e2\u20ac\u2122s a long way home.", "Es ist ein weiter Weg nach Hause."),
+        ("A bad \x08 character.", "Ein schlechtes Zeichen."),
+        ("A lost \ufffd character.", "Ein verlorenes Zeichen."),
+        ("A wrong \udcff byte.", "Ein falsches Byte."),
+    ],
+    "empty": [("A word.", ""), ("...", "Ein Wort."), ("", " ")],
+    "copy": [
+        ("The old man sits on a bench.", "The old man sits on a bench ."),
+        ("see here", "see here"),
+    ],
+    "language": [
+        ("A man in a red shirt is washing a car.", "Un homme en chemise rouge lave sa voiture."),
+        ("Мужчина в красной рубашке моет машину.", "Ein Mann in einem roten Hemd wäscht ein Auto."),
+    ],
+    "length": [("word " * 151, "Wort " * 151)],
+    "ratio": [("One two three four five six seven eight nine ten.", "Eins.")],
+    "word": [("A " + "long" * 11 + " word.", "Ein langes Wort, das gewiss lang ist.")],
+    "repetition": [("I do not know what to say.", "Ich weiß weiß weiß weiß weiß nicht, was.")],
+    "letters": [("a = b * c + (d - e) / f;", "a = b * c + (d - e) / f; // !!")],
+    "preserved": [
+        ("We sell 250 of them.", "Wir verkaufen 260 davon."),
+        ("Hello {name}", "Hallo {nom}"),
+    ],
+    "punctuation": [("One. Two. Three. Four. Five.", "Eins, zwei, drei, vier und noch fünf.")],
+}  # fmt: skip
+
+
+def broken(src: str, tgt: str) -> list[str]:
+    """The rules that a pair breaks."""
+    rules = rules_of(CleaningConfig(), ("en", "de"))
+    return [name for name, rule in rules.items() if rule(src, tgt)]
+
+
+@pytest.mark.parametrize("pair", GOOD)
+def test_good_pairs_break_no_rule(pair: tuple[str, str]) -> None:
+    """Names, numbers, addresses, short answers and quotation marks are no faults."""
+    assert broken(*pair) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "pair"), [(rule, pair) for rule, pairs in BAD.items() for pair in pairs]
+)
+def test_a_fault_is_found(rule: str, pair: tuple[str, str]) -> None:
+    """The rule that is named for it finds it."""
+    assert rule in broken(*pair)
+
+
+def test_every_rule_of_a_pair_is_tried_here() -> None:
+    """The two others see the whole corpus."""
+    assert [*BAD] == [*EVERY[:-2]] == [*rules_of(CleaningConfig(), ("en", "de"))]
+
+
+def test_without_languages_no_rule_asks_for_one() -> None:
+    """Both sides may be in one language: summaries, corrections."""
+    assert "language" not in rules_of(CleaningConfig(), (None, None))
+
+
+def test_thresholds_are_checked() -> None:
+    """With the key that is wrong."""
+    with pytest.raises(InputError, match="max_similarity"):
+        CleaningConfig(max_similarity=1.5)
+    with pytest.raises(InputError, match=r"copies is no rule.* did you mean"):
+        CleaningConfig(skip=("copies",))

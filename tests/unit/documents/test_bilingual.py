@@ -1,0 +1,153 @@
+"""XLIFF, TMX and PO: units without a translation get one, and others stay."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import polib
+import pytest
+from tests.office import PO, TMX, XLIFF_1, XLIFF_2
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+from dragoman.errors import InputError
+
+
+def translated(text: str, name: str, encoding: str = "utf-8") -> str:
+    """The file with its translations in capitals."""
+    document = read_document(text.encode(encoding), name, languages=("en", "de"))
+    data = translate_document(document, WordTranslator(str.upper))[0]
+    return data.decode(encoding)
+
+
+def targets(text: str) -> list[str | None]:
+    """The text of each target of XLIFF, or that of each German variant of TMX."""
+    found = ET.fromstring(text)  # noqa: S314 -- what a test wrote
+    names = ["{*}target", "{*}tuv[@{http://www.w3.org/XML/1998/namespace}lang='de']/seg"]
+    return ["".join(each.itertext()) for name in names for each in found.iterfind(f".//{name}")]
+
+
+def test_xliff_1_gets_targets() -> None:
+    """Where there is none, or one to do; tags are copied, protected text is not translated."""
+    made = translated(XLIFF_1, "a.xlf")
+    assert targets(made) == [
+        "HELLO BOLD WORLD.", "Fertig", "NEW ONE", "SOME <B>TEXT</B> & MORE",
+        "PRESS <b>OK</b> ACME NOW",
+    ]  # fmt: skip
+    review = 'state="needs-review-translation"'
+    assert (
+        f'\n        <target {review}>HELLO <g id="1">BOLD</g> WORLD<x id="2"/>.</target>\n' in made
+    )
+    assert f"<target {review}><![CDATA[SOME <B>TEXT</B> & MORE]]></target>" in made
+    assert f"<source>New one</source><target {review}>NEW ONE</target>" in made
+    assert made.count(review) == 4
+    assert '<file target-language="de" original="a"' in made
+    changed = re.compile("<target state|<file|CDATA")
+    rest, before = ([x for x in t.split("\n") if not changed.search(x)] for t in (made, XLIFF_1))
+    assert rest == before
+
+
+def test_xliff_2_gets_targets() -> None:
+    """Its segments say that they are translated; finished and kept units stay."""
+    made = translated(XLIFF_2, "a.xliff")
+    assert targets(made) == ["HELLO WORLD X Y", "Fertig", "TO DO"]
+    assert '<segment state="translated" id="s1">\n    <source>' in made
+    assert '<target>HELLO <pc id="1">WORLD</pc> <sc id="2"/>X Y<ec startRef="2"/></target>' in made
+    assert 'trgLang="de"' in made
+
+
+def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
+    """A line break inside a source that is preserved stays one."""
+    unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'
+    assert re.findall("<target.*?>(.*)</target>", translated(unit.format(""), "a.xlf")) == ["A B"]
+    kept = translated(unit.format(' xml:space="preserve"'), "a.xlf")
+    assert re.findall("(?s)<target.*?>(.*)</target>", kept) == ["A\n  B"]
+
+
+def test_a_memory_gets_variants() -> None:
+    """By language, whatever its region; white space as before the source's variant."""
+    made = translated(TMX, "a.tmx")
+    assert targets(made) == ["ONE {b}TWO{/b}", "THREE & FOUR", "fünf"]
+    added = '\n  <tuv xml:lang="de"><seg>THREE &amp; FOUR</seg></tuv>\n </tu>'
+    assert added in made
+    assert (
+        made.replace(added, "\n </tu>").replace(
+            'ONE <bpt i="1">{b}</bpt>TWO<ept i="1">{/b}</ept>', ""
+        )
+        == TMX
+    )
+
+
+def test_a_memory_tells_its_languages() -> None:
+    """Where there are two; else they are asked for."""
+    document = read_document(TMX.encode(), "a.tmx")
+    assert [segment.source.text for segment in document.segments] == ["One two", "Three & four"]
+    with pytest.raises(InputError, match="has texts in en, de, fr; say from and into which"):
+        read_document(TMX.replace("EN", "fr").replace("en-US", "en").encode(), "a.tmx")
+
+
+def test_a_catalogue_gets_messages() -> None:
+    """Plural forms too; fuzzy ones are translated anew; polib reads the same as before."""
+    made, before = polib.pofile(translated(PO, "a.po")), polib.pofile(PO)
+    assert [(e.msgid, e.msgctxt, e.occurrences) for e in made] == [
+        (e.msgid, e.msgctxt, e.occurrences) for e in before
+    ]
+    assert [entry.msgstr or entry.msgstr_plural for entry in made] == [
+        "HELLO", "NEW %D", {0: "%D FILE", 1: "%D FILES"}, "Fertig",
+        "A LONG TEXT THAT GOES OVER SEVERAL LINES BECAUSE IT IS LONG ENOUGH FOR THAT, IS IT NOT?\n"
+        'AND A "SECOND" LINE\n', "alt",
+    ]  # fmt: skip
+    assert [entry.flags for entry in made] == [[], ["c-format"], ["c-format"], [], [], []]
+    assert made[1].previous_msgid is None
+    assert made.metadata == before.metadata
+    assert max(map(len, translated(PO, "a.po").split("\n"))) <= 79
+
+
+def test_a_language_with_one_form_gets_the_plural() -> None:
+    """msgstr[0] stands for any number then."""
+    made = translated(PO.replace("nplurals=2", "nplurals=1").replace('msgstr[1] ""\n', ""), "a.po")
+    assert 'msgstr[0] "%D FILES"' in made
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_and_encodings_of_a_catalogue_stay(end: str) -> None:
+    """As they are declared; what an encoding lacks is refused."""
+    text = PO.replace("UTF-8", "ISO-8859-1").replace("Hello", "h\xe4llo").replace("\n", end)
+    made = translated(text, "a.po", "latin-1")
+    assert 'msgstr "H\xc4LLO"' in made
+    assert made.count("\n") == made.count(end)
+    document = read_document(text.encode("latin-1"), "a.po")
+    with pytest.raises(
+        InputError, match="lacks letters of the translation; convert it with msgconv"
+    ):
+        translate_document(document, WordTranslator(lambda word: word + "好"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('msgid "a"\nnonsense\n', "a.po line 2 is no line of a catalogue"),
+        ('msgid "a" b\nmsgstr ""\n', "a.po line 1 is no line of a catalogue"),
+        ('\nmsgstr ""\n', "a.po line 2 begins no message: it has no msgid"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused(text: str, sentence: str) -> None:
+    """With the line."""
+    with pytest.raises(InputError, match=sentence):
+        read_document(text.encode(), "a.po")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1", "utf-8-sig"])
+def test_encodings_of_xml_stay(encoding: str) -> None:
+    """What an encoding lacks is written as a reference."""
+    text = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n'
+    text += "<file><trans-unit><source>gr\xfcn</source></trans-unit></file>"
+    data = text.encode(encoding)
+    document = read_document(data, "a.xlf")
+    assert document.written([None]) == data
+    made = translate_document(document, WordTranslator(lambda word: word + "好"))[0].decode(
+        encoding
+    )
+    assert ("gr\xfcn&#22909;" if encoding == "iso-8859-1" else "gr\xfcn好") in made
+    with pytest.raises(InputError, match="is not in the encoding that it declares"):
+        read_document(b'<?xml version="1.0" encoding="utf-8"?><a>\xff</a>', "a.xlf")

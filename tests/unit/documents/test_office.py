@@ -1,0 +1,199 @@
+"""Documents of Office and OpenDocument: all text is translated, and their own readers open them."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+
+import odfdo
+import openpyxl
+import pytest
+from docx import Document as Docx
+from pptx import Presentation
+from tests.office import BODY, SAMPLES, docx, docx_with_everything, packed, replaced, xlsx
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import DocumentReport, translate_document
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked, Tag
+
+
+def translated(data: bytes, name: str, *, backwards: bool = False) -> tuple[bytes, DocumentReport]:
+    """The document in capitals, with its words in their order or backwards."""
+    translator = WordTranslator(str.upper, lambda order: order[::-1] if backwards else order)
+    return translate_document(read_document(data, name), translator)
+
+
+def sources(data: bytes, name: str) -> list[str]:
+    """The texts of a document."""
+    return [segment.source.text for segment in read_document(data, name).segments]
+
+
+def members(data: bytes) -> dict[str, str]:
+    """What is in an archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
+
+
+def test_a_docx_has_its_texts_in_all_parts() -> None:
+    """Runs, cells, header, footer and comments; python-docx reads them."""
+    data, report = translated(docx(), "a.docx")
+    found, before = Docx(io.BytesIO(data)), Docx(io.BytesIO(docx()))
+    texts = [paragraph.text for paragraph in before.paragraphs]
+    assert [paragraph.text for paragraph in found.paragraphs] == [text.upper() for text in texts]
+    bold = next(run for run in found.paragraphs[1].runs if run.bold)
+    assert bold.text == "BOLD"
+    assert [run.text for run in found.paragraphs[1].runs if run.italic] == ["ITALICS"]
+    assert found.tables[0].cell(0, 0).text == "CELL & <ONE>"
+    assert found.sections[0].header.paragraphs[0].text == "THE HEADER"
+    assert found.sections[0].footer.paragraphs[0].text == "THE FOOTER"
+    assert [comment.text for comment in found.comments] == ["A COMMENT"]
+    assert report.segments == report.translated == 6
+
+
+def test_a_docx_with_everything_forgets_nothing() -> None:
+    """Boxes inside paragraphs too; what is computed, deleted or a formula stays."""
+    data, _ = translated(docx_with_everything(), "a.docx")
+    body = members(data)["word/document.xml"]
+    texts = re.findall(r"<w:t[ >][^<]*", body.replace("&amp;", "&"))
+    assert [text for text in texts if re.search(">.*[a-z]", text)] == [
+        '<w:t xml:space="preserve">seven'
+    ]
+    assert body.count(">IN A BOX<") == 2, "in the choice and in the fallback"
+    assert ">ALONE<" in body
+    assert "<w:delText>deleted</w:delText>" in body
+    assert "<m:t>x</m:t>" in body
+    found = Docx(io.BytesIO(data)).paragraphs
+    assert found[0].text == "THE FIRST LINK TO BOLD & PAGE seven.\nNEXT"
+    assert found[0].hyperlinks[0].text == "LINK TO BOLD"
+    assert [run.text for run in found[0].hyperlinks[0].runs if run.bold] == ["BOLD"]
+
+
+def test_runs_are_elements_of_the_text() -> None:
+    """Equal neighbours are one, the language of a run does not part it, a field is copied."""
+    first, second, *_ = read_document(docx_with_everything(), "a.docx").segments
+    assert first.source.text == "The first link to bold & page seven. Next"
+    assert [(tag.kind, tag.kept) for tag in first.source.tags] == [
+        ("open", False), ("open", False), ("close", False), ("open", False), ("close", False),
+        ("close", False), ("open", True), ("close", False), ("void", False),
+    ]  # fmt: skip
+    assert second.source.text == "Before inserted after control"
+
+
+def test_any_order_of_tags_is_written() -> None:
+    """Text and tags in another order are runs again, with the properties of their tags."""
+    segment = next(iter(read_document(docx_with_everything(), "a.docx").segments))
+    pieces = segment.source.pieces
+    link, under, end = pieces[1], pieces[2], pieces[4]
+    assert isinstance(under, Tag)
+    moved = Marked((under, "a", link, "b < c", pieces[8], end, Tag("<w:br/>"), "d", Tag("\n")))
+    assert segment.write(moved) == (
+        '<w:r><w:rPr><w:u/></w:rPr><w:t xml:space="preserve">a</w:t></w:r><w:hyperlink r:id="rId1">'
+        '<w:r><w:rPr><w:u/></w:rPr><w:t xml:space="preserve">b &lt; c</w:t></w:r></w:hyperlink>'
+        '<w:r><w:br/><w:t xml:space="preserve">d\n</w:t></w:r>'
+    )
+
+
+def test_a_pptx_has_slides_notes_and_charts() -> None:
+    """Titles, runs, cells, labels of charts and notes; no attribute that DrawingML forbids."""
+    data, report = translated(SAMPLES["a.pptx"](), "a.pptx")
+    slide = Presentation(io.BytesIO(data)).slides[0]
+    texts = [shape.text_frame.text for shape in slide.shapes if shape.has_text_frame]
+    assert texts == ["THE TITLE", "FIRST POINT\nSECOND BOLD\vLINE"]
+    assert slide.notes_slide.notes_text_frame.text == "NOTES OF THE SPEAKER"
+    (chart,) = [shape.chart for shape in slide.shapes if shape.has_chart]
+    assert chart.chart_title.text_frame.text == "CHART TITLE"
+    assert list(chart.plots[0].categories) == ["EAST", "WEST"]
+    assert "xml:space" not in members(data)["ppt/slides/slide1.xml"]
+    assert any("Embedded files" in line for line in report.left)
+
+
+def test_an_xlsx_keeps_what_formulas_need() -> None:
+    """Headers of tables, formulas and numbers stay; other cells and comments are translated."""
+    data, report = translated(xlsx(), "a.xlsx")
+    sheet = openpyxl.load_workbook(io.BytesIO(data), rich_text=True).active
+    assert sheet is not None
+    values = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    assert values[:4] == [
+        ["Name", "Value"], ["LINE ONE\nLINE TWO", 3], [None, "=SUM(B2:B2)"], ["FREE & TEXT", None],
+    ]  # fmt: skip
+    assert str(values[4][0]) == "THIS IS VERY RICH"
+    assert sheet["A4"].comment is not None
+    assert sheet["A4"].comment.text == "LOOK HERE"
+    assert any("headers of tables" in line for line in report.left)
+
+
+def _texts(data: bytes) -> Iterator[str]:
+    for element in odfdo.Document(io.BytesIO(data)).body.get_elements("//text:p|//text:h"):
+        yield element.inner_text
+
+
+@pytest.mark.parametrize("name", ["a.odt", "a.ods", "a.odp"])
+def test_opendocument_forgets_nothing(name: str) -> None:
+    """odfdo reads the same paragraphs in capitals; numbers and pages stay."""
+    before = SAMPLES[name]()
+    data, _ = translated(before, name)
+    assert [*_texts(data)] == [text.upper() for text in _texts(before)]
+    assert members(data)["mimetype"] == members(before)["mimetype"]
+
+
+def test_footnotes_stay_where_they_were_cited() -> None:
+    """A note in the middle is a part of its own; its paragraph is one text."""
+    texts = sources(SAMPLES["a.odt"](), "a.odt")
+    assert texts == [
+        "The heading", "Hello bold words and a footnote here it is",
+        "two  spaces and tab new line", "Text of the note", "An annotation",
+    ]  # fmt: skip
+    content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
+    assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)
+    assert '<text:span text:style-name="T1">WORDS BOLD</text:span>' in content
+
+
+def test_flat_opendocument_is_xml() -> None:
+    """And deleted text, which only its history shows, stays."""
+    flat = (
+        '<office:document xmlns:office="o" xmlns:text="t"><office:body><text:tracked-changes>'
+        "<text:p>gone</text:p></text:tracked-changes><text:p>a  <text:page-number>1x"
+        "</text:page-number></text:p></office:body></office:document>"
+    )
+    data, _ = translated(flat.encode(), "a.fodt")
+    assert data.decode() == flat.replace("a  ", "A ")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "sentence"),
+    [
+        (b"PK\3\4 no zip", "a.docx", "a.docx is damaged, or no document"),
+        (b"\xd0\xcf\x11\xe0 old", "a.xlsx", "has a password or is of an old format"),
+        (packed({"x": "y"}), "a.docx", r"\[Content_Types\].xml is missing"),
+        (packed({"x": "y"}), "a.odt", "is no OpenDocument: it has no content.xml"),
+        (packed({"../x": "y"}), "a.docx", "a member whose name leads out of it"),
+        (
+            replaced(docx(), {"word/document.xml": BODY[:-9]}),
+            "a.docx",
+            "document.xml is not well-formed",
+        ),
+        (
+            replaced(docx(), {"word/document.xml": "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"}),
+            "a.docx",
+            "declares entities",
+        ),
+        (replaced(docx(), {"word/document.xml": "<a>" * 500}), "a.docx", "more than 200 elements"),
+        (
+            packed({"content.xml": "<a/>", "META-INF/manifest.xml": "<m:encryption-data/>"}),
+            "a.odt",
+            "is encrypted",
+        ),
+        (
+            packed({"content.xml": " " * (1 << 21), "META-INF/manifest.xml": ""}),
+            "a.odt",
+            "is larger",
+        ),
+    ],
+)
+def test_what_is_refused(data: bytes, name: str, sentence: str) -> None:
+    """Damage, passwords, entities, depth, bombs: with a sentence."""
+    with pytest.raises(InputError, match=sentence):
+        read_document(data, name)
