@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, inside, libretranslate, openai, page, v1
+from dragoman.serve import deepl, deepl_documents, inside, libretranslate, openai, page, v1
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
@@ -65,6 +65,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     inside.ENDPOINT,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
+    *deepl_documents.ENDPOINTS,
     *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""

@@ -106,9 +106,9 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
-def check(form: DeepLForm) -> None:
+def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
     """Raise Refusal for a missing field, and for what this server lacks."""
-    for name in ("text", "target_lang"):
+    for name in needed:
         if not getattr(form, name):
             raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
     if form.glossary_id or form.glossary_ids:
@@ -117,11 +117,11 @@ def check(form: DeepLForm) -> None:
         what = "'formality' is not supported for given 'target_lang'."
         raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
     for name in ("style_id", "translation_memory_id", "custom_instructions", "tag_handling"):
-        if getattr(form, name):
+        if getattr(form, name, None):
             raise unsupported(name)
 
 
-def _chosen(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
+def chosen_for(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
     """The model for a pair of languages. Raises Refusal in DeepL's words."""
     try:
         return service.shelf.choose(None, source, target)
@@ -135,7 +135,7 @@ def _chosen(service: Service, source: str | None, target: str | None) -> tuple[S
 async def translate(call: Call) -> Response:
     """Translate texts, each from its own language where none is given."""
     form = await call.form(DeepLForm, LISTS)
-    check(form)
+    check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
     if form.source_lang:
@@ -146,7 +146,7 @@ async def translate(call: Call) -> Response:
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers = dict[int, DeepLText]()
-    chosen_of = {source: _chosen(service, source, target) for source in dict.fromkeys(sources)}
+    chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         served, pair = chosen_of[source]

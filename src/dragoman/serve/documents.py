@@ -9,8 +9,7 @@ import hmac
 import secrets
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from math import inf
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,7 +22,7 @@ from dragoman.serve.admission import GUESS
 from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal, busy
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.store import Store, StoredDocument
+from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call, Dialect, Endpoint, Upload
 
 if TYPE_CHECKING:
@@ -37,14 +36,16 @@ PAUSE = 0.5
 """Seconds after which a document looks whether the queue has room."""
 LOOKED_AT = 100
 """Texts by which the language of a document is found."""
+LONGEST = 30 * 86_400.0
+"""Seconds after which a document is given up: it is removed long before."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
 
-class Documents:
+class DocumentDesk:
     """All documents of a server. Used in the event loop alone."""
 
-    def __init__(self, service: "Service", store: Store) -> None:
+    def __init__(self, service: "Service", store: StateFolder) -> None:
         self._service, self._store = service, store
         self._tasks = dict[str, asyncio.Task[None]]()
         self._turn = asyncio.Semaphore(TOGETHER)
@@ -70,12 +71,13 @@ class Documents:
         self,
         upload: Upload | None,
         source: str | None,
-        target: str,
+        target: str | None,
         *,
         model: str | None = None,
         glossary: dict[str, str] | None = None,
-    ) -> tuple[StoredDocument, str]:
-        """Take a document and begin; return it with the key to it.
+        key: str = "",
+    ) -> StoredDocument:
+        """Take a document and begin to translate it; `key` opens it beside its id.
 
         Raises Refusal where none came or no more are kept, InputError for an unknown format.
         """
@@ -85,7 +87,6 @@ class Documents:
             read_document(b"", upload.name)  # which says what there is
         if len(self._store.all(StoredDocument)) >= self._service.settings.limits.files:
             raise busy(429, "The server keeps as many documents as it may.", 60)
-        key = secrets.token_hex(32)
         one = StoredDocument(
             id=secrets.token_hex(16),
             digest=_digest(key),
@@ -99,7 +100,7 @@ class Documents:
         self._store.write(one, "source", upload.content)
         self._store.put(one)
         self._begin(one)
-        return one, key
+        return one
 
     async def done(self, call: Call, one: StoredDocument) -> StoredDocument:
         """Return a document when it is translated. Raises Refusal where it cannot be, or too late.
@@ -118,10 +119,10 @@ class Documents:
             raise Refusal(400, found.error or "It was removed.", "", where="file")
         return found
 
-    def find(self, name: str, key: str | None) -> StoredDocument:
-        """Return a document by its id, and by its key if it needs one. Raises Refusal."""
+    def find(self, name: str, key: str = "") -> StoredDocument:
+        """Return a document by its id and its key. Raises Refusal."""
         one = self._store.get(StoredDocument, name)
-        if one is None or (key is not None and not hmac.compare_digest(one.digest, _digest(key))):
+        if one is None or not hmac.compare_digest(one.digest, _digest(key)):
             raise Refusal(404, "Document not found", "", where="document_id")
         return one
 
@@ -170,7 +171,7 @@ class Documents:
     async def _written(self, one: StoredDocument) -> None:
         """Write the translation of a document."""
         call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
-        call.deadline = inf
+        call.deadline = monotonic() + LONGEST
         call.characters = (file := self._store.file(one, "source")).stat().st_size
         draft = await self._service.in_thread(
             call, lambda: Draft(read_document(file.read_bytes(), one.name))
@@ -185,7 +186,7 @@ class Documents:
                 found += await self._piece(call, chosen, piece, one.glossary)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
-            self._service.queue.leave(call, answered=True)
+            call.leave(answered=True)
         draft.put(found)
         self._store.write(one, "target", draft.written())
 

@@ -63,7 +63,7 @@ def ended() -> Refusal:
 
 
 def as_sentence(text: str) -> str:
-    """Return the text with a capital letter, unless it begins with an option, and a full stop."""
-    if "_" not in text.partition(" ")[0]:
+    """Return a sentence: with a capital letter, unless it begins with a name, and a full stop."""
+    if not {"_", "."} & set(text.partition(" ")[0]):
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."

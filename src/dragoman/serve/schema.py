@@ -39,6 +39,14 @@ class TranslateForm(TextForm, kw_only=True):
     alignment: bool = False
 
 
+class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How to translate a document; the file itself is a part of the form."""
+
+    model: str | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+
+
 class GenerateForm(TextForm, kw_only=True):
     """Prompts to continue."""
 

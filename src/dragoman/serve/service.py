@@ -16,13 +16,13 @@ from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue
-from dragoman.serve.documents import Documents
+from dragoman.serve.documents import DocumentDesk
 from dragoman.serve.markup import joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Pair, Served, Shelf
-from dragoman.serve.store import Store
+from dragoman.serve.state import StateFolder
 from dragoman.serve.web import Call
 from dragoman.serve.work import PricedRequest, SteppedRequest
 from dragoman.tasks.generate.ids import See
@@ -60,8 +60,8 @@ class Service:
         self.queue = AdmissionQueue[Call](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
-        self.store = Store(settings.state)
-        self.documents = Documents(self, self.store)
+        self.store = StateFolder(settings.state)
+        self.documents = DocumentDesk(self, self.store)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
@@ -213,7 +213,7 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
-            more: dict[str, Any] = {} if glossary is None else {"glossary": glossary}
+            more: dict[str, Any] = {"glossary": glossary} if glossary else {}
 
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):

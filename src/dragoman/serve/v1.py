@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -16,6 +17,7 @@ from dragoman.serve.schema import (
     ClassifyAnswer,
     DetectAnswer,
     DetectForm,
+    DocumentForm,
     EmbedAnswer,
     GenerateAnswer,
     GenerateRequest,
@@ -182,6 +184,20 @@ async def score(call: Call) -> Response:
     return json_response({"model": served.name, "scores": scores})
 
 
+async def document(call: Call) -> Response:
+    """Translate a document, and send it back."""
+    form = await call.form(DocumentForm)
+    service = call.service
+    if form.src_lang is not None:
+        service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
+    documents = service.documents
+    one = documents.add(call.file, form.src_lang, form.tgt_lang, model=form.model)
+    try:
+        return documents.fetched(await documents.done(call, one))
+    finally:
+        documents.remove(one)
+
+
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
@@ -211,6 +227,7 @@ ENDPOINTS = (
             ("embed", "embeddings", EmbedAnswer),
         )
     ),
+    replace(_post("documents", document, "Translate a document.", DocumentForm, None), large=True),
     _post("score", score, "Score pairs of texts.", ScoreForm, ScoreAnswer),
     _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
     Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),

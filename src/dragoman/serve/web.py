@@ -136,6 +136,12 @@ class Call:
         """Its headers."""
         return Headers(scope=self.scope)
 
+    @property
+    def named(self) -> str:
+        """What its path names."""
+        (name,) = self.scope["path_params"].values()
+        return str(name)
+
     def error(self, error: BaseException) -> Response:
         """Return the answer to an error, in the words of the dialect.
 
@@ -255,6 +261,7 @@ class Call:
             if not isinstance(value, str):
                 name = PurePosixPath((value.filename or "").replace("\\", "/")).name
                 self.file = Upload(name[-LONGEST_NAME:], await value.read())
+        await found.close()
         return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
@@ -283,6 +290,12 @@ class Call:
         """Let what is waited for fail."""
         if self.over is not None and not self.over.done():
             self.over.set_result(error)
+
+    def leave(self, *, answered: bool) -> None:
+        """Count it in the queue no more, and let its client go."""
+        self.service.queue.leave(self, answered=answered)
+        if self.watch is not None:
+            self.watch.cancel()
 
     async def _watch(self) -> None:
         """Notice that the client has disconnected."""
@@ -357,7 +370,7 @@ class BoundEndpoint:
             response = await self._response(call)
             status = response.status_code
             if not isinstance(response, EventStream):
-                self.service.queue.leave(call, answered=status < 400)
+                call.leave(answered=status < 400)
             await response(scope, receive, send)
             status = response.status_code  # of a stream that ended by an error, that of the error
             kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
@@ -365,9 +378,7 @@ class BoundEndpoint:
         except Gone:
             pass
         finally:
-            self.service.queue.leave(call, answered=outcome == "answered")
-            if call.watch is not None:
-                call.watch.cancel()
+            call.leave(answered=outcome == "answered")
             seconds = monotonic() - started
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)

@@ -29,7 +29,7 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     made: float
     """Seconds since 1970."""
     source: str | None
-    target: str
+    target: str | None
     model: str | None = None
     glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
@@ -59,7 +59,7 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
 
 
-class Store:
+class StateFolder:
     """A folder. Used in the event loop, but for the files of documents."""
 
     def __init__(self, folder: Path | None) -> None:
