@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dragoman.decoding import Decoding
+from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
@@ -174,7 +175,7 @@ _USUAL = {"empty", "retried", "split"}
 _NO_LETTER = "it has no letter"
 _CODE = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
-    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$|][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
+    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
     r"|[\w-]+\.[a-z]{2,4}",
     re.ASCII,
 )
@@ -190,9 +191,6 @@ def _why_not(source: Marked) -> str | None:
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
     if _CODE.fullmatch(text.strip()):
         return "it looks like an address or a name"
-    if not text.isprintable() and _SURROGATE.search(text):
+    if not text.isprintable() and SURROGATE.search(text):
         return "it has bytes that are not UTF-8"
     return None
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
