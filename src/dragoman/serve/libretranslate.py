@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS
+from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
@@ -135,9 +136,13 @@ async def translate(call: Call) -> Response:
         best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
         source, answer["detectedLanguage"] = best["language"], [best] * len(texts)
     chosen = choose(call.service.shelf, source, target)
-    if form.format not in {None, "", "text"}:
+    if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
-    found = await call.service.translate_lines(call, chosen, texts, options)
+    if form.format == "html":
+        marked = await call.service.translate_markup(call, chosen, partial(map, in_html, texts))
+        found = [[each] for each in marked]
+    else:
+        found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]
     if more:
         answer["alternatives"] = [[*dict.fromkeys(each)][1:] for each in found]

@@ -37,6 +37,7 @@ class TranslateForm(TextForm, kw_only=True):
     tgt_lang: str | None = None
     prefix: str | list[str] | None = None
     alignment: bool = False
+    format: Literal["text", "html", "xml"] = "text"
 
 
 class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
@@ -194,7 +194,7 @@ class Service:
         call.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, call.unless_gone)
 
-    async def translate(  # noqa: PLR0913 -- what differs from call to call has a name
+    async def translate(
         self,
         call: Call,
         chosen: tuple[Served, Pair],
@@ -202,8 +202,6 @@ class Service:
         *,
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
-        kept: Sequence[Places] | None = None,
-        glossary: Mapping[str, str] | None = None,
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
         """Translate texts by a model that was chosen, between two of its languages."""
@@ -213,16 +211,10 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
-            more: dict[str, Any] = {"glossary": glossary} if glossary else {}
-
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
-                    some = slice(first, first + size)
-                    if kept is not None and any(kept[some]):
-                        more["kept"] = kept[some]
-                    else:
-                        more.pop("kept", None)
-                    yield from bound.courses(texts[some], chosen_ones, prefixes, **more)
+                    some = texts[first : first + size]
+                    yield from bound.courses(some, chosen_ones, prefixes)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
@@ -234,7 +226,6 @@ class Service:
         texts: Sequence[tuple[str, Places]],
         *,
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
     ) -> list[Any]:
         """Translate the texts of a document, for `Draft.put`."""
 
@@ -242,26 +233,19 @@ class Service:
             with chosen[0].aside:
                 return found.text, found.text_links, found.flags
 
-        lines, kept = [text for text, _ in texts], [places for _, places in texts]
-        return await self.translate(
-            call, chosen, lines, options=options, kept=kept, glossary=glossary, finish=finish
-        )
+        lines = [text for text, _ in texts]
+        return await self.translate(call, chosen, lines, options=options, finish=finish)
 
     async def translate_markup(
         self,
         call: Call,
         chosen: tuple[Served, Pair],
-        documents: Sequence[Document],
+        read: Callable[[], Iterable[Document]],
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Translate texts that were read as documents; equal sentences once."""
-        draft = await self.in_thread(call, lambda: Draft(joined(documents)))
-        draft.put(
-            await self.translate_marked(
-                call, chosen, draft.texts, options=options, glossary=glossary
-            )
-        )
+        """Translate texts that are read as documents; equal sentences once."""
+        draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
+        draft.put(await self.translate_marked(call, chosen, draft.texts, options=options))
         self.characters += call.characters
         texts: list[str] = msgspec.json.decode(draft.written())
         return texts

@@ -31,7 +31,6 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     source: str | None
     target: str | None
     model: str | None = None
-    glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding
+from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
     ClassifyAnswer,
@@ -87,6 +88,14 @@ async def translate(call: Call) -> Response:
 
     options = options_of(form)
     service.accept(call, texts, options, beside=prefixes or ())
+    if form.format != "text":
+        if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
+            what = f"A text in {form.format} has no prefix, alternatives nor alignment."
+            raise Refusal(400, what, "Leave them out.", where="format")
+        read = partial(map, in_html if form.format == "html" else in_xml, texts)
+        marked = await service.translate_markup(call, chosen, read, options)
+        answers = [{"text": text, "flags": []} for text in marked]
+        return json_response({"model": chosen[0].name, "translations": answers})
     found = await service.translate(
         call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )

@@ -76,7 +76,6 @@ def test_languages(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLC
         ({"formality": "more"}, "'formality' is not supported for given 'target_lang'"),
         ({"target_lang": "DE"}, "Value for 'target_lang' not supported"),
         ({"source_lang": "FR"}, "Value for 'source_lang' not supported"),
-        ({"tag_handling": "xml"}, "Value for 'tag_handling' not supported"),
         ({"custom_instructions": ["kindly"]}, "Value for 'custom_instructions' not supported"),
     ],
 )

@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "source": ({"source": "zz", "format": "pdf"}, "zz is not supported"),
     "target": ({"target": "fr"}, "fr is not supported"),
-    "format": ({"format": "html"}, "html format is not supported"),
+    "format": ({"format": "pdf"}, "pdf format is not supported"),
 }
 
 
