@@ -20,6 +20,7 @@ BENCHMARKS = {
     "variants": "one small decoder with every position scheme, pattern and block",
     "bag-of-words": "linear models on the data of the classifiers and taggers",
     "nearest-answer": "dialogues answered by the nearest question of training",
+    "terms": "a glossary: terms obeyed, BLEU and time, without and with it",
     "attention-cost": "time and memory of every attention pattern by length",
     "checkpointing": "what activation checkpointing costs and saves",
     "busy": "whole commands beside other work on the machine, by how idle threads wait",

@@ -29,12 +29,17 @@ from dragoman.cli.output import (
 from dragoman.cli.pipes import lines_from
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.ranges import UNSET
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
 
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
+]
+GlossaryFile = Annotated[
+    Path | None,
+    option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -60,6 +65,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
+    glossary: GlossaryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -74,9 +80,11 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     dragoman translate runs/en-zh < lines.en > lines.zh
     """
     n_best = decoding.given().get("n_best", 1)
+    terms = None if glossary is None else Glossary.read(glossary)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
+        "--glossary": None if terms is None else terms.content_hash,
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -105,6 +113,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             given.rest,
             sampled_or_wide(decoding, translator.options),
             prefixes=None if beginnings is None else given.skip(beginnings),
+            glossary=terms,
             window=given.window,
         )
         numbers = count(given.before + 1)

@@ -37,7 +37,7 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
+        "--shortlist --src-lang --tgt-lang --prefixes --glossary --ensemble --no-split --no-retry "
         "--as-published --max-batch-tokens --json --device --compute --verify --plain --output "
         "--overwrite --resume"
     ),

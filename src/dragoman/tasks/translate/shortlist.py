@@ -44,7 +44,7 @@ def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokeni
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     src_size, tgt_size = src_tokenizer.vocab_size, tgt_tokenizer.vocab_size
-    keys, probs = _translation_table(pairs, tgt_size)
+    keys, probs = translation_table(pairs, tgt_size)
     sources, targets = np.divmod(keys, tgt_size)
     order = np.lexsort((-probs, sources))
     sources, targets, probs = sources[order], targets[order], probs[order]
@@ -65,7 +65,7 @@ def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokeni
     )
 
 
-def _translation_table(pairs: Pairs, tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
+def translation_table(pairs: Pairs, tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
     """`source * tgt_size + target` of all that meet in a pair, ascending, and t of each."""
     links = sum(len(src) * len(tgt) for src, tgt in pairs)
     if not links:

@@ -14,10 +14,10 @@ from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import InputError
 from dragoman.tasks.translate.shortlist import (
     FILE,
-    _translation_table,
     learn_shortlist,
     load_shortlist,
     save_shortlist,
+    translation_table,
 )
 
 TOKENIZER = make_tokenizer()
@@ -48,7 +48,7 @@ def test_tables_equal_the_formula_written_out() -> None:
             (s, t): count[s, t] / sum(value for (other, _), value in count.items() if other == s)
             for s, t in links
         }
-    keys, found = _translation_table(pairs, 10)
+    keys, found = translation_table(pairs, 10)
     assert {divmod(key, 10): value for key, value in zip(keys.tolist(), found, strict=True)} == (
         pytest.approx(prob)
     )
