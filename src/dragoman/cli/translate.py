@@ -31,6 +31,7 @@ from dragoman.cli.pipes import check_output, lines_from
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
     from dragoman.documents.translate import Translates
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
+]
+GlossaryFile = Annotated[
+    Path | None,
+    option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -65,6 +70,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
+    glossary: GlossaryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -84,9 +90,11 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     dragoman translate runs/en-zh page.html --output page.zh.html
     """
     n_best = decoding.given().get("n_best", 1)
+    terms = None if glossary is None else Glossary.read(glossary)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
+        "--glossary": None if terms is None else terms.content_hash,
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -118,6 +126,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             given.rest,
             sampled_or_wide(decoding, translator.options),
             prefixes=None if beginnings is None else given.skip(beginnings),
+            glossary=terms,
             window=given.window,
         )
         numbers = count(given.before + 1)

@@ -37,6 +37,7 @@ FORMATS = {
     "po": Format(("po", "pot"), "catalogue"),
     "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
     "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
+    "epub": Format(("epub",), "epub"),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
     "json": Format(("json", "jsonl", "arb"), "json"),
