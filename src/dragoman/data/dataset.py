@@ -138,6 +138,8 @@ class PairDataset:
     """What was left out of a memory: how many units, by why."""
     excluded: npt.NDArray[np.bool_] | None = None
     """Pairs that training must not see, since validation does."""
+    links: Ragged | None = None
+    """For each target token the place of the source token that it translates, or -1."""
 
     def __len__(self) -> int:
         return len(self.src)

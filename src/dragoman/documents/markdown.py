@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.documents.characters import decoded
+from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
@@ -43,13 +43,13 @@ def read(data: bytes, name: str) -> Document:
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
-    reader = _Reader(text)
+    reader = _Paragraphs(text)
     part = Part(text, limited(reader.segments(), name))
     left = (f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items())
     return Document((part,), lambda texts: encode(texts[0]), tuple(left))
 
 
-class _Reader:
+class _Paragraphs:
     """The places of text, by the parser's events."""
 
     def __init__(self, text: str) -> None:
@@ -66,7 +66,7 @@ class _Reader:
         chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
         chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
         chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
-        text = re.sub("[\ud800-\udfff]", "\ufffd", self._text)  # as many characters
+        text = without_damage(self._text)
         raw = np.frombuffer(text.encode(), dtype=np.uint8)
         before = np.concatenate([[0], np.cumsum((raw & 0xC0) != 0x80, dtype=np.int32)])
         for event, place in pyromark.events_with_range(text, options=chosen):
@@ -80,7 +80,7 @@ class _Reader:
         for kind, name, more, start, end in self._events():
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
-            elif name in _SPANS or name in _LEAVES:
+            elif (name in _SPANS or name in _LEAVES) and not _is_block(name, more):
                 if not self._pieces:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
@@ -88,6 +88,8 @@ class _Reader:
                 if any(piece_name == " " for piece_name, _ in self._pieces):
                     line += self._text.count("\n", counted, self._start)
                     counted, source = self._start, paired(self._pieces)
+                    if SURROGATE.search(self._text, self._start, self._end):
+                        source = Marked((self._text[self._start : self._end],))
                     yield Segment(self._start, self._end, source, _written, f"line {line}")
                 self._pieces = []
                 if kind == "Start" and name in _LEFT:
@@ -137,6 +139,12 @@ class _Reader:
         self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
 
 
+def _is_block(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
+    """Whether this is a tag of HTML that would begin a block where a line begins."""
+    tag = next(tokens_of(raw, RULES)).name if name == "InlineHtml" else ""
+    return tag != "" and (RULES.block(tag) or tag in RULES.raw)
+
+
 def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict
     ((name, more),) = event.items() if isinstance(event, dict) else [(event, None)]
     return name, more
@@ -144,14 +152,15 @@ def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and m
 
 def _written(marked: Marked) -> str:
     """Text and tags, with a backslash before what would be read as another tag."""
-    made, copied, begins = list[str](), False, True
+    made, opened, copied, begins = list[str](), list[int](), False, True
     for piece, following in zip_longest(marked.pieces, marked.pieces[1:]):
         if isinstance(piece, Tag):
             copied = piece.kept
-            if piece.kind == "close" and piece.raw in _EMPTY and made[-1:] == [piece.raw]:
-                made.pop()
-            else:
-                made.append(piece.raw)
+            made.append(piece.raw)
+            if piece.kind == "open":
+                opened.append(len(made))
+            elif piece.kind == "close" and opened.pop() == len(made) - 1 and piece.raw in _EMPTY:
+                del made[-2:]
             begins = "\n" in piece.raw or (begins and not piece.raw)
             continue
         text = piece

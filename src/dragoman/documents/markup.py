@@ -15,9 +15,12 @@ from typing import Literal, NamedTuple
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.text.marked import Marked, Tag, paired
 
+_WHITE = " \t\n\f\r"
+_W = rf"[{_WHITE}]"
+_NOT = rf"[^{_WHITE}/>"  # what names and values consist of; to be closed
 _QUOTED = r"\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)"
-_VALUE = rf"\s*+=\s*+({_QUOTED}|[^\s>\"'][^\s>]*+|(?=>))"
-_REST = rf"[^\s/>]*+(?:[\s/=]++|[^\s/>=]++(?:{_VALUE})?+)*+(?:>|\Z)"
+_VALUE = rf"{_W}*+={_W}*+({_QUOTED}|[^{_WHITE}>\"'][^{_WHITE}>]*+|(?=>))"
+_REST = rf"{_NOT}]*+(?:[{_WHITE}/=]++|{_NOT}=]++(?:{_VALUE})?+)*+(?:>|\Z)"
 _ASIDE = (
     r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<!DOCTYPE[^>\[]*+\[[^\]]*+\][^>]*+(?:>|\Z)"
     r"|<[!?][^>]*+(?:>|\Z)"
@@ -30,19 +33,18 @@ XHTML = re.compile(
 """The same, with sections and instructions."""
 XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
 """The same; entities of its own are void tags."""
-_NAME = re.compile(r"</?([^\s/>]+)")
-_ATTRIBUTE = re.compile(rf"([^\s/>=\"']++){_VALUE}")
+_NAME = re.compile(rf"</?({_NOT}]+)")
+_ATTRIBUTE = re.compile(rf"({_NOT}=\"']++){_VALUE}")
 _LEFT = re.compile(
     r"\s(?:translate\s*=\s*[\"']?no[\"'\s/>]"
     r"|class\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b))",
     re.IGNORECASE,
 )
 _META = re.compile(
-    r"\s(?:name|property)\s*=\s*[\"']?(?:(?:og:|twitter:)?(?:description|title))[\"'\s/>]",
+    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|title)[\"'\s/>]",
     re.IGNORECASE,
 )
-_WHITE = " \t\n\f\r"
-_SPACE = re.compile(f"[{_WHITE}]+")
+_SPACE = re.compile(rf"{_W}+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
         else:
             yield Token("open", raw, name)
             if name in rules.raw:
-                end = re.compile(rf"</{re.escape(name)}(?=[\s/>])", re.I).search(text, place)
+                end = re.compile(rf"</{re.escape(name)}(?=[{_WHITE}/>])", re.I).search(text, place)
                 stop = end.start() if end else len(text)
                 yield Token("raw", text[place:stop], name)
                 place = stop
@@ -169,7 +171,7 @@ class Page:
         if kind == "open" and (name in rules.opaque or (left and block)):
             kind, raw = "void", raw + "".join(_until_closed(tokens, name))
             self._passed[name] += name not in rules.raw
-        elif kind != "close" and not left:
+        elif kind != "close" and name and not left:
             raw = self._with_marks(raw, name)
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()

@@ -13,6 +13,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.text.marked import Marked
 
 DELIMITERS = ",;\t|"
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 
 
 def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
@@ -25,13 +26,12 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
     start = int(text.startswith("\ufeff"))
-    first = re.compile(r'(?:"[^"]*"|[^"\r\n])*').match(text, start)
-    unquoted = re.sub('"[^"]*"', "", first[0]) if first else ""
-    sign = max(DELIMITERS, key=unquoted.count)
+    first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
+    sign = max(DELIMITERS, key=re.sub('"[^"]*"', "", first).count)
     write = partial(_written, signs=f'"\r\n{sign}')
     head, chosen = list[str](), None
     for row, column, place, raw in _cells(text, start, sign):
-        closed = len(raw) > 1 and raw[0] == raw[-1] == '"'
+        closed = _QUOTED.fullmatch(raw) is not None
         cell = raw[1:-1].replace('""', '"') if closed else raw
         if row == 1:
             head.append(cell.strip())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from dragoman.documents.characters import decoded
+from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
@@ -32,7 +32,7 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
     import yaml
 
     shift = int(text.startswith("\ufeff"))  # which the parser does not count
-    clean = re.sub("[\ud800-\udfff]", "\ufffd", text[shift:])
+    clean = without_damage(text[shift:])
     opened, flows, key = list[str](), list[bool](), ""
     try:
         for event in yaml.parse(clean, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -61,6 +61,9 @@ def _scalar(text: str, event: Any, shift: int, where: str, *, flow: bool) -> Ite
     """The text of one value, or the lines of a block."""
     start, end = event.start_mark.index + shift, event.end_mark.index + shift
     style, value = event.style or "", event.value
+    if SURROGATE.search(text, start, end):
+        yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)
+        return
     if style in ("|", ">"):
         yield from _lines(text, start, end, value, where)
         return

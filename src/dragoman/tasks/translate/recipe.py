@@ -16,6 +16,7 @@ from dragoman.errors import InputError
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.ranges import NonNegative, check_ranges
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import (
@@ -52,9 +53,13 @@ class DataConfig(DataFiles):
     """Source language, such as en; its code in the model where a multilingual one is fine-tuned."""
     tgt_lang: str | None = None
     """Target language, the same; it selects sacreBLEU's tokenizer."""
+    guided_alignment: NonNegative = 0.0
+    """Weight of the loss that teaches one head of the decoder's last layer but one to attend to the
+    word that is translated, such as 0.05; 0 teaches none."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if there would be nothing to validate on."""
+        """Raise InputError if there would be nothing to validate on, and out of its range."""
+        check_ranges(self)
         if self.made is None and self.valid_src is None and self.valid_tgt is None:
             check_held_out(self.hold_out)
 
@@ -164,6 +169,15 @@ class TranslateRecipe(RunRecipe):
                 f'train.metric = "{self.metric}" contradicts train.validate_limit = '
                 f"{self.train.validate_limit}: nothing would be translated"
             )
+        for other, value in (
+            ("batch.subword_sampling", self.batch.subword_sampling),
+            ("train.activation_checkpointing", self.train.activation_checkpointing),
+        ):
+            if self.data.guided_alignment and value:
+                raise InputError(
+                    f"data.guided_alignment = {self.data.guided_alignment} contradicts {other}: "
+                    "what a head attended to would be lost; leave one of them out"
+                )
         merged(self.decoding, TRANSLATING)
 
     def taking_over(self, folder: FolderConfig) -> Self:
