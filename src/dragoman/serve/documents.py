@@ -74,6 +74,7 @@ class DocumentDesk:
         target: str | None,
         *,
         model: str | None = None,
+        glossary: dict[str, str] | None = None,
         key: str = "",
     ) -> StoredDocument:
         """Take a document and begin to translate it; `key` opens it beside its id.
@@ -94,6 +95,7 @@ class DocumentDesk:
             source=source,
             target=target,
             model=model,
+            glossary=glossary or {},
         )
         self._store.write(one, "source", upload.content)
         self._store.put(one)
@@ -182,7 +184,7 @@ class DocumentDesk:
         found: list[Any] = []
         try:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
-                found += await self._piece(call, chosen, piece)
+                found += await self._piece(call, chosen, piece, one.glossary)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
@@ -194,19 +196,20 @@ class DocumentDesk:
         call: Call,
         chosen: tuple[Served, Pair],
         piece: Sequence[tuple[str, Places]],
+        glossary: dict[str, str],
     ) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
         call.characters = sum(len(text) for text, _ in piece)
         while True:
             try:
                 self._service.queue.guess(call, call.characters)
-                return await self._service.translate_marked(call, chosen, piece)
+                return await self._service.translate_marked(call, chosen, piece, glossary=glossary)
             except Refusal as refusal:
                 self._service.queue.leave(call, answered=False)
                 if refusal.status == 413 and len(piece) > 1:
                     half = len(piece) // 2
-                    first = await self._piece(call, chosen, piece[:half])
-                    return first + await self._piece(call, chosen, piece[half:])
+                    first = await self._piece(call, chosen, piece[:half], glossary)
+                    return first + await self._piece(call, chosen, piece[half:], glossary)
                 if refusal.status not in {429, 503} or self._service.queue.closed:
                     raise
             await asyncio.sleep(PAUSE)

@@ -31,18 +31,11 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     source: str | None
     target: str | None
     model: str | None = None
+    glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0
     """Of its texts."""
-
-
-class StoredDictionary(msgspec.Struct):
-    """The terms of a glossary from one language to another."""
-
-    source_lang: str
-    target_lang: str
-    entries: dict[str, str]
 
 
 class StoredGlossary(msgspec.Struct, kw_only=True):
@@ -52,7 +45,8 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     name: str
     made: str
     """A moment in ISO 8601."""
-    dictionaries: list[StoredDictionary]
+    dictionaries: dict[str, dict[str, str]]
+    """Targets by sources, by the pair of languages, such as "en de"."""
 
 
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
