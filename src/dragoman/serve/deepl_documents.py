@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
-from dragoman.serve.refusals import LONGEST_NAME, busy
+from dragoman.serve.refusals import LONGEST_NAME
 from dragoman.serve.web import Call, Endpoint, json_response
 
 
@@ -88,8 +88,6 @@ async def result(call: Call) -> Response:
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key)
-    if one.status != "done":
-        raise busy(503, "Document not ready", documents.seconds_left(one))
     answer = documents.fetched(one)
     documents.remove(one)
     call.service.characters += one.characters

@@ -185,7 +185,7 @@ def find(call: Call) -> StoredGlossary:
 async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
     """Make a glossary."""
     form, service = await call.form(kind), call.service
-    if len(service.store.all(StoredGlossary)) >= service.settings.limits.glossaries:
+    if service.store.count(StoredGlossary) >= service.settings.limits.glossaries:
         raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     dictionaries = await read(call, getattr(form, "dictionaries", [form]))
     if not form.name.strip() or not dictionaries:

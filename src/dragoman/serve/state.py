@@ -82,6 +82,11 @@ class StateFolder:
         rows = self._base.execute(f"SELECT content FROM {table} ORDER BY rowid")  # noqa: S608 -- a name of ours
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
 
+    def count(self, kind: type[Stored]) -> int:
+        """Return how many of a kind there are."""
+        (found,) = self._base.execute(f"SELECT COUNT(*) FROM {_table(kind)}").fetchone()  # noqa: S608
+        return int(found)
+
     def get(self, kind: type[Stored], name: str) -> Stored | None:
         """Return one by its id."""
         found = self._base.execute(f"SELECT content FROM {_table(kind)} WHERE id = ?", (name,))  # noqa: S608
