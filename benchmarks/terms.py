@@ -25,10 +25,10 @@ import numpy as np
 
 from benchmarks.paired import Figures, environment
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.data.lexical import count_links
 from dragoman.decoding import Decoding, merged
 from dragoman.evaluate import evaluate
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.shortlist import translation_table
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import Glossary, judge
 
@@ -70,7 +70,8 @@ class Links:
         ]
         both = [*zip(*coded, strict=True)]
         self._size = len(self._ids[1])
-        self._keys, self._probs = translation_table(both, self._size)
+        learnt = count_links(both, len(self._ids[0]), self._size)
+        self._keys, self._probs = learnt.keys_K, learnt.probs_K
 
     def probability(self, src: str, tgt: str) -> float:
         """What model 1 gives to a target word, given a source word; 0 where they never met."""

@@ -40,6 +40,7 @@ TINY = {
         *("ctranslate2 int8_bfloat16", "huggingface float32"),
     ),
     "translate-peers": ("--rounds=1", "--theirs", "float32", "--ours", "float32", "--beam=1"),
+    "alignment": ("--lines=5", "--rounds=1", "--precisions", "fp32"),
     "serve-peers": (
         *("tiny", "--peers", "--clients", "2", "--rounds=1", "--seconds=0.3", "--calls=3"),
         *("--overload=1", "--senders=20", "--requests=40"),
@@ -134,6 +135,9 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
+    if name == "alignment":
+        pytest.importorskip("eflomal", reason="needs eflomal")
+        options.insert(0, str(save_translator(data / "model")))
     if name == "nearest-answer":
         options += [str(path) for path in write_town(data, 30, 5).values()]
     if name == "adapted":

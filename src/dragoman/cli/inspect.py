@@ -1,7 +1,7 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +45,13 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
+    choose_alignment: Annotated[
+        tuple[Path, Path] | None,
+        option(
+            "Choose the attention head that aligns words best in these source texts and their "
+            "translations, and note it in the model folder."
+        ),
+    ] = None,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -63,6 +70,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 
     dragoman inspect runs/seed-1 runs/seed-2
     """
+    if choose_alignment is not None:
+        say(_choose_alignment(model, *choose_alignment))
+        return
     options: dict[str, Any] = {
         "beam_size": beam_size,
         "max_tokens": max_tokens,
@@ -79,17 +89,49 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         else:
             print_items(_compared(model, Path(text), as_json=as_json))
         return
+    inspection = _inspected(model, text, options, files)
+    _write_pictures(inspection, png, html)
+    print_items(_lines_of(inspection, as_json=as_json))
+
+
+def _inspected(
+    model: Path, text: str, options: Mapping[str, Any], files: Mapping[str, Path | None]
+) -> "Inspection":
+    """What the model of a folder does with a text; the files are written later."""
     for name, file in files.items():
         if file is not None:
             check_spares_model(file, model, f"--{name}")
     given = _read(text)
     from dragoman.lens.inspecting import Choices, inspect_folder
-    from dragoman.lens.terminal import lines_of
     from dragoman.tasks.folders import read_folder
 
-    inspection = inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
-    _write_pictures(inspection, png, html)
-    print_items([to_json(inspection.to_dict())] if as_json else lines_of(inspection))
+    return inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
+
+
+def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
+    from dragoman.lens.terminal import lines_of
+
+    return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
+
+
+def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
+    """Note in a model folder what aligns words best; return a sentence on it."""
+    from dragoman.data.corpus import CorpusConfig
+    from dragoman.folder.format import record_alignment
+    from dragoman.folder.opening import open_folder
+    from dragoman.tasks.translate.heads import choose_by_texts
+
+    folder = open_folder(model)
+    if folder.config.as_it_is:
+        raise InputError(
+            f"{model} is a folder of another library, which is left as it is; convert it first: "
+            f"dragoman convert {model} NEW_FOLDER."
+        )
+    head = choose_by_texts(folder, CorpusConfig(src=str(src), tgt=str(tgt)))
+    record_alignment(model, head)
+    if head is None:
+        return "No head is better than the mean over the heads of the last layer, which aligns."
+    return f"Head {head[1]} of layer {head[0]} of the decoder aligns words; {model} says so now."
 
 
 def is_run(text: str) -> bool:

@@ -37,6 +37,7 @@ FORMATS = {
     "po": Format(("po", "pot"), "catalogue"),
     "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
     "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
+    "epub": Format(("epub",), "epub"),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
     "json": Format(("json", "jsonl", "arb"), "json"),
@@ -71,16 +72,14 @@ def read_document(
     data: bytes,
     name: str,
     known: str | None = None,
-    languages: tuple[str | None, str | None] = (None, None),
     *,
     columns: Sequence[str] = (),
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> Document:
     """Read a document of a known format, or of the one that its name tells.
 
-    `languages` are those of the source and of the target, for a memory (TMX), which may have
-    several, and for XLIFF that does not name its target. Of a table only some `columns` may be
-    asked for, by name or number.
-
+    Of a table only some `columns` may be asked for, by name or number. `languages`, from and into,
+    are for a memory (TMX), which may have several, and for XLIFF that does not name its target.
     Raises InputError for an unknown format, one whose library is not installed, and a file that is
     too large or damaged.
     """

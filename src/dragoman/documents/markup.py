@@ -27,10 +27,11 @@ _ASIDE = (
 )
 HTML = re.compile(rf"{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE)
 """Tags, whose first group is not empty, comments and the like."""
-XML = re.compile(
+XHTML = re.compile(
     rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_ASIDE}|</?([^\W\d]{_REST})"
-    r"|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;"
 )
+"""The same, with sections and instructions."""
+XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
 """The same; entities of its own are void tags."""
 _NAME = re.compile(rf"</?({_NOT}]+)")
 _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++){_VALUE}")
@@ -84,7 +85,7 @@ class Token(NamedTuple):
 
 def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
     """All of a text; `"".join(token.raw for token in tokens) == text`."""
-    place, is_xml = 0, rules.scanner is XML
+    place, is_xml = 0, rules.scanner is not HTML
     while match := rules.scanner.search(text, place):
         if place < match.start():
             yield Token("text", text[place : match.start()])

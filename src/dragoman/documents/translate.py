@@ -118,22 +118,22 @@ class Draft:
         *,
         glossary: Any = None,  # noqa: ANN401 -- a Glossary
         before: Iterable[str] = (),
-    ) -> Iterator[Translation]:
-        """Translate text by text, after those whose results are there from `before`."""
+    ) -> Iterator[str]:
+        """Translate text by text. Yields each result as a line; `before` has those of earlier."""
         texts = iter(self._numbers)
         for line, key in zip(before, texts, strict=False):
             self._take(key, *json.loads(line))
         rest = [*texts]
         lines, places = (text for text, _ in rest), (kept for _, kept in rest)
-        results = translator.stream(lines, options, kept=places, glossary=glossary)
+        if glossary is None and not any(kept for _, kept in rest):
+            results = translator.stream(lines, options)
+        else:
+            results = translator.stream(lines, options, kept=places, glossary=glossary)
         for key, result in zip(rest, results, strict=True):
-            self._take(key, result.text, result.text_links, result.flags)
-            yield result
-
-    @staticmethod
-    def kept_line(result: Translation) -> str:
-        """A result as a line, for `before`."""
-        return json.dumps([result.text, result.text_links, result.flags])
+            tagged = any(any(self._segments[n].source.tags) for n in self._numbers[key])
+            links = result.text_links if tagged else ()  # which the model may have to compute
+            self._take(key, result.text, links, result.flags)
+            yield json.dumps([result.text, links, result.flags])
 
     def _take(
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]

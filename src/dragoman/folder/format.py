@@ -9,7 +9,7 @@ last, and rejects files that are not its own.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from torch import Tensor
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding, Tokens, merged
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import open_regular, read_object
-from dragoman.files.writing import rename_durably, sync
+from dragoman.files.writing import rename_durably, sync, write_durably
 from dragoman.models.build import Model, build_on_meta
 from dragoman.models.config import ModelConfig
 from dragoman.models.eight_bits import rounded
@@ -152,6 +152,9 @@ class FolderConfig:
     """How to generate, where the model is decoder-only."""
     reading: ReadingDefaults | None = None
     """How to read, where the model is encoder-only."""
+    alignment: tuple[int, int] | None = None
+    """The layer and the head of the decoder whose attention to the source aligns words; where none
+    is known it is the mean over the heads of the last layer."""
     published: PublishedDefaults | None = None
     """What a model of another library needs beside; None for one that dragoman trained."""
     src_lang: str | None = None
@@ -202,7 +205,17 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
             f"{path}: the section model is not the one that the weights were saved with; restore "
             f"the {CONFIG} that training wrote."
         )
+    sizes = getattr(config.model, "num_decoder_layers", 0), config.model.num_heads
+    if config.alignment is not None and not _within(config.alignment, sizes):
+        raise InputError(
+            f"{path} has alignment = {[*config.alignment]}, and the model has {sizes[0]} layers of "
+            f"{sizes[1]} heads in its decoder; leave alignment out."
+        )
     return config
+
+
+def _within(places: Iterable[int], sizes: Iterable[int]) -> bool:
+    return all(0 <= place < size for place, size in zip(places, sizes, strict=True))
 
 
 class Saves(Protocol):
@@ -224,12 +237,28 @@ def digest_of(section: Mapping[str, Any]) -> str:
 
 
 def as_saved(config: FolderConfig) -> dict[str, Any]:
-    """What `config.json` holds of a config: a task only where it is not one of the package's."""
+    """What `config.json` holds of a config; what only some have is left out where there is none."""
     plain: dict[str, Any] = to_plain(config)
-    for name in ("task", "published"):
+    for name in ("task", "published", "alignment"):
         if plain[name] is None:
             del plain[name]
     return plain
+
+
+def record_alignment(folder: Path, head: tuple[int, int] | None) -> None:
+    """Write what aligns words into the config of a folder of ours, and nothing else.
+
+    Raises DragomanError when writing fails; the config is then as it was.
+    """
+    data = read_object(folder / CONFIG)
+    own_config(folder / CONFIG, data)
+    data = {name: value for name, value in data.items() if name != "alignment"}
+    data |= {} if head is None else {"alignment": list(head)}
+    text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    try:
+        write_durably(folder / CONFIG, text)
+    except OSError as error:
+        raise DragomanError(f"Cannot write {folder / CONFIG}: {error.strerror}.") from error
 
 
 def names_of(tokenizers: tuple[T, T]) -> dict[str, T]:

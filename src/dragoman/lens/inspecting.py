@@ -144,7 +144,8 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     best = translator.watch(src_ids, options, notes)[0]
     src_ids, ids = [*src_ids, src_tokenizer.eos_id], notes.written(best)
     read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
-    traced = trace_translation(model_of(folder, EncoderDecoder), src_ids, read_ids, choices)
+    model, aligns = model_of(folder, EncoderDecoder), folder.config.alignment
+    traced = trace_translation(model, src_ids, read_ids, choices, aligns)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(ids)
     attention = (
         _attention_map("encoder", traced["encoder"], (src, src)),
@@ -317,12 +318,12 @@ def _attention_map(
 
 
 def _alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
-    """The last layer's cross-attention, averaged over its heads, and where each token looks most.
+    """The cross-attention that aligns words, and where each token looks most.
 
     As in translating: the ends of the sentences have no links, nor has a token that looks most at
     the end. `ended` says whether the last row is such an end.
     """
-    weights_TS = cross.means[cross.num_layers - 1]
+    (weights_TS,) = cross.means.values()
     end = weights_TS.shape[1] - 1
     most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
     pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))

@@ -114,7 +114,7 @@ class AlignmentMap(InspectionPart):
     links: tuple[tuple[int, int, float], ...]
     """Target token, source token and weight; not for the end of the sentence."""
     weights_TS: np.ndarray
-    """The last layer's cross-attention, averaged over its heads: what the links are read from."""
+    """The cross-attention that aligns words: what the links are read from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

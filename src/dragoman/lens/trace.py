@@ -58,7 +58,7 @@ class Traced:
     weights_LHTS: Tensor
     """The weights (float32): row t of the T queries over the S keys."""
     means: Mapping[int, Tensor]
-    """The mean over all heads (T, S) of each averaged layer."""
+    """The mean over all heads, or some, (T, S) of each averaged layer."""
 
 
 # ---------------------------------------------------------------- watching
@@ -67,24 +67,24 @@ class Traced:
 class Watch:
     """Collects the weights of the given heads in each call of one attention, on one row.
 
-    No other head is computed, unless the mean over all is wanted too.
+    No other head is computed, unless the mean over the heads `averaged` is wanted too.
     """
 
     def __init__(
-        self, attention: MultiHeadAttention, heads: Sequence[int], *, averaged: bool
+        self, attention: MultiHeadAttention, heads: Sequence[int], averaged: slice | None
     ) -> None:
         self.heads = list(heads)
         self.averaged = averaged
         self._calls: list[Tensor] = []
         self._is_causal = attention.pattern.is_causal
-        only = None if averaged else self.heads
+        only = self.heads if averaged is None else None
         attention.pattern = Recording(of=attention.pattern, see=self._keep, heads=only)
 
     def _keep(self, weights_BHTS: Tensor) -> None:
         """Keep the weights of a call and, as one head more, their mean."""
         weights_HTS = weights_BHTS[0].float().cpu()
-        if self.averaged:
-            mean_TS = weights_HTS.mean(0)
+        if self.averaged is not None:
+            mean_TS = weights_HTS[self.averaged].mean(0)
             weights_HTS = torch.cat([weights_HTS[self.heads], mean_TS[None]])
         self._calls.append(weights_HTS)
 
@@ -124,7 +124,7 @@ class Watched(Generic[ModelT]):
     """A view of a model that reads one row, once, while its attention is recorded.
 
     `sizes` are the weights of a head in each kind of attention, of which there is room for
-    `MOST_WEIGHTS`; `averaged` are the layers whose mean over all heads is wanted.
+    `MOST_WEIGHTS`; `averaged` are the layers whose mean over all heads, or `of` some, is wanted.
     """
 
     def __init__(
@@ -133,6 +133,7 @@ class Watched(Generic[ModelT]):
         sizes: Mapping[MapName, int] | None = None,
         wanted: Wanted = ALL,
         averaged: Mapping[MapName, slice] | None = None,
+        of: slice = slice(None),
     ) -> None:
         self.model = evaluation_view(model)
         self._modules = attentions(self.model)
@@ -142,7 +143,8 @@ class Watched(Generic[ModelT]):
             means = range(len(modules))[(averaged or {}).get(name, slice(0))]
             watches = self._watches[name] = {}
             for n in sorted({*layers, *means}):
-                watches[n] = Watch(modules[n], heads if n in layers else (), averaged=n in means)
+                chosen = heads if n in layers else ()
+                watches[n] = Watch(modules[n], chosen, of if n in means else None)
 
     def traced(self) -> dict[MapName, Traced]:
         """Return what was recorded."""
@@ -158,7 +160,9 @@ class Watched(Generic[ModelT]):
                 num_layers=len(modules),
                 num_heads=modules[0].num_heads,
                 weights_LHTS=torch.stack([weights[layer][: len(heads)] for layer in kept]),
-                means={n: weights[n][-1] for n, watch in watches.items() if watch.averaged},
+                means={
+                    n: weights[n][-1] for n, watch in watches.items() if watch.averaged is not None
+                },
             )
         return found
 
@@ -196,15 +200,19 @@ def trace_translation(
     src_ids: Sequence[int],
     read_ids: Sequence[int],
     wanted: Wanted = ALL,
+    alignment: tuple[int, int] | None = None,
 ) -> dict[MapName, Traced]:
     """Attention while a translation is written, token by token with the cache of decoding.
 
-    `src_ids` end with eos; `read_ids` are bos and the translation, all but its last token. The
-    last cross-attention has its mean over all heads, which is the word alignment.
+    `src_ids` end with eos; `read_ids` are bos and the translation, all but its last token. One
+    cross-attention has a mean, the word alignment: the last one over all heads, or another's head.
     """
     S, T = len(src_ids), len(read_ids)
     sizes: dict[MapName, int] = {"encoder": S * S, "decoder": T * T, "cross": T * S}
-    watched = Watched(model, sizes, wanted, {"cross": slice(-1, None)})
+    layers, heads = slice(-1, None), slice(None)
+    if alignment is not None:
+        layers, heads = (slice(number, number + 1) for number in alignment)
+    watched = Watched(model, sizes, wanted, {"cross": layers}, heads)
     with inference(watched.model) as device:
         state = watched.model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:

@@ -185,7 +185,7 @@ class DocumentDesk:
         call.deadline = monotonic() + LONGEST
         call.characters = (file := self._store.file(one, "source")).stat().st_size
         draft = await self._service.in_thread(
-            call, lambda: Draft(read_document(file.read_bytes(), one.name, None, pair))
+            call, lambda: Draft(read_document(file.read_bytes(), one.name, languages=pair))
         )
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]

@@ -20,8 +20,9 @@ from dragoman.text.spans import Span
 class Alignment:
     """Which source tokens the model attended to when it wrote each target token.
 
-    The weights of the decoder's last cross-attention, averaged over its heads, from the readable
-    reference. The end-of-sentence tokens, which take part, come last on both sides.
+    The weights of the head of the decoder that aligns words best, where the model folder names one,
+    else of the last cross-attention, averaged over its heads. The end-of-sentence tokens, which
+    take part, come last on both sides.
     """
 
     src_tokens: tuple[str, ...]

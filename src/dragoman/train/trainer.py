@@ -321,10 +321,11 @@ class Trainer:
             card = model_card(
                 self.recipe, job.card(validation), job.model, self.progress, validation.to_dict()
             )
+            said = replace(job.config, task=self.recipe.own_task, published=published)
             config = save_model(
                 self.folder.path,
                 job.model.state_dict(),
-                replace(job.config, task=self.recipe.own_task, published=published),
+                replace(said, alignment=validation.alignment),
                 tokenizers=files or job.tokenizers,
                 card=card,
             )

@@ -29,7 +29,7 @@ finally:
 PAIRS = "--src --tgt --tsv --jsonl --src-key --tgt-key"
 RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
-    "--min-letters --max-marks --skip"
+    "--min-letters --max-marks --min-relation --skip"
 )
 VERBS: dict[str, str | None] = {
     "demo": None,
@@ -38,8 +38,8 @@ VERBS: dict[str, str | None] = {
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
         "--shortlist --src-lang --tgt-lang --prefixes --glossary --ensemble --no-split --no-retry "
-        "--as-published --max-batch-tokens --json --device --compute --verify --plain --output "
-        "--overwrite --resume"
+        "--as-published --max-batch-tokens --json --device --compute --verify --plain --format "
+        "--column --output --overwrite --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -62,7 +62,8 @@ VERBS: dict[str, str | None] = {
     ),
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
-        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json"
+        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
+        "--choose-alignment"
     ),
     "cost": (
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from dragoman.data.aligner import NONE
 from dragoman.data.batches import (
     Batch,
     BatchConfig,
@@ -38,6 +39,8 @@ class PairBatch(Batch):
     """bos and target ids: what the decoder is given."""
     tgt_out_BT: Tensor
     """Target ids and eos, or in their frame: what it shall predict."""
+    links_BT: Tensor | None = None
+    """The place in the source of what each of these translates, or -1, where that is known."""
 
     @property
     def shape(self) -> Shape:
@@ -117,7 +120,7 @@ class PairBatches:
             ]
         )
         sides = self._sampled_sides(rng)
-        lengths = (np.concatenate([ragged.lengths for ragged in side])[rows] for side in sides)
+        lengths = (np.concatenate([ragged.lengths for ragged in side])[rows] for side in sides[:2])
         plan = plan_batches(*self._framed(*lengths), self.config.max_tokens, rng)
         collate = partial(_collate, first, sides, self._make_batch)
         return Planned(rows=rows, plan=plan, order=rng.permutation(len(plan)), collate=collate)
@@ -129,7 +132,8 @@ class PairBatches:
         plan = plan_batches(*lengths, self.config.max_tokens, np.random.default_rng(0))
         for number in range(len(plan)):
             rows = plan[number]
-            yield self._make_batch(dataset.src.take(rows), dataset.tgt.take(rows), rows)
+            sides = (side.take(rows) for side in (dataset.src, dataset.tgt, dataset.links) if side)
+            yield self._make_batch(rows, *sides)
 
     def _framed(self, src: Lengths, tgt: Lengths) -> tuple[Lengths, Lengths]:
         """The lengths in a batch, of source and target."""
@@ -140,7 +144,9 @@ class PairBatches:
     def _framing(self) -> Framing:
         return self.framing or Framing.plain(self.datasets[0].special)
 
-    def _make_batch(self, src: Ragged, tgt: Ragged, indices: npt.NDArray[np.int64]) -> PairBatch:
+    def _make_batch(
+        self, indices: npt.NDArray[np.int64], src: Ragged, tgt: Ragged, links: Ragged | None = None
+    ) -> PairBatch:
         framing, pad_id = self._framing, self.datasets[0].special.pad_id
         tgt_out_BT = enclosed(tgt, pad_id, framing.tgt.before, framing.tgt.after)
         tgt_in_BT = tgt_out_BT.roll(1, dims=1)
@@ -155,27 +161,36 @@ class PairBatches:
             num_targets=num_targets,
             num_tokens=len(src.ids) + len(src) * of_src + num_targets,
             indices=indices,
+            links_BT=None if links is None else self._framed_links(links),
         )
 
-    def _sampled_sides(self, rng: np.random.Generator) -> tuple[list[Ragged], list[Ragged]]:
-        """The ids of source and target of each corpus, sampled if that was asked for."""
+    def _framed_links(self, links: Ragged) -> Tensor:
+        """The links of a batch, of which the ids around its sources and targets have none."""
+        before, after = self._framing.tgt.before, self._framing.tgt.after
+        links_BT = enclosed(links, NONE, [NONE] * len(before), [NONE] * len(after))
+        return links_BT.where(links_BT == NONE, links_BT + len(self._framing.src.before))
+
+    def _sampled_sides(self, rng: np.random.Generator) -> list[list[Ragged]]:
+        """The ids of both sides of each corpus, sampled if asked for; their links if known."""
         of_src, of_tgt = self.splits or (None, None)
         probability = self.config.subword_sampling
-        return (
+        links = [d.links for d in self.datasets if d.links is not None]
+        return [
             [sampled(d.src, of_src, probability, rng) for d in self.datasets],
             [sampled(d.tgt, of_tgt, probability, rng) for d in self.datasets],
-        )
+            *([links] if links else []),
+        ]
 
 
 def _collate(
     first: npt.NDArray[np.int64],
-    sides: tuple[list[Ragged], list[Ragged]],
-    make_batch: Callable[[Ragged, Ragged, npt.NDArray[np.int64]], PairBatch],
+    sides: list[list[Ragged]],
+    make_batch: Callable[..., PairBatch],
     rows: npt.NDArray[np.int64],
 ) -> PairBatch:
     """The pairs with the ascending numbers `rows`; those of corpus i begin at `first[i]`."""
     bounds = np.searchsorted(rows, first)
-    src, tgt = (
+    taken = (
         Ragged.concatenate(
             [
                 ragged.take(rows[bounds[i] : bounds[i + 1]] - first[i])
@@ -185,7 +200,7 @@ def _collate(
         )
         for side in sides
     )
-    return make_batch(src, tgt, rows)
+    return make_batch(rows, *taken)
 
 
 def _passes(count: int, weight: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:

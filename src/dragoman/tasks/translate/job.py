@@ -13,6 +13,7 @@ from dragoman.evaluate import bleu_tokenizer, evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
+from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
@@ -86,8 +87,13 @@ class TranslateJob:
         return self.texts.tokenizers
 
     def loss(self, batch: PairBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over the target's tokens."""
-        return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
+        """Sum the smoothed cross-entropy over the target's tokens, and that of a guided head."""
+        smoothing, weight = self.recipe.train.label_smoothing, self.recipe.data.guided_alignment
+        if batch.links_BT is None:
+            return self.recipe.loss(self.model, batch, smoothing)
+        with guided_head(self.model) as seen:
+            loss = self.recipe.loss(self.model, batch, smoothing)
+        return loss + weight * link_loss(seen[-1][:, 0], batch.links_BT)
 
     def measure(self) -> Validation:
         """Find the loss, what the source is worth, and the scores of greedy translations."""
@@ -210,12 +216,14 @@ def validate(
         batches = [batch.to(device) for batch in batches]
         loss = sum(TranslateRecipe.loss(model, batch, 0.0).item() for batch in batches)
         gain = _source_gain(model, batches)
+        alignment = choose_head(model, batches)
         scored = score()
     return replace(
         scored,
         loss=loss / sum(batch.num_targets for batch in batches),
         diagnostics={} if gain is None else {"source_gain": gain},
         warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
+        alignment=alignment,
     )
 
 

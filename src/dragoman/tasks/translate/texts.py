@@ -1,11 +1,12 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from dragoman.data.aligner import Aligner
 from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusTexts
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out, seen_in
@@ -83,6 +84,10 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
         )
     if not len(held) or not held.usable(10**9).any():
         raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
+    aligner = Aligner.learn([held, *training], tokenizers[1].vocab_size)
+    held = replace(held, links=aligner.links(held.src, held.tgt))
+    if recipe.data.guided_alignment:
+        training = [replace(each, links=aligner.kept_links(each, cache)) for each in training]
     return Texts(tokenizers, training, held, published)
 
 

@@ -61,6 +61,7 @@ class Translator(Answering[Decoding, Translation]):
         precision: Arithmetic = "fp32",
         shortlist: Callable[[], Shortlist] | None = None,
         published: Published | None = None,
+        alignment: tuple[int, int] | None = None,
     ) -> None:
         """`shortlist` returns what the option of that name searches in."""
         held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
@@ -85,19 +86,19 @@ class Translator(Answering[Decoding, Translation]):
         self.options = merged(*layers, TRANSLATING)
         if published is not None:
             specials = published.specials(specials)
-        self._ids = IdTranslator(held, specials, precision, shortlist)
+        self._ids = IdTranslator(held, specials, precision, shortlist, alignment or (-1, None))
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
-        tokenizers = folder.src_tokenizer, folder.tgt_tokenizer
         return cls(
             Held.read(folder, EncoderDecoder, precision),
-            *tokenizers,
+            *folder.tokenizers,
             decoding=folder.config.decoding,
             precision=precision,
-            shortlist=cache(partial(load_shortlist, folder.path, tokenizers)),
+            shortlist=cache(partial(load_shortlist, folder.path, folder.tokenizers)),
             published=Published.of(folder),
+            alignment=folder.config.alignment,
         )
 
     @property

@@ -1,0 +1,186 @@
+"""How well a translator's attention aligns words, and what it costs to keep it while translating.
+
+Alignment error rate (Och and Ney 2003) of the mean over the heads of the last layer, of the head
+that the folder names, and of every head, when references are read: against the links that eflomal
+(Östling and Tiedemann 2016) finds in both directions, symmetrised by "grow-diag-final-and" (Koehn
+et al. 2003). All in the model's own tokens. Our own aligner, by which a head is chosen and taught,
+stands beside them.
+"""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.paired import Figures, environment, paired, show
+from dragoman.data.aligner import Aligner
+from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
+from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.prepare import special_ids
+from dragoman.decode import Head
+from dragoman.folder.opening import ModelFolder, open_folder
+from dragoman.models import EncoderDecoder
+from dragoman.nn import Arithmetic
+from dragoman.tasks.held import Held
+from dragoman.tasks.task import model_of
+from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.translator import Translator
+
+Links = set[tuple[int, int]]
+"""Places in the source and in the target."""
+Pairs = list[tuple[list[int], list[int]]]
+CORPUS = ("multi30k/val.en", "multi30k/val.de", "multi30k/train.en.xz", "multi30k/train.de.xz")
+NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+
+
+def symmetrised(forward: Links, backward: Links) -> Links:
+    """Make one set of the links of both directions: grow-diag-final-and.
+
+    Those of both; then, again and again, those of either that are beside one that is there and link
+    a token that has none; then those of either between two tokens that have none.
+    """
+    either, links = forward | backward, forward & backward
+    read, written = {s for s, _ in links}, {t for _, t in links}
+
+    def take(s: int, t: int) -> None:
+        links.add((s, t))
+        read.add(s)
+        written.add(t)
+
+    before = -1
+    while before < len(links):
+        before = len(links)
+        for s, t in sorted(links):
+            for down, right in NEIGHBOURS:
+                beside = s + down, t + right
+                fresh = beside[0] not in read or beside[1] not in written
+                if fresh and beside in either - links:
+                    take(*beside)
+    for s, t in [*sorted(forward), *sorted(backward)]:
+        if s not in read and t not in written:
+            take(s, t)
+    return links
+
+
+def by_eflomal(pairs: Pairs, wanted: int) -> list[Links]:
+    """The links of the first pairs, learnt from all."""
+    import eflomal
+
+    sides = [[" ".join(map(str, pair[side])) for pair in pairs] for side in (0, 1)]
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [f"{scratch}/{name}" for name in ("forward", "backward")]
+        eflomal.Aligner().align(
+            *sides, links_filename_fwd=files[0], links_filename_rev=files[1], quiet=True
+        )
+        both = [Path(file).read_text().splitlines()[:wanted] for file in files]
+    ways = [
+        [{(int(s), int(t)) for s, t in (x.split("-") for x in line.split())} for line in lines]
+        for lines in both
+    ]
+    return [symmetrised(*way) for way in zip(*ways, strict=True)]
+
+
+def error_rate(found: Iterable[Links], reference: Iterable[Links]) -> float:
+    """1 - 2 |found and reference| / (|found| + |reference|), over all pairs."""
+    shared = total = 0
+    for some, others in zip(found, reference, strict=True):
+        shared, total = shared + len(some & others), total + len(some) + len(others)
+    return 1 - 2 * shared / total
+
+
+def by_head(folder: ModelFolder, pairs: Pairs, heads: Sequence[Head]) -> dict[Head, list[Links]]:
+    """What each head attends to most when the targets are read; ends of texts have no links."""
+    translator, held = Translator.of(folder), Held.of(model_of(folder, EncoderDecoder), "fp32")
+    found: dict[Head, list[Links]] = {}
+    for head in heads:
+        ids = IdTranslator(held, translator.specials, "fp32", head=head)
+        with ids.inference():
+            most = [ids.attention(src, tgt)[: len(tgt)].argmax(1).tolist() for src, tgt in pairs]
+        found[head] = [
+            {(s, t) for t, s in enumerate(row) if s < len(src)}
+            for row, (src, _) in zip(most, pairs, strict=True)
+        ]
+    return found
+
+
+def by_our_aligner(pairs: Pairs, wanted: int, folder: ModelFolder) -> list[Links]:
+    """The links of the first pairs, learnt from all."""
+    src, tgt = (Ragged.of([pair[side] for pair in pairs]) for side in (0, 1))
+    special = special_ids(folder.src_tokenizer)
+    dataset = PairDataset(
+        name="", src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
+    )
+    aligner = Aligner.learn([dataset], folder.tgt_tokenizer.vocab_size)
+    rows = np.arange(wanted)
+    links = aligner.links(src.take(rows), tgt.take(rows))
+    return [{(s, t) for t, s in enumerate(links[n].tolist()) if s >= 0} for n in range(wanted)]
+
+
+def cost_of_keeping(path: Path, lines: list[str], precision: Arithmetic, rounds: int) -> Figures:
+    """Tokens per second with the attention kept, beside the same without."""
+    plain = Translator.load(path, device="cpu", precision=precision)
+    found: Figures = {}
+    for beam_size in (1, 5):
+
+        def run(translator: Translator, beam_size: int = beam_size) -> int:
+            results = translator.translate(lines, beam_size=beam_size)
+            return sum(len(each.tokens) for each in results)
+
+        rates = paired(partial(run, plain.aligning()), partial(run, plain), rounds)
+        show(f"{precision}, beam {beam_size}", rates)
+        found[f"{precision}, beam {beam_size}"] = rates
+    return found
+
+
+def main(arguments: Sequence[str]) -> dict[str, Figures]:
+    """Measure a model folder, print its error rates, and return the figures."""
+    parser = argparse.ArgumentParser(prog="benchmarks alignment", description=__doc__)
+    parser.add_argument("model", type=Path, help="folder of a translator")
+    parser.add_argument("--lines", type=int, default=300, help="pairs that are measured")
+    parser.add_argument("--texts", nargs="+", default=CORPUS, metavar="FILE", help="source, target")
+    parser.add_argument("--precisions", nargs="*", default=["fp32", "int8"])
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    folder = open_folder(chosen.model)
+    data = Path(os.environ["DRAGOMAN_DATA"])
+    names = [str(data / name) for name in chosen.texts]
+    texts = [
+        pair
+        for src, tgt in zip(names[::2], names[1::2], strict=True)
+        for pair in read_pairs(CorpusConfig(src=src, tgt=tgt))
+        if all(side.strip() for side in pair)
+    ]
+    lines, columns = min(chosen.lines, len(texts)), zip(*texts, strict=True)
+    sides = zip(folder.tokenizers, columns, strict=True)
+    pairs = [*zip(*(tokenizer.encode_batch(side) for tokenizer, side in sides), strict=True)]
+    reference = by_eflomal(pairs, lines)
+    decoder = model_of(folder, EncoderDecoder).decoder.each_layer()
+    attention = decoder[-1].cross_attn
+    assert attention is not None
+    every = [(layer, head) for layer in range(len(decoder)) for head in range(attention.num_heads)]
+    found = by_head(folder, pairs[:lines], [(-1, None), *every])
+    rates = {head: error_rate(links, reference) for head, links in found.items()}
+    ours = error_rate(by_our_aligner(pairs, lines, folder), reference)
+    named = folder.config.alignment
+    print(f"alignment error rate of {lines} pairs against eflomal's links")
+    print(f"  our aligner                {ours:.3f}")
+    print(f"  mean of the last layer     {rates[-1, None]:.3f}")
+    if named is not None:
+        print(f"  the folder's, {named!s:<12} {rates[named]:.3f}")
+    best = min(every, key=rates.__getitem__)
+    print(f"  the best one, {best!s:<12} {rates[best]:.3f}")
+    speed: Figures = {}
+    for precision in chosen.precisions:
+        sources = [src for src, _ in texts[:lines]]
+        speed |= cost_of_keeping(chosen.model, sources, precision, chosen.rounds)
+    figures = {
+        "environment": environment(["eflomal"]),
+        "error": {"aligner": ours, **{str(head): rate for head, rate in rates.items()}},
+        "named": named,
+        "speed": speed,
+    }
+    return {"alignment": figures}

@@ -1,0 +1,105 @@
+"""Which head of a model tells best what each token that it writes is a translation of.
+
+One head can be taught to (Garg et al. 2019, "Jointly Learning to Align and Translate"): the
+cross-entropy of its weights and the links of the training pairs is added to the loss.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dragoman.data.aligner import Aligner
+from dragoman.data.batches import BatchConfig
+from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
+from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.prepare import special_ids
+from dragoman.folder.opening import ModelFolder
+from dragoman.models import EncoderDecoder
+from dragoman.nn import evaluation_view
+from dragoman.nn.patterns.recording import Recording
+from dragoman.tasks.task import model_of
+from dragoman.tasks.translate.batches import PairBatch, PairBatches
+from dragoman.tasks.translate.published import Published
+
+ENOUGH = 300
+"""Pairs that a head is chosen by."""
+
+
+def choose_head(model: EncoderDecoder, batches: Iterable[PairBatch]) -> tuple[int, int] | None:
+    """The layer and head that attend most often to what the batches link a token to.
+
+    Of the first pairs, in evaluation mode. None where no head does so more often than the mean over
+    the heads of the last layer, and where nothing is linked.
+    """
+    view, seen, rows = evaluation_view(model), list[Tensor](), 0
+    for each in view.decoder.each_layer():
+        if (attention := each.cross_attn) is not None:
+            attention.pattern = Recording(of=attention.pattern, see=seen.append)
+    right: Tensor | None = None
+    for batch in batches:
+        if batch.links_BT is not None and rows < ENOUGH:
+            rows += len(batch.links_BT)
+            view(batch.src_BS, batch.tgt_in_BT)
+            found = torch.stack([_right(weights, batch.links_BT) for weights in seen])
+            right = found if right is None else right + found
+            seen.clear()
+    if right is None:
+        return None
+    layer, head = divmod(int(right[:, :-1].argmax()), right.shape[1] - 1)
+    return (layer, head) if right[layer, head] > right[-1, -1] else None
+
+
+@contextmanager
+def guided_head(model: EncoderDecoder) -> Iterator[list[Tensor]]:
+    """Inside, keep the weights (B, 1, T, S) of the first head of the last layer but one."""
+    seen: list[Tensor] = []
+    layers = [each.cross_attn for each in model.decoder.each_layer() if each.cross_attn is not None]
+    attention = layers[-2:][0]
+    pattern = attention.pattern
+    attention.pattern = Recording(of=pattern, see=seen.append, heads=[0])
+    try:
+        yield seen
+    finally:
+        attention.pattern = pattern
+
+
+def link_loss(weights_BTS: Tensor, links_BT: Tensor) -> Tensor:
+    """Sum `-log` of the weight of what each token is linked to, over those that are linked."""
+    linked_BT = links_BT >= 0
+    weights_MS, links_M = weights_BTS[linked_BT].float(), links_BT[linked_BT]
+    return -weights_MS.gather(1, links_M[:, None]).clamp(min=1e-6).log().sum()
+
+
+def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, int] | None:
+    """The same for a model folder, by pairs of texts; links are learnt from these.
+
+    Raises InputError where the folder holds no translator, or needs a language that it lacks.
+    """
+    model, tokenizers = model_of(folder, EncoderDecoder), folder.tokenizers
+    published = Published.of(folder)
+    if published is not None:
+        published.check_chosen()
+    texts = zip(*read_pairs(corpus), strict=True)
+    src, tgt = (
+        Ragged.of(tokenizer.encode_batch(side))
+        for tokenizer, side in zip(tokenizers, texts, strict=True)
+    )
+    special = special_ids(tokenizers[0])
+    pairs = PairDataset(
+        name=corpus.label, src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
+    )
+    links = Aligner.learn([pairs], tokenizers[1].vocab_size).links(src, tgt)
+    framing = None if published is None else published.framing(tokenizers[1])
+    batches = PairBatches([replace(pairs, links=links)], BatchConfig(), framing=framing)
+    with torch.inference_mode():
+        return choose_head(model, batches.fixed())
+
+
+def _right(weights_BHTS: Tensor, links_BT: Tensor) -> Tensor:
+    """How many links each head attends to most, and after the heads their mean: (H + 1)."""
+    every_BHTS = torch.cat([weights_BHTS, weights_BHTS.mean(1, keepdim=True)], dim=1)
+    linked_BHT = (every_BHTS.argmax(3) == links_BT[:, None]) & (links_BT[:, None] >= 0)
+    return linked_BHT.sum((0, 2)).cpu()

@@ -1,0 +1,82 @@
+"""Which tokens are translations of each other, learnt from pairs."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.data import aligner
+from dragoman.data.aligner import NONE, Aligner
+from dragoman.data.corpus import Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+
+WORDS, SHIFT = 30, 100
+
+
+def dataset_of(pairs: list[tuple[list[int], list[int]]]) -> PairDataset:
+    """Pairs of ids in memory."""
+    src, tgt = (Ragged.of([pair[side] for pair in pairs]) for side in (0, 1))
+    special = SpecialIds(0, 1, 2)
+    return PairDataset(
+        name="", src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
+    )
+
+
+def made_up(count: int, seed: int) -> list[tuple[list[int], list[int]]]:
+    """Word n is written as n + 100, and neighbours change places; 99 is written for nothing."""
+    draw, pairs = Random(seed), []
+    for _ in range(count):
+        src = draw.sample(range(WORDS), draw.randint(2, 8))
+        tgt = [word + SHIFT for word in src]
+        place = draw.randrange(len(tgt) - 1)
+        tgt[place : place + 2] = tgt[place + 1], tgt[place]
+        pairs.append((src, tgt))
+    return pairs
+
+
+def test_a_made_up_language_is_aligned() -> None:
+    """Nearly all links are found, and hardly a wrong one."""
+    pairs = made_up(300, seed=1)
+    dataset = dataset_of(pairs)
+    links = Aligner.learn([dataset], 200).links(dataset.src, dataset.tgt)
+    right = wrong = 0
+    for n, (src, tgt) in enumerate(pairs):
+        for t, s in enumerate(links[n].tolist()):
+            right += s != NONE and src[s] + SHIFT == tgt[t]
+            wrong += s != NONE and src[s] + SHIFT != tgt[t]
+    assert right > 0.97 * len(dataset.tgt.ids)
+    assert wrong < 0.01 * len(dataset.tgt.ids)
+
+
+sides = st.lists(st.integers(0, 20), max_size=7)
+
+
+@given(pairs=st.lists(st.tuples(sides, sides), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_every_target_token_has_a_place_in_its_source_or_none(
+    pairs: list[tuple[list[int], list[int]]],
+) -> None:
+    """Whatever is empty; for pairs that were not learnt from, too."""
+    dataset = dataset_of(pairs)
+    nothing: list[tuple[list[int], list[int]]] = [([], [])]
+    for learnt in (pairs, pairs[:1], nothing):
+        links = Aligner.learn([dataset_of(learnt)], 21).links(dataset.src, dataset.tgt)
+        assert np.array_equal(links.offsets, dataset.tgt.offsets)
+        for n, (src, _) in enumerate(pairs):
+            assert all(NONE <= place < len(src) for place in links[n].tolist())
+
+
+def test_links_do_not_depend_on_how_many_are_found_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pairs are taken in parts, and one that is a part by itself has none."""
+    dataset = dataset_of([*made_up(60, seed=2), ([1] * 40, [101] * 40)])
+    learnt = Aligner.learn([dataset], 200)
+    whole = learnt.links(dataset.src, dataset.tgt)
+    monkeypatch.setattr(aligner, "MOST_LINKS", 100)
+    parts = learnt.links(dataset.src, dataset.tgt)
+    assert np.array_equal(parts.ids[:-40], whole.ids[:-40])
+    assert (parts.ids[-40:] == NONE).all()
+    assert len(Aligner.learn([dataset], 200).keys_K) < len(learnt.keys_K)

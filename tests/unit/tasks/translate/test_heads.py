@@ -1,0 +1,134 @@
+"""The head that aligns words: chosen, noted in the folder, and used."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.tasks.tiny import (
+    DECODING,
+    make_config,
+    make_model,
+    make_tokenizer,
+    random_lines,
+    save_translator,
+)
+
+from dragoman.cli.inspect import inspect
+from dragoman.data.batches import BatchConfig
+from dragoman.data.corpus import Finding
+from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.prepare import special_ids
+from dragoman.errors import InputError
+from dragoman.folder.format import FolderConfig, record_alignment, save_model
+from dragoman.folder.opening import open_folder
+from dragoman.models import EncoderDecoder
+from dragoman.nn.patterns.recording import Recording
+from dragoman.tasks.translate.batches import PairBatch, PairBatches
+from dragoman.tasks.translate.heads import choose_head
+from dragoman.tasks.translate.translator import Translator
+
+TOKENIZER = make_tokenizer()
+CONFIG = replace(make_config(TOKENIZER), num_decoder_layers=2)
+
+
+def batches(links: Ragged | None = None) -> list[PairBatch]:
+    """Some pairs."""
+    src, tgt = (Ragged.of(TOKENIZER.encode_batch(random_lines(20, seed))) for seed in (1, 2))
+    special = special_ids(TOKENIZER)
+    pairs = PairDataset(
+        name="", src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
+    )
+    return [*PairBatches([replace(pairs, links=links)], BatchConfig(max_tokens=300)).fixed()]
+
+
+def attended_to(model: EncoderDecoder, layer: int, head: int) -> list[PairBatch]:
+    """The same with links to what a head attends to most."""
+    found = []
+    attention = model.decoder.each_layer()[layer].cross_attn
+    assert attention is not None
+    pattern, seen = attention.pattern, list[torch.Tensor]()
+    attention.pattern = Recording(of=pattern, see=seen.append)
+    for batch in batches():
+        with torch.inference_mode():
+            model(batch.src_BS, batch.tgt_in_BT)
+        found.append(replace(batch, links_BT=seen.pop()[:, head].argmax(2)))
+    attention.pattern = pattern
+    return found
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 0), (0, 3), (1, 2)])
+def test_the_head_is_chosen_that_attends_to_what_is_linked(layer: int, head: int) -> None:
+    """Of all layers; the model and its mode stay as they are."""
+    model = make_model(CONFIG).eval()
+    before = [each.cross_attn.pattern for each in model.decoder.each_layer() if each.cross_attn]
+    with torch.inference_mode():
+        assert choose_head(model, attended_to(model, layer, head)) == (layer, head)
+    assert before == [e.cross_attn.pattern for e in model.decoder.each_layer() if e.cross_attn]
+
+
+def test_nothing_is_chosen_where_nothing_is_linked() -> None:
+    """Then the mean over the heads of the last layer aligns."""
+    model = make_model(CONFIG).eval()
+    assert choose_head(model, batches()) is None
+    none = [replace(b, links_BT=torch.full_like(b.tgt_in_BT, -1)) for b in batches()]
+    assert choose_head(model, none) is None
+
+
+def test_links_stand_beside_the_tokens_of_a_batch() -> None:
+    """Whatever its order; the end and padding have none."""
+    tgt = Ragged.of(TOKENIZER.encode_batch(random_lines(20, 2)))
+    places = Ragged(tgt.ids % 7, tgt.offsets)
+    for batch in batches(places):
+        assert batch.links_BT is not None
+        text = batch.tgt_out_BT >= TOKENIZER.first_piece
+        assert torch.equal(batch.links_BT[text], batch.tgt_out_BT[text] % 7)
+        assert bool((batch.links_BT[~text] == -1).all())
+
+
+def saved(folder: Path) -> Path:
+    """A model folder."""
+    config = FolderConfig(model=CONFIG, decoding=DECODING)
+    save_model(folder, make_model(CONFIG), config, tokenizers=(TOKENIZER, TOKENIZER))
+    return folder
+
+
+def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
+    """A translator of it uses that; nothing else changes, and it can be taken back."""
+    folder = saved(tmp_path / "model")
+    before = (folder / "config.json").read_text()
+    assert "alignment" not in before
+    record_alignment(folder, (1, 2))
+    assert open_folder(folder).config.alignment == (1, 2)
+    found = Translator.of(open_folder(folder)).translate("the cat sees a dog")
+    plain = Translator.of(open_folder(saved(tmp_path / "plain"))).translate("the cat sees a dog")
+    assert found == plain
+    own, mean = found.alignment().weights_TS, plain.alignment().weights_TS
+    assert not torch.allclose(own, mean)
+    record_alignment(folder, None)
+    assert (folder / "config.json").read_text() == before
+
+
+@pytest.mark.parametrize("head", [[2, 0], [0, 4], [-1, 0]])
+def test_a_head_that_does_not_exist_is_refused(tmp_path: Path, head: list[int]) -> None:
+    """With the sizes of the decoder."""
+    folder = saved(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "alignment": head}))
+    with pytest.raises(InputError, match="2 layers of 4 heads"):
+        open_folder(folder)
+
+
+def test_inspect_chooses_by_pairs_of_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what it noted; a model that translates as before."""
+    folder = save_translator(tmp_path / "model")
+    for name, seed in (("a.en", 1), ("a.zh", 2)):
+        (tmp_path / name).write_text("\n".join(random_lines(30, seed)) + "\n", encoding="utf-8")
+    inspect(folder, choose_alignment=(tmp_path / "a.en", tmp_path / "a.zh"))
+    said = capsys.readouterr()
+    config = open_folder(folder).config
+    wanted = "No head" if config.alignment is None else f"Head {config.alignment[1]}"
+    assert wanted in said.out + said.err

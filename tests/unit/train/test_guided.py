@@ -1,0 +1,83 @@
+"""Guided alignment: one head is taught to attend to the word that is translated."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.train.made import TINY, make_batch, make_model
+from tests.unit.train.runs import bits, exported, interrupt, run, same
+
+from dragoman.data.batches import BatchConfig
+from dragoman.errors import InputError
+from dragoman.tasks.translate.heads import guided_head, link_loss
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.train.config import TrainConfig
+
+
+def test_link_loss_by_hand() -> None:
+    """The sum of -log of the weights that are linked; tokens without a link count nothing."""
+    weights_BTS = torch.tensor([[[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]], requires_grad=True)
+    links_BT = torch.tensor([[0, 1, -1]])
+    loss = link_loss(weights_BTS, links_BT)
+    assert loss.item() == pytest.approx(-math.log(0.5) - math.log(0.9))
+    loss.backward()
+    assert weights_BTS.grad is not None
+    assert weights_BTS.grad[0, 2].tolist() == [0.0, 0.0]
+    assert link_loss(weights_BTS, torch.full((1, 3), -1)).item() == 0.0
+
+
+@pytest.mark.parametrize(("layers", "guided"), [(1, 0), (2, 0), (3, 1)])
+def test_a_head_of_the_last_layer_but_one_is_guided(layers: int, guided: int) -> None:
+    """Its projections get a gradient from the links alone; the pattern is as it was afterwards."""
+    model = make_model(replace(TINY, num_decoder_layers=layers))
+    layers_of = model.decoder.each_layer()
+    attentions = [each.cross_attn for each in layers_of if each.cross_attn is not None]
+    patterns = [each.pattern for each in attentions]
+    batch = make_batch([([5, 6, 7], [8, 9]), ([6], [9, 9])])
+    with guided_head(model) as seen:
+        model(batch.src_BS, batch.tgt_in_BT)
+    (weights_B1TS,) = seen
+    assert weights_B1TS.shape == (2, 1, *batch.tgt_out_BT.shape[1:], batch.src_BS.shape[1])
+    link_loss(weights_B1TS[:, 0], torch.zeros_like(batch.tgt_out_BT)).backward()
+    gradients = [each.q_proj.weight.grad for each in attentions]
+    learning = [n for n, gradient in enumerate(gradients) if gradient is not None]
+    assert learning == [*range(guided + 1)]
+    gradient_XD = gradients[guided]
+    assert gradient_XD is not None
+    half = len(gradient_XD) // 2
+    assert bool(gradient_XD[:half].any())
+    assert not bool(gradient_XD[half:].any())
+    assert [each.pattern for each in attentions] == patterns
+
+
+def guided(recipe: TranslateRecipe) -> TranslateRecipe:
+    """The recipe with guided alignment."""
+    return replace(recipe, data=replace(recipe.data, guided_alignment=0.5))
+
+
+def test_an_interrupted_guided_run_ends_the_same(recipe: TranslateRecipe) -> None:
+    """To the bit, with the links in the cache; and not as one without guidance."""
+    recipe = guided(recipe)
+    whole = replace(recipe, out=recipe.out + "-whole")
+    run(whole, 10, 30, 20, 31)
+    assert interrupt(recipe, 3, [10, 30, 20, 31]).interrupted
+    assert [*Path(str(recipe.data.cache)).glob("*/links.ids")]
+    run(recipe, 30, 20, 31)
+    assert bits(recipe) == bits(whole)
+    plain = replace(recipe, data=replace(recipe.data, guided_alignment=0.0), out=recipe.out + "-0")
+    run(plain, 10, 30, 20, 31)
+    assert not same(exported(plain), exported(recipe))
+
+
+def test_what_would_lose_the_links_is_refused(recipe: TranslateRecipe) -> None:
+    """Subword sampling moves tokens, checkpointing forgets weights; both are named."""
+    recipe = guided(recipe)
+    with pytest.raises(InputError, match=r"contradicts batch\.subword_sampling"):
+        replace(recipe, batch=BatchConfig(subword_sampling=0.1))
+    saving = TrainConfig(max_steps=1, activation_checkpointing=True)
+    with pytest.raises(InputError, match=r"contradicts train\.activation_checkpointing"):
+        replace(recipe, train=saving)
+    with pytest.raises(InputError, match="guided_alignment"):
+        replace(recipe.data, guided_alignment=-1.0)
