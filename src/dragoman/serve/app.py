@@ -13,7 +13,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, deepl_documents, inside, libretranslate, openai, page, v1
+from dragoman.serve import (
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    inside,
+    libretranslate,
+    openai,
+    page,
+    v1,
+)
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
@@ -66,6 +75,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_documents.ENDPOINTS,
+    *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""

@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 from starlette.responses import Response
 
-from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, unsupported
-from dragoman.serve.refusals import LONGEST_NAME, busy
+from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
+from dragoman.serve.refusals import LONGEST_NAME
 from dragoman.serve.web import Call, Endpoint, json_response
 
 
@@ -63,7 +63,8 @@ async def upload(call: Call) -> Response:
     if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
         chosen_for(service, form.source_lang, form.target_lang)
     key = secrets.token_hex(32)
-    one = service.documents.add(file, form.source_lang, form.target_lang, key=key)
+    terms = glossary_of(service, form)
+    one = service.documents.add(file, form.source_lang, form.target_lang, glossary=terms, key=key)
     return json_response(DeepLHandle(one.id, key))
 
 
@@ -87,8 +88,6 @@ async def result(call: Call) -> Response:
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key)
-    if one.status != "done":
-        raise busy(503, "Document not ready", documents.seconds_left(one))
     answer = documents.fetched(one)
     documents.remove(one)
     call.service.characters += one.characters

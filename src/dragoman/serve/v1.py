@@ -93,11 +93,17 @@ async def translate(call: Call) -> Response:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
             raise Refusal(400, what, "Leave them out.", where="format")
         read = partial(map, in_html if form.format == "html" else in_xml, texts)
-        marked = await service.translate_markup(call, chosen, read, options)
+        marked = await service.translate_markup(call, chosen, read, options, form.glossary)
         answers = [{"text": text, "flags": []} for text in marked]
         return json_response({"model": chosen[0].name, "translations": answers})
     found = await service.translate(
-        call, chosen, texts, options=options, prefixes=prefixes, finish=finish
+        call,
+        chosen,
+        texts,
+        options=options,
+        prefixes=prefixes,
+        glossary=form.glossary,
+        finish=finish,
     )
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
