@@ -23,14 +23,14 @@ def damage(content: bytes, draw: Random) -> bytes:
     """
     kind = draw.random()
     if kind < 0.4:
-        return _change_bytes(content, draw)
+        return change_bytes(content, draw)
     if content[:1] == b"{":
         text = _change_json(content, draw) if kind < 0.95 else _nest(draw)
         return text.encode(errors="surrogatepass")
     if content[:2] == b"PK":
         return _change_arrays(content, draw)
     if content[8:9] != b"{":
-        return b"" if kind < 0.45 else _change_bytes(content, draw)
+        return b"" if kind < 0.45 else change_bytes(content, draw)
     length = int.from_bytes(content[:8], "little")
     header = _change_json(content[8 : 8 + length], draw).encode(errors="surrogatepass")
     if kind < 0.5:
@@ -40,7 +40,7 @@ def damage(content: bytes, draw: Random) -> bytes:
     return length.to_bytes(8, "little") + header + content[8 + length :]
 
 
-def _change_bytes(content: bytes, draw: Random) -> bytes:
+def change_bytes(content: bytes, draw: Random) -> bytes:
     """Flip a bit, or remove, repeat, overwrite or insert a few bytes."""
     start = draw.randrange(len(content))
     end = min(len(content), start + draw.choice([1, 2, 8, 100, 10**4, 10**9]))

@@ -1,8 +1,10 @@
 """Documents of all kinds for tests: made by the libraries of their formats, or written out."""
 
 import io
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from random import Random
 
 from docx import Document as Docx
 from odfdo import Cell, DrawPage, Frame, Header, Paragraph, Span, Table
@@ -16,6 +18,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
+from tests.damage import change_bytes
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
@@ -47,24 +50,20 @@ BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 </w:body></w:document>"""
 
 
-def packed(members: dict[str, str]) -> bytes:
+def packed(members: Mapping[str, str | bytes], *, compress: bool = True) -> bytes:
     """A zip archive."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return buffer.getvalue()
 
 
-def replaced(data: bytes, members: dict[str, str]) -> bytes:
+def replaced(data: bytes, members: Mapping[str, str | bytes]) -> bytes:
     """The archive with other members in place of some."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        contents = {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(name, members.get(name) or content.encode("latin-1"))
-    return buffer.getvalue()
+        return packed({each: archive.read(each) for each in archive.namelist()} | {**members})
 
 
 def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
@@ -257,6 +256,47 @@ msgstr ""
 #~ msgstr "alt"
 """
 
+CHAPTER = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">
+<html xmlns="http://www.w3.org/1999/xhtml"><head><title>One</title></head><body>
+<h1><a id="x"/>Chapter&#160;one</h1><p>It was a <i>dark</i> &amp; stormy<br/>night&nbsp;here.</p>
+<p><img src="a.png" alt="A house"/></p></body></html>
+"""
+PACKAGE = """<?xml version="1.0"?>
+<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>The book</dc:title>
+<dc:identifier id="id">urn:x</dc:identifier><dc:language>en</dc:language></metadata>
+<manifest><item id="c1" href="text/one%20a.xhtml" media-type="application/xhtml+xml"/>
+<item id="toc" href="toc.ncx" media-type="application/x-dtbncx+xml"/>
+<item id="css" href="a.css" media-type="text/css"/></manifest>
+<spine toc="toc"><itemref idref="c1"/></spine></package>
+"""
+NCX = """<?xml version="1.0"?>
+<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><docTitle><text>The book</text></docTitle><navMap>
+<navPoint id="p1"><navLabel><text>Chapter one</text></navLabel><content src="text/one%20a.xhtml"/>
+</navPoint></navMap></ncx>
+"""
+CONTAINER = """<?xml version="1.0"?>
+<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+<rootfile full-path="OPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles>
+</container>
+"""
+
+
+def epub() -> bytes:
+    """A chapter, a table of contents and a style."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        archive.writestr("META-INF/container.xml", CONTAINER)
+        archive.writestr("OPS/book.opf", PACKAGE)
+        archive.writestr("OPS/text/one a.xhtml", CHAPTER)
+        archive.writestr("OPS/toc.ncx", NCX)
+        archive.writestr("OPS/a.css", "p { color: red }")
+        archive.comment = b"made for a test"
+    return buffer.getvalue()
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.docx": docx,
     "b.docx": docx_with_everything,
@@ -269,4 +309,58 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "b.xlf": XLIFF_2.encode,
     "a.tmx": TMX.encode,
     "a.po": PO.encode,
+    "a.epub": epub,
 }
+
+_TOKEN = re.compile(r"<[^>]*>|[^<]+")
+_HOSTILE = (
+    *("<", ">", "&", "&#0;", "&nbsp;", "]]>", "<![CDATA[", "<!--", "-->", "<?x?>", "\0", "\0001\0"),
+    *("<w:p>", "</w:p>", "<w:r>", "<text:p>", "<w:t>x</w:t>", "<tu>", "<a:p/>", "<source>", "<si>"),
+    *('<w:fldChar w:fldCharType="end"/>', '<w:fldChar w:fldCharType="begin"/>', "<ept i='1'/>"),
+    *('msgid "a"\n', 'msgstr "b"\n', "#, fuzzy\n", '"\\x"\n', "\n\n", "\u2028", "\r", "a" * 10_000),
+    *(
+        "<!DOCTYPE a>",
+        '<!ENTITY a "b">',
+        "<x>" * 300,
+        "<w:p>" * 20,
+        " " * 500,
+        "\ufeff",
+        "\U0001f600",
+    ),
+)
+
+
+def mutated(data: bytes, draw: Random) -> bytes:
+    """A file with changed bytes or, in an archive's member too, changed order of tags and texts."""
+    if not data:
+        return b"<"
+    if data[:2] != b"PK" or draw.random() < 0.3:
+        return change_bytes(data, draw) if draw.random() < 0.3 else _shuffled(data, draw)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    texts = [name for name in contents if name.endswith(("xml", "xhtml", "opf", "ncx", "rels"))]
+    for _ in range(draw.choice([1, 1, 2])):
+        name = draw.choice(texts)
+        contents[name] = mutated(contents[name], draw)
+    return packed(contents, compress=False)
+
+
+def _shuffled(data: bytes, draw: Random) -> bytes:
+    tokens = _TOKEN.findall(data.decode("utf-8", "surrogateescape"))
+    for _ in range(draw.choice([1, 1, 2, 5])):
+        if not tokens:
+            break
+        place, other = draw.randrange(len(tokens)), draw.randrange(len(tokens))
+        match draw.randrange(5):
+            case 0:
+                del tokens[place : place + draw.choice([1, 1, 3])]
+            case 1:
+                tokens.insert(place, tokens[other])
+            case 2:
+                tokens[place], tokens[other] = tokens[other], tokens[place]
+            case 3:
+                tokens.insert(place, draw.choice(_HOSTILE))
+            case _:
+                cut = draw.randrange(len(tokens[place]) + 1)
+                tokens[place] = tokens[place][:cut] + draw.choice(_HOSTILE) + tokens[place][cut:]
+    return "".join(tokens).encode("utf-8", "surrogateescape")

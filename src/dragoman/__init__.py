@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.results import Alignment, Generation, Scored, Translation
     from dragoman.tasks.tag.tagger import TaggedSpan, TaggedWord, Tagger, Tagging
     from dragoman.tasks.translate.translator import Translator
+    from dragoman.text.glossary import Glossary
 else:
     _ROOMS = {
         "decoding": ("Decoding",),
@@ -35,6 +36,7 @@ else:
         "tasks.results": ("Alignment", "Generation", "Scored", "Translation"),
         "tasks.tag.tagger": ("TaggedSpan", "TaggedWord", "Tagger", "Tagging"),
         "tasks.translate.translator": ("Translator",),
+        "text.glossary": ("Glossary",),
     }
 
     def __getattr__(name: str) -> object:
@@ -57,6 +59,7 @@ __all__ = [
     "Embedding",
     "Generation",
     "Generator",
+    "Glossary",
     "InputError",
     "Scored",
     "TaggedSpan",

@@ -17,7 +17,8 @@ from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.tasks.held import Held
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.ids import Ids, IdTranslator, Source
+from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 

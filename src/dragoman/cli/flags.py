@@ -5,6 +5,7 @@ from typing import Protocol
 
 FLAGS = {
     "empty": "empty",
+    "kept": "with changed text that was to be kept",
     "loop": "repeating themselves",
     "max_length": "cut at the length limit",
     "no_output": "with a sentence without output",
@@ -15,6 +16,7 @@ FLAGS = {
     "short": "much shorter than their source",
     "split": "translated in parts",
     "tags": "with other tags",
+    "terms_missed": "with a term that was missed",
     "unknown_characters": "with unknown characters",
     "unreadable": "unreadable",
     "urls": "with other URLs",

@@ -179,15 +179,21 @@ class Lines:
 
     def _say_written(self, number: int, what: str) -> None:
         """Say what there is of a command that has ended too early, and where the rest begins."""
-        if self.out is not None and self.out.results:
-            say(
-                f"{counted(self.out.results, 'result')} kept in {self.out.partial}; add --resume "
-                "to the same command to continue."
-            )
-        elif self.out is None and number and not self.typed:
+        if self.out is not None:
+            say_kept(self.out)
+        elif number and not self.typed:
             following = number + 1
             rest = f"; the rest begins with line {following} of the input (tail -n +{following})"
             say(f"{counted(number, what)} printed{rest if what == 'line' else ''}.")
+
+
+def say_kept(out: ResumableFile) -> None:
+    """Say where the results of an interrupted command are, if there are any."""
+    if out.results:
+        say(
+            f"{counted(out.results, 'result')} kept in {out.partial}; add --resume to the same "
+            "command to continue."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ def train(  # noqa: PLR0913 -- the options of the verb
     *,
     src: Annotated[Path | None, typer.Option(help="Source sentences, one per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target sentences, one per line.")] = None,
+    tm: Annotated[
+        Path | None, typer.Option(help="Translation memory: TMX, XLIFF, PO, CSV or TSV.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
     ] = None,
@@ -50,6 +53,8 @@ def train(  # noqa: PLR0913 -- the options of the verb
 
     dragoman train --src a.en --tgt a.zh --out runs/en-zh
 
+    dragoman train --tm memory.tmx --src-lang en --tgt-lang de --out runs/en-de
+
     dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
 
     dragoman train scaling-sweep --out runs/sweep
@@ -66,6 +71,7 @@ def train(  # noqa: PLR0913 -- the options of the verb
         ("--from", "start.model", start),
         ("--src", "data.src", src),
         ("--tgt", "data.tgt", tgt),
+        ("--tm", "data.tm", tm),
         ("--src-lang", "data.src_lang", src_lang),
         ("--tgt-lang", "data.tgt_lang", tgt_lang),
     ):

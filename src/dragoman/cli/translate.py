@@ -1,16 +1,17 @@
-"""`dragoman translate`: lines of text to their translations."""
+"""`dragoman translate`: lines of text, or a document, to their translations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
+from dragoman.cli.documents import AsDocument, tell, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.output import (
@@ -26,15 +27,23 @@ from dragoman.cli.output import (
     to_json,
     with_destination,
 )
-from dragoman.cli.pipes import lines_from
+from dragoman.cli.pipes import check_output, lines_from
 from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.errors import InputError
 from dragoman.ranges import UNSET
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
+    from dragoman.documents.translate import Translates
     from dragoman.tasks.results import Translation
+    from dragoman.tasks.translate.translator import Translator
 
 Prefixes = Annotated[
     Path | None, option("What each translation begins with, line by line; empty lines are free.")
+]
+GlossaryFile = Annotated[
+    Path | None,
+    option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -51,6 +60,7 @@ AsPublished = Annotated[
 
 @decoding_options(TRANSLATING)
 @with_loading
+@with_document
 @with_destination
 def translate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
@@ -60,6 +70,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
+    glossary: GlossaryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -67,16 +78,23 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     ] = False,
     loading: Loading,
     plain: PlainLines = False,
+    document: AsDocument,
     to: Destination,
 ) -> None:
-    """Translate lines of text. Prints one line for each, in the same order.
+    """Translate lines of text, or a document. Prints one line for each, in the same order.
+
+    A document (HTML, docx, subtitles, ...) is written to --output: only its text changes.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
+
+    dragoman translate runs/en-zh page.html --output page.zh.html
     """
     n_best = decoding.given().get("n_best", 1)
+    terms = None if glossary is None else Glossary.read(glossary)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
+        "--glossary": None if terms is None else terms.content_hash,
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -84,32 +102,53 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
+    load = partial(_load, model, ensemble or (), loading, as_published=as_published)
+    if file is not None and document.known(file, plain=plain) is not None:
+        if n_best > 1 or prefixes is not None:
+            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
+        check_output(to.output, model, Path(file))
+
+        def loaded() -> tuple["Translates", Decoding]:
+            translator = load().between(src_lang, tgt_lang).aligning()
+            return cast("Translates", translator), sampled_or_wide(decoding, translator.options)
+
+        command |= {"model": digest_of(model)}
+        tell(document.translate(file, command, loaded, to), as_json=as_json)
+        return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
     to = replace(to, spares=prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
-        loading.check(model)
-        from dragoman.tasks.translate.translator import Translator
-
-        load = partial(
-            Translator.load,
-            device=loading.device,
-            precision=loading.precision,
-            as_published=as_published,
-        )
-        first, *others = map(load, [model, *(ensemble or ())])
-        translator = first.ensemble(*others).between(src_lang, tgt_lang)
+        translator = load().between(src_lang, tgt_lang)
         translator = translator.aligning() if as_json else translator
         results = translator.stream(
             given.rest,
             sampled_or_wide(decoding, translator.options),
             prefixes=None if beginnings is None else given.skip(beginnings),
+            glossary=terms,
             window=given.window,
         )
         numbers = count(given.before + 1)
         show = partial(_shown, numbers=numbers, n_best=n_best, as_json=as_json)
         given.write(results, show, names_of_flags)
+
+
+def _load(
+    model: Path, ensemble: Iterable[Path], loading: Loading, *, as_published: bool
+) -> "Translator":
+    """The model, or several that decode together."""
+    loading.check(model)
+    from dragoman.tasks.translate.translator import Translator
+
+    load = partial(
+        Translator.load,
+        device=loading.device,
+        precision=loading.precision,
+        as_published=as_published,
+    )
+    first, *others = map(load, [model, *ensemble])
+    return first.ensemble(*others)
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:

@@ -4,8 +4,9 @@
     found.kept                      # a mask of the pairs
     found.report(read)              # how many, with examples
 
-A pair takes 12 bytes of memory, whatever its text is: a bit for each rule, and a hash. The corpus
-is read once to check it, and again to show examples or to write what is left.
+A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths. The
+corpus is read once for the rules that see one pair, then as often as the last one finds something,
+and again to show examples or to write what is left.
 """
 
 import unicodedata
@@ -13,30 +14,36 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.config import EVERY, CleaningConfig
+from dragoman.corpus.relation import Numbers, Relation, relatedness
 from dragoman.corpus.rules import Languages, likely_side, rules_of, words
 from dragoman.plain import Plain
 
 Pair = tuple[str, str]
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
+Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
+"""Shows how many pairs have been read."""
+Bits = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
 
 EXAMPLES, SHOWN = 5, 60
 """Pairs that are shown for a rule, and characters of each side."""
 SAMPLE = 1000
 """Pairs by which the languages are recognised."""
+FEWEST, MOST_LEARNT = 1000, 200_000
+"""Pairs from which what words become can be learnt, and those that are learnt from."""
 LONG = 20
 """Characters of a side that is hardly twice in the world by chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Plain):
+class RuleFindings(Plain):
     """What a rule has found."""
 
     rule: str
@@ -60,7 +67,7 @@ class CorpusReport(Plain):
     words: tuple[int, int]
     """Of both sides."""
     languages: Languages
-    rules: tuple[Found, ...]
+    rules: tuple[RuleFindings, ...]
     """In the order in which they remove."""
 
 
@@ -69,7 +76,7 @@ class Checked:
     """The rules that each pair breaks."""
 
     languages: Languages
-    broken: npt.NDArray[np.uint32]
+    broken: Bits
     """Bit n is that of rule n of `EVERY`."""
     words: tuple[int, int]
 
@@ -101,7 +108,7 @@ class Checked:
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]
         rules = (
-            Found(name, int(removed[rule]), broken[rule], tuple(shown[rule]))
+            RuleFindings(name, int(removed[rule]), broken[rule], tuple(shown[rule]))
             for rule, name in enumerate(EVERY)
         )
         return CorpusReport(
@@ -119,7 +126,7 @@ def check(
     languages: Languages = (None, None),
     held_out: Iterable[str] = (),
     *,
-    progress: Callable[[Iterable[Pair]], Iterable[Pair]] = iter,
+    progress: Progress = iter,
 ) -> Checked:
     """Check each pair of a corpus, and compare it with those before it and with lines held out.
 
@@ -134,7 +141,7 @@ def check(
         if name not in config.skip
     ]
     held = {key_of(normalised(line)) for line in held_out}
-    bits, keys, counts = array("I"), array("Q"), [0.0, 0.0]
+    bits, keys, lengths = array("I"), array("Q"), array("f")
     for pair in progress(read()):
         broken = sum(bit for bit, rule in rules if rule(*pair))
         sides = [normalised(text) for text in pair]
@@ -144,12 +151,35 @@ def check(
                 broken |= _bit("held_out")
         bits.append(broken)
         keys.append(key_of("\t".join(sides)))
-        counts = [count + words(text) for count, text in zip(counts, pair, strict=True)]
+        lengths.extend(map(words, pair))
     found = np.array(bits, np.uint32)
     if "duplicate" not in config.skip:
         repeated = _repeated(np.array(keys, np.uint64), found == 0)
         found |= repeated * np.uint32(_bit("duplicate"))
+    lengths_P2 = np.array(lengths, np.float32).reshape(-1, 2)
+    if "unrelated" not in config.skip:
+        _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
+    counts = lengths_P2.sum(0, dtype=np.float64)
     return Checked(languages, found, (round(counts[0]), round(counts[1])))
+
+
+def _mark_unrelated(
+    read: Read, found: Bits, lengths_P2: Numbers, least: float, progress: Progress
+) -> None:
+    """Mark what is unrelated among the pairs that break no rule, until these have none any more.
+
+    Of a small corpus nothing can be learnt.
+    """
+    while (count := int(np.count_nonzero(found == 0))) >= FEWEST:
+        (places,) = np.nonzero(found == 0)
+        step = -(-count // MOST_LEARNT)
+        relation = Relation(islice(compress(read(), found == 0), None, None, step), step)
+        pairs = progress(compress(read(), found == 0))
+        evidence = [relation.evidence(*pair, number) for number, pair in enumerate(pairs)]
+        related = relatedness(np.array(evidence, np.float32), lengths_P2[places])
+        if not (related < least).any():
+            return
+        found[places[related < least]] |= _bit("unrelated")
 
 
 def _bit(rule: str) -> int:

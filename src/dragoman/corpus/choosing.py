@@ -1,19 +1,17 @@
 """Pairs drawn from a corpus, the same for a seed: by a hash of their text, wherever they stand."""
 
 from array import array
-from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.corpus.checking import Pair, Read, key_of, normalised
+from dragoman.corpus.checking import Progress, Read, key_of, normalised
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
 Numbers = npt.NDArray[np.int64]
 """Which set each pair goes to; -1 is none."""
-Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
 
 
 def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numbers:

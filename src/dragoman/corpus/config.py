@@ -22,12 +22,13 @@ MEANING = {
     "letters": "has few letters",
     "preserved": "has other numbers, URLs, placeholders or tags on the other side",
     "punctuation": "has other ends of sentences on the other side",
+    "unrelated": "has sides that have little to do with each other",
     "duplicate": "was there before",
     "held_out": "is in the texts that are held out",
 }
 """What is wrong with a pair, after "line 7"."""
 EVERY = tuple(MEANING)
-"""The names of all rules, in the order in which they remove; the last two see the whole corpus."""
+"""All rules, in the order in which they remove; the last three see the whole corpus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,9 @@ class CleaningConfig:
     """Ends of sentences (full stops, question and exclamation marks) that one side may have more
     than the other."""
 
+    min_relation: float = 0.2
+    """How much the words of both sides must have to do with each other, as the corpus tells; about
+    1.5 for translations, and 0 for pairs that were shuffled."""
     skip: tuple[str, ...] = ()
     """Rule not to apply. May be repeated."""
 

@@ -1,11 +1,13 @@
-"""Where pairs of sentences come from: parallel files, a TSV, JSON lines."""
+"""Where pairs of sentences come from: parallel files, a TSV, JSON lines, a memory."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from dragoman.data.memory import read_memory
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines, read_records, text_at
 from dragoman.ranges import Positive, check_ranges
@@ -51,7 +53,7 @@ Side = Literal["src", "tgt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusConfig:
-    """One corpus: give `src` and `tgt`, or `tsv`, or `jsonl`."""
+    """One corpus: give `src` and `tgt`, or `tsv`, or `jsonl`, or `tm`."""
 
     name: str = ""
     """Name of the corpus in messages; its file by default."""
@@ -63,6 +65,12 @@ class CorpusConfig:
     """TSV file of lines with source, tab, target."""
     jsonl: str | None = None
     """File of JSON objects, one per line, with a source and a target text."""
+    tm: str | None = None
+    """Translation memory: TMX, XLIFF, PO, CSV or TSV."""
+    src_lang: str | None = None
+    """Language of the sources in a memory; that of the data by default."""
+    tgt_lang: str | None = None
+    """Language of the targets in a memory."""
     src_key: str = "src"
     """Key of the source in a JSON object; dots lead into inner objects: "translation.en"."""
     tgt_key: str = "tgt"
@@ -71,31 +79,36 @@ class CorpusConfig:
     """Number of passes over the corpus per epoch; 0.5 takes a random half each time."""
 
     def __post_init__(self) -> None:
-        layouts = [self.src is not None or self.tgt is not None, bool(self.tsv), bool(self.jsonl)]
-        if sum(layouts) != 1 or (self.src is None) != (self.tgt is None):
+        layouts = self.src is not None or self.tgt is not None, self.tsv, self.jsonl, self.tm
+        if sum(map(bool, layouts)) != 1 or (self.src is None) != (self.tgt is None):
             raise InputError(
-                f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl: "
-                "exactly one of the three."
+                f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl, "
+                "or tm: exactly one of the four."
             )
         check_ranges(self)
 
     @property
     def label(self) -> str:
         """The name, or the file in its place."""
-        return self.name or str(self.src or self.tsv or self.jsonl)
+        return self.name or str(self.src or self.tsv or self.jsonl or self.tm)
 
     @property
     def paths(self) -> list[Path]:
         """The files of the corpus."""
-        return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl) if path]
+        return [Path(path) for path in (self.src, self.tgt, self.tsv, self.jsonl, self.tm) if path]
 
 
-def read_pairs(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[tuple[str, str]]:
+def read_pairs(
+    corpus: CorpusConfig, *, strict: bool = True, left: Counter[str] | None = None
+) -> Iterator[tuple[str, str]]:
     """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
-    Raises InputError that names file and line for everything that is not a pair; unless `strict`,
-    a line of a text file that is not UTF-8 has a lone surrogate for each wrong byte.
+    Of a memory it is the pair of that number; `left` counts what is left out of it. Raises
+    InputError that names file and line for everything that is not a pair; unless `strict`, a line
+    of a text file that is not UTF-8 has a lone surrogate for each wrong byte.
     """
+    if corpus.tm is not None:
+        return read_memory(Path(corpus.tm), (corpus.src_lang, corpus.tgt_lang), left)
     if corpus.src is not None and corpus.tgt is not None:
         return _parallel_pairs(Path(corpus.src), Path(corpus.tgt), strict=strict)
     if corpus.tsv is not None:

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
@@ -134,6 +134,8 @@ class PairDataset:
     """A hash of all that decides the ids."""
     weight: float = 1.0
     """How often an epoch passes over the pairs."""
+    left: Mapping[str, int] = field(default_factory=dict)
+    """What was left out of a memory: how many units, by why."""
     excluded: npt.NDArray[np.bool_] | None = None
     """Pairs that training must not see, since validation does."""
     links: Ragged | None = None
@@ -155,6 +157,8 @@ class PairDataset:
         (too_long,) = np.nonzero(np.maximum(self.src.lengths, self.tgt.lengths) > max_length)
         used = int(self.usable(max_length).sum())
         yield f"{self.name}: {used:,} of {counted(len(self), 'pair is', 'pairs are')} used."
+        for why, count in self.left.items():
+            yield f"{self.name}: {why}, left out: {count:,}."
         found = {
             "an empty side, left out": Finding.of((empty + 1).tolist()),
             f"more than {counted(max_length, 'token')} on a side, left out": Finding.of(

@@ -15,6 +15,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
@@ -236,7 +237,8 @@ def prepare(
             "The tokenizers of source and target number their special tokens differently "
             f"({special}, {tgt_special}); train both with dragoman or use one for both."
         )
-    keys = [corpus.src_key, corpus.tgt_key] if corpus.jsonl else []
+    keys: list[str | None] = [corpus.src_key, corpus.tgt_key] if corpus.jsonl else []
+    keys = [corpus.src_lang, corpus.tgt_lang] if corpus.tm else keys
     hashes = [src_encoder.content_hash, tgt_encoder.content_hash]
     content = [FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths
     types = {"src": id_type(src_encoder), "tgt": id_type(tgt_encoder)}
@@ -248,6 +250,7 @@ def prepare(
         tgt=arrays["tgt"],
         special=special,
         identical=Finding(**found["identical"]),
+        left=found.get("left", {}),
         content_hash=content_hash,
         weight=corpus.weight,
     )
@@ -256,10 +259,11 @@ def prepare(
 def _write_pairs(
     corpus: CorpusConfig, encoders: Sequence[TextEncoder], writers: Mapping[str, RaggedWriter]
 ) -> dict[str, Any]:
-    """Tokenise all pairs; gives the lines whose two sides are one text."""
+    """Tokenise all pairs; gives the lines whose two sides are one text, and what was left."""
     identical = Finding()
     num_pairs = 0
-    pairs = read_pairs(corpus)
+    left = Counter[str]()
+    pairs = read_pairs(corpus, left=left)
     while chunk := list(islice(pairs, CHUNK)):
         for line, (src, tgt) in enumerate(chunk, start=num_pairs + 1):
             if src == tgt and src.strip():
@@ -268,4 +272,4 @@ def _write_pairs(
             texts = [pair[i] if pair[i].strip() else "" for pair in chunk]
             writer.append(encoders[i].encode_batch(texts))
         num_pairs += len(chunk)
-    return {"identical": asdict(identical)}
+    return {"identical": asdict(identical), "left": left}

@@ -69,6 +69,10 @@ class BeamFrontier:
         self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
         self._ranks_W = torch.arange(width, device=max_B.device)
         self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
+        self._worth_BW = self._log_probs_BW.new_zeros(1)
+        """What hypotheses have beside their score, for subclasses."""
+        self._most_worth_B = self._worth_BW
+        """The most that they may have."""
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
         """Rank the continuations of all open hypotheses (M rows or more); fill the open slots."""
@@ -81,9 +85,9 @@ class BeamFrontier:
 
         self._slots_B = self._slots_B - ended_BW.sum(1)
         self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
-        new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
+        new_BW = (scores_BW + self._worth_BW).masked_fill(~ended_BW, IMPOSSIBLE)
         self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
-        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B
+        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B + self._most_worth_B
         undecided_B = reachable_B > self._best_Bn[:, -1]
         return Advance(
             tokens_N=tokens_BW.flatten(),

@@ -4,27 +4,27 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from xml.sax.saxutils import quoteattr
 
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
     decode_xml,
+    has_letters,
     lines,
     mixed,
     read_xml,
     without_breaks,
 )
 from dragoman.errors import InputError
-from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
+from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.marked import Marked, Tag, merged
 
 Languages = tuple[str | None, str | None]
 """From and into which a file is translated; None where it says so itself."""
 
-_TO_DO = {"new", "needs-translation", "needs-l10n", "initial"}
-"""States of a target that is no translation yet."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 
@@ -58,7 +58,7 @@ def _with_language(into: str, tag: re.Match[str]) -> str:
 def _with(tag: str, name: str, value: str) -> str:
     """A start tag with this value of an attribute."""
     tag = re.sub(rf"\s{name}\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", tag)
-    return re.sub(r"^<[^\s/>]+", lambda start: f'{start[0]} {name}="{escape_xml(value)}"', tag)
+    return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
 
 
 def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
@@ -68,13 +68,15 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
         return None
     is_new = unit.local == "segment"
     stated = unit if is_new or target is None else target
-    is_open = stated.attributes.get("state") in _TO_DO and unit.attributes.get("approved") != "yes"
+    is_open = (
+        stated.attributes.get("state") in UNFINISHED and unit.attributes.get("approved") != "yes"
+    )
     if not is_open and target is not None and target.text.strip() not in {"", source.text.strip()}:
         return None
     tag = f"<{source.prefix}target>"
     place = (source.end, source.end)
     if target is not None:
-        tag = re.sub(r"\s*/?>$", ">", text[target.start : target.content_start])
+        tag = text[target.start : target.content_start].rstrip("/> \t\r\n") + ">"
         place = target.start, target.end
     before = "" if target is not None else _indent(source, text)
     if is_new:
@@ -86,7 +88,7 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
     marked = _marked(source, mixed(source, text, _role_in_xliff, raw))
     write = _writer(source, before + tag, f"</{source.prefix}target>")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
-    return _segment(place, marked, write, where)
+    return Segment(*place, marked, write, where) if has_letters(marked) else None
 
 
 def read_tmx(data: bytes, name: str, languages: Languages = (None, None)) -> Document:
@@ -126,12 +128,13 @@ def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw)
     if filled is not None:
         place = filled.start, filled.end
     else:
-        language = escape_xml(languages[1])
-        start = f'{_indent(source, text)}<{source.prefix}tuv xml:lang="{language}">{start}'
+        language = quoteattr(languages[1])
+        start = f"{_indent(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
     marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
-    return _segment(place, marked, _writer(spoken, start, end), where)
+    write = _writer(spoken, start, end)
+    return Segment(*place, marked, write, where) if has_letters(marked) else None
 
 
 def _language_of(variant: Element) -> str:
@@ -144,12 +147,6 @@ def _indent(element: Element, text: str) -> str:
     while start and text[start - 1].isspace():
         start -= 1
     return text[start : element.start]
-
-
-def _segment(
-    place: tuple[int, int], marked: Marked, write: Callable[[Marked], str], where: str
-) -> Segment | None:
-    return Segment(*place, marked, write, where) if any(map(str.isalpha, marked.text)) else None
 
 
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:

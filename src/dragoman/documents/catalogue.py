@@ -86,7 +86,7 @@ def _written(before: str, translation: Marked, *, width: int, end: str) -> str:
     broken = [""]
     for row in rows:
         for word in re.findall(r"[^ ]* +|[^ ]+", row):
-            if len(broken[-1]) + len(word.rstrip()) + 2 > width and broken[-1]:
+            if len(broken[-1] + word) + 2 > width and broken[-1]:
                 broken.append("")
             broken[-1] += word
         broken.append("")

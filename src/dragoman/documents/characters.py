@@ -21,6 +21,8 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 """Encodings that a file may declare: of each character by itself, in linear time."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""A byte that is not UTF-8."""
 
 
 def decoded(data: bytes, name: str, declared: str = "") -> tuple[str, Encode]:
@@ -41,6 +43,11 @@ def decoded(data: bytes, name: str, declared: str = "") -> tuple[str, Encode]:
         encoding = web.get(declared.lower(), declared)
         found = _read(data, encoding, "strict", "xmlcharrefreplace")
     return found or (data.decode(errors="surrogateescape"), _as_utf8)
+
+
+def without_damage(text: str) -> str:
+    """The text for a parser: with as many characters, but no lone surrogates."""
+    return SURROGATE.sub("\ufffd", text)
 
 
 def _as_utf8(text: str) -> bytes:

@@ -1,10 +1,9 @@
 """The formats of documents: by the ending of a file's name, or as they are told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
-from typing import cast
 
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean
@@ -38,6 +37,13 @@ FORMATS = {
     "po": Format(("po", "pot"), "catalogue"),
     "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
     "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
+    "epub": Format(("epub",), "epub"),
+    "markdown": Format(("md", "markdown"), "markdown"),
+    "subtitles": Format(("srt", "vtt"), "subtitles"),
+    "json": Format(("json", "jsonl", "arb"), "json"),
+    "yaml": Format(("yaml", "yml"), "yaml"),
+    "csv": Format(("csv", "tsv"), "tables"),
+    "html": Format(("html", "htm", "xhtml"), "html"),
 }
 
 REFUSED = {
@@ -66,13 +72,14 @@ def read_document(
     data: bytes,
     name: str,
     known: str | None = None,
+    *,
+    columns: Sequence[str] = (),
     languages: tuple[str | None, str | None] = (None, None),
 ) -> Document:
     """Read a document of a known format, or of the one that its name tells.
 
-    `languages` are those of the source and of the target, for a memory (TMX), which may have
-    several, and for XLIFF that does not name its target.
-
+    Of a table only some `columns` may be asked for, by name or number. `languages`, from and into,
+    are for a memory (TMX), which may have several, and for XLIFF that does not name its target.
     Raises InputError for an unknown format, one whose library is not installed, and a file that is
     too large or damaged.
     """
@@ -83,11 +90,15 @@ def read_document(
         raise InputError(f"{what}{near or '.'} Give one of: {', '.join(FORMATS)}.")
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
+    if columns and chosen != "csv":
+        raise InputError(f"{name} has no columns to choose from; leave out --column.")
     found = FORMATS[chosen]
     try:
         module = import_module(f"dragoman.documents.{found.module}")
-        read = cast("Callable[..., Document]", getattr(module, found.function))
-        return read(data, name, languages) if found.has_languages else read(data, name)
+        read: Callable[..., Document] = getattr(module, found.function)
+        if found.has_languages:
+            return read(data, name, languages)
+        return read(data, name, columns) if columns else read(data, name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"The format {chosen} needs {error.name}; install it: "

@@ -7,13 +7,12 @@ from itertools import count
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document, Segment
-from dragoman.documents.paragraphs import Raw, lines, read_xml
-from dragoman.documents.runs import Runs, has_text
-from dragoman.files.xml import Element, escape_xml, find_elements
-from dragoman.text.marked import Marked, merged
+from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
+from dragoman.documents.runs import has_text, read_runs
+from dragoman.files.xml import Element
 
 _TEXT_PARTS = {
-    r"wordprocessingml\.(document\S*|template)\.main": {"p"},
+    r"wordprocessingml\.(document|template)\.main": {"p"},
     r"ms-word\.(document|template)\.macroEnabled(Template)?\.main": {"p"},
     r"wordprocessingml\.(header|footer|footnotes|endnotes|comments)": {"p"},
     r"presentationml\.(slide|notesSlide)": {"p"},
@@ -65,10 +64,8 @@ def read(data: bytes, name: str) -> Document:
 
 def _types(archive: Archive) -> dict[str, str]:
     """The type of content of each member."""
-    member = "[Content_Types].xml"
     declared = dict[str, str]()
-    content = archive.read(member)[member].decode(errors="replace")
-    for element in find_elements(content, {"Default", "Override"}, f"{archive.name}: {member}"):
+    for element in archive.elements("[Content_Types].xml", "Default", "Override"):
         of = element.attributes
         key = of.get("PartName") or "." + of.get("Extension", "")
         declared[key.lower()] = of.get("ContentType", "")
@@ -86,15 +83,10 @@ def _parts(types: dict[str, str], part: str) -> list[str]:
 
 def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
     """The names of the columns of tables: a header that differs from them breaks the table."""
-    members = archive.read(*_parts(types, _NAMING_PARTS))
     return frozenset(
         element.attributes.get("name", "")
-        for member, content in members.items()
-        for element in find_elements(
-            content.decode(errors="replace"),
-            {"tableColumn", "cacheField"},
-            f"{archive.name}: {member}",
-        )
+        for member in _parts(types, _NAMING_PARTS)
+        for element in archive.elements(member, "tableColumn", "cacheField")
     )
 
 
@@ -102,20 +94,18 @@ def _read_paragraph(
     columns: frozenset[str], places: Iterator[str], paragraph: Element, text: str, raw: Raw
 ) -> Segment | None:
     """A paragraph of any part, or a text without runs."""
+    if paragraph.local == "v" and not _is_label(paragraph):
+        return None
     children = list(paragraph.elements)
     with_text = [n for n, child in enumerate(children) if has_text(child)]
-    if with_text:
-        children = children[with_text[0] : with_text[-1] + 1]
-        runs = Runs(children, text, raw)
-        place, marked, write = (children[0].start, children[-1].end), runs.marked, runs.write
-    elif children or (paragraph.local == "v" and not _is_label(paragraph)):
+    if not with_text:
+        return read_plain(places, paragraph, text, raw)
+    children = children[with_text[0] : with_text[-1] + 1]
+    marked, writer = read_runs(children, text, raw)
+    if not has_letters(marked) or (columns and marked.text in columns):
         return None
-    else:
-        place = paragraph.content_start, paragraph.content_end
-        marked, write = merged(lines(paragraph.text)), partial(Marked.written, escape=escape_xml)
-    if not any(map(str.isalpha, marked.text)) or marked.text in columns:
-        return None
-    return Segment(*place, marked, write, next(places))
+    place = children[0].start, children[-1].end
+    return Segment(*place, marked, writer.write, next(places))
 
 
 def _is_label(value: Element) -> bool:

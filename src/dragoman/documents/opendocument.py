@@ -7,7 +7,7 @@ from itertools import count
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document, Segment
-from dragoman.documents.paragraphs import Raw, mixed, read_xml, without_breaks
+from dragoman.documents.paragraphs import Raw, has_letters, mixed, read_xml, without_breaks
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
 from dragoman.text.marked import Marked, Tag
@@ -54,7 +54,7 @@ def _read_paragraph(
     if _is_left(paragraph):
         return None
     marked = without_breaks(mixed(paragraph, text, _role, raw))
-    if not any(map(str.isalpha, marked.text)):
+    if not has_letters(marked):
         return None
     write = partial(Marked.written, escape=partial(_escaped, paragraph.prefix))
     return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))

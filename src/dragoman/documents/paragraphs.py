@@ -8,11 +8,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.errors import InputError
-from dragoman.files.xml import Element, Text, declared_encoding, find_elements
+from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
 
 MOST_BEGUN = 64
@@ -95,7 +96,10 @@ class _Parts:
 
         self.parts[number] = Part(
             "".join([*pieces, self._text[start:end]]),
-            tuple(replace(s, start=moved(s.start), end=moved(s.end)) for s in segments),
+            tuple(
+                replace(each, start=moved(each.start), end=moved(each.end))
+                for each in sorted(segments, key=lambda segment: segment.start)
+            ),
         )
         for element, inner in cuts:
             self.fill(inner, (element.start, element.end), element.inside)
@@ -115,16 +119,10 @@ class _Parts:
         segment = self._read(paragraph, self._text, raw)
         if segment is None:
             del self.parts[before:], cuts[cut_before:]
-            for inner in paragraph.inside:
-                self._add(inner, segments, cuts)
-            return
-        inside = list(paragraph.inside)
-        for inner in inside:
-            if inner.end <= segment.start:
-                self._add(inner, segments, cuts)
-        segments.append(segment)
-        for inner in inside:
-            if inner.start >= segment.end:
+        else:
+            segments.append(segment)
+        for inner in paragraph.inside:
+            if segment is None or not segment.start <= inner.start < segment.end:
                 self._add(inner, segments, cuts)
 
 
@@ -181,14 +179,29 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
     return pieces
 
 
+def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw) -> Segment | None:
+    """A paragraph that has no elements; None for one that has."""
+    marked = merged(lines("" if any(paragraph.elements) else paragraph.text))
+    if not has_letters(marked):
+        return None
+    write = partial(Marked.written, escape=escape_xml)
+    return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
+
+
+def has_letters(marked: Marked) -> bool:
+    """Whether there is anything to translate."""
+    return any(isinstance(p, str) and any(map(str.isalpha, p)) for p in marked.pieces)
+
+
 def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
     """Pieces whose white space only lays out the file: each is one space."""
     return merged(re.sub(r"\s+", " ", p) if isinstance(p, str) else p for p in pieces)
 
 
 def lines(text: str) -> Iterator[str | Tag]:
-    """Text whose line breaks are tags."""
-    for number, line in enumerate(text.split("\n")):
-        if number:
-            yield Tag("\n", shown=" ")
-        yield line
+    """Text whose line breaks are tags, with the spaces around them."""
+    for number, piece in enumerate(_BREAK.split(text)):
+        yield Tag(piece, shown=" ") if number % 2 else piece
+
+
+_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*)")

@@ -7,8 +7,9 @@ before a tag that stands between runs, and the next text begins another.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dragoman.documents.paragraphs import Half, Raw, lines, paired
 from dragoman.files.xml import Element, escape_xml
@@ -47,34 +48,29 @@ class _Run:
     pieces: tuple[str | Tag, ...]
 
 
-class Runs:
-    """Children of a paragraph, of which the first and the last have text."""
+@dataclass(frozen=True, slots=True)
+class RunWriter:
+    """How marked text becomes runs again."""
 
-    def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:
-        self._source, self._raw = text, raw
-        self._inside = set[str]()  # the tags that stand in a run
-        self._switches = dict[str, str]()  # those that begin other properties, and these
-        lengths = Counter[str]()
-        for run in _runs(children):
-            lengths[self._properties(run)] += len(run.text)
-        self._usual = max(lengths, key=lambda properties: lengths[properties])
-        first = next(_runs(children))
-        space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
-        kept = "" if "drawingml" in space else ' xml:space="preserve"'
-        bare = first.local == "t"  # a cell's text without any properties
-        self._run_tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
-        self._text_tags = f"<{first.prefix}t{kept}>", f"</{first.prefix}t>"
-        self.marked = merged(self._pieces(children))
+    usual: str
+    """The properties of text outside all elements."""
+    run: tuple[str, str]
+    """The tags of a run; empty for the text of a cell that has none."""
+    text: tuple[str, str]
+    """The tags of text in a run."""
+    switches: Mapping[str, str]
+    """The tags that begin other properties, and these."""
+    inside: Set[str]
+    """The tags that stand in a run."""
 
     def write(self, marked: Marked) -> str:
         """Runs with this text."""
-        written, properties, level = list[str](), [self._usual], 0
+        written, properties, level = list[str](), [self.usual], 0
 
         def move(to: int) -> None:
             """Go between runs (0), into a run (1) or into its text (2)."""
             nonlocal level
-            begins = self._run_tags[0] + properties[-1], self._text_tags[0]
-            ends = self._run_tags[1], self._text_tags[1]
+            begins, ends = (self.run[0] + properties[-1], self.text[0]), (self.run[1], self.text[1])
             written.extend(ends[n] for n in reversed(range(to, level)))
             written.extend(begins[n] for n in range(level, to))
             level = to
@@ -83,17 +79,54 @@ class Runs:
             if isinstance(piece, str):
                 move(2)
                 written.append(escape_xml(piece))
-            elif piece.raw in self._switches:
+            elif piece.raw in self.switches:
                 move(0)
-                properties.append(self._switches[piece.raw])
-            elif piece.raw == self._run_tags[1]:
+                properties.append(self.switches[piece.raw])
+            elif piece.raw == self.run[1]:
                 move(0)
                 properties.pop()
             else:
-                move(2 if piece.raw == "\n" else int(piece.raw in self._inside))
+                move(2 if piece.raw.isspace() else int(piece.raw in self.inside))
                 written.append(piece.raw)
         move(0)
         return "".join(written)
+
+
+def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
+    """The marked text of children of a paragraph, of which some have text; and its writer."""
+    runs = _ParagraphRuns(children, text, raw)
+    pieces = merged(runs.pieces(children))
+    switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
+    first = next(_with_text(children))
+    space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
+    kept = "" if "drawingml" in space else ' xml:space="preserve"'
+    tags = f"<{first.prefix}t{kept}>", f"</{first.prefix}t>"
+    return pieces, _writer(runs.usual, runs.tags, tags, switches, inside)
+
+
+@lru_cache(256)  # as most paragraphs have the same
+def _writer(
+    usual: str,
+    tags: tuple[str, str],
+    text: tuple[str, str],
+    switches: frozenset[tuple[str, str]],
+    inside: frozenset[str],
+) -> RunWriter:
+    return RunWriter(usual, tags, text, dict(switches), inside)
+
+
+class _ParagraphRuns:
+    """Reads the runs of a paragraph."""
+
+    def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:
+        self._text, self._raw = text, raw
+        self.inside, self.switches = set[str](), dict[str, str]()
+        lengths, first = Counter[str](), next(_with_text(children))
+        for run in _with_text(children):
+            lengths[self._properties(run)] += len(run.text)
+        self.usual = max(lengths, key=lambda properties: lengths[properties])
+        bare = first.local == "t"
+        self.tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
 
     def _properties(self, run: Element) -> str:
         """The properties of a run, without those of the spelling checker."""
@@ -101,20 +134,20 @@ class Runs:
         kept = _NEUTRAL.sub("", self._raw(element)) if element is not None else ""
         return "" if _EMPTY.fullmatch(kept) else kept
 
-    def _pieces(self, elements: Iterable[Element]) -> list[str | Tag]:
+    def pieces(self, elements: Iterable[Element]) -> list[str | Tag]:
         """The pieces of one level of elements; runs with other properties are pairs of tags."""
-        pieces, properties = list[str | Tag | Half](), self._usual
+        pieces, properties = list[str | Tag | Half](), self.usual
 
         def switch(to: str) -> None:
             nonlocal properties
-            if properties != self._usual:
+            if properties != self.usual:
                 end = len(pieces)
                 while self._is_between(pieces[end - 1]):
                     end -= 1
-                pieces.insert(end, Tag(self._run_tags[1], "close"))
-            if to != self._usual:
-                pieces.append(Tag(self._run_tags[0] + to, "open"))
-                self._switches[self._run_tags[0] + to] = to
+                pieces.insert(end, Tag(self.tags[1], "close"))
+            if to != self.usual:
+                pieces.append(Tag(self.tags[0] + to, "open"))
+                self.switches[self.tags[0] + to] = to
             properties = to
 
         for item in self._items(elements):
@@ -125,9 +158,9 @@ class Runs:
             elif isinstance(item, Tag):
                 pieces.append(item)
             else:
-                switch(self._usual)
+                switch(self.usual)
                 pieces += [item] if isinstance(item, Half) else item
-        switch(self._usual)
+        switch(self.usual)
         return paired(pieces)
 
     def _is_between(self, piece: str | Tag | Half) -> bool:
@@ -135,7 +168,7 @@ class Runs:
         return (
             isinstance(piece, Tag)
             and piece.kind == "void"
-            and (piece.raw != "\n" and piece.raw not in self._inside)
+            and not (piece.raw.isspace() or piece.raw in self.inside)
         )
 
     def _items(self, elements: Iterable[Element]) -> Iterator[_Run | Tag | Half | list[str | Tag]]:
@@ -162,13 +195,13 @@ class Runs:
         """The tags of an element around runs, such as a link, and what is between them."""
         properties = [child for child in element.elements if child.local.endswith("Pr")]
         inner = [child for child in element.elements if child not in properties]
-        start = self._source[element.start : element.content_start]
+        start = self._text[element.start : element.content_start]
         start += "".join(map(self._raw, properties))
-        end = self._source[element.content_end : element.end]
+        end = self._text[element.content_end : element.end]
         if len(inner) == 1 and inner[0].local in _AROUND:  # a control around its content
             inner_start, pieces, inner_end = self._around(inner[0])
             return start + inner_start, pieces, inner_end + end
-        return start, self._pieces(inner), end
+        return start, self.pieces(inner), end
 
     def _read_run(self, run: Element) -> _Run:
         pieces = list[str | Tag]()
@@ -179,16 +212,16 @@ class Runs:
                 pieces.append("\u2011")
             elif child.local not in {"rPr", "softHyphen", *_DROPPED}:
                 tag = Tag(self._raw(child), shown=_shown(child))
-                self._inside.add(tag.raw)
+                self.inside.add(tag.raw)
                 pieces.append(tag)
         return _Run(self._properties(run), tuple(pieces))
 
 
-def _runs(elements: Iterable[Element]) -> Iterator[Element]:
+def _with_text(elements: Iterable[Element]) -> Iterator[Element]:
     """The runs with text at all levels."""
     for element in filter(has_text, elements):
         if element.local in _AROUND:
-            yield from _runs(element.elements)
+            yield from _with_text(element.elements)
         else:
             yield element
 
@@ -206,17 +239,19 @@ def _fields(tags: Iterable[Tag]) -> Iterator[Tag | Half]:
 
     What a field has computed, such as a number of a page, is copied; the text of a link is not.
     """
-    row = list[Tag]()
+    rows = list[tuple[list[str], int, str]]()
     for tag in tags:
-        before = _begun(row[-1].raw) if row else 0
-        if not row or tag.shown or row[-1].shown or before < 0 or before + _begun(tag.raw) < 0:
-            row.append(tag)
-        else:
-            row[-1] = Tag(row[-1].raw + tag.raw)
-    for tag in row:
+        raws, before, shown = rows[-1] if rows else ([], 0, " ")
         begun = _begun(tag.raw)
-        kept = "HYPERLINK" not in tag.raw
-        yield Half(tag.raw, "field", begun > 0, kept) if begun else tag
+        if shown or tag.shown or before < 0 or before + begun < 0:
+            rows.append(([tag.raw], begun, tag.shown))
+        else:
+            raws.append(tag.raw)
+            rows[-1] = raws, before + begun, ""
+    for raws, begun, shown in rows:
+        raw = "".join(raws)
+        kept = "HYPERLINK" not in raw
+        yield Half(raw, "field", begun > 0, kept) if begun else Tag(raw, shown=shown)
 
 
 def _begun(raw: str) -> int:

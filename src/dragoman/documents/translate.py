@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dragoman.decoding import Decoding
+from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
@@ -100,6 +101,16 @@ class Draft:
         """Number of texts to translate; equal ones are one."""
         return len(self._numbers)
 
+    @property
+    def texts(self) -> list[tuple[str, Places]]:
+        """The texts to translate, and what is copied of each."""
+        return [*self._numbers]
+
+    def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
+        """Take text, links and flags of the translation of each of `texts`; None has failed."""
+        for key, result in zip(self._numbers, results, strict=True):
+            self._take(key, *(result or ("", (), ("failed",))))
+
     def stream(
         self,
         translator: Translates,
@@ -107,22 +118,22 @@ class Draft:
         *,
         glossary: Any = None,  # noqa: ANN401 -- a Glossary
         before: Iterable[str] = (),
-    ) -> Iterator[Translation]:
-        """Translate text by text, after those whose results are there from `before`."""
+    ) -> Iterator[str]:
+        """Translate text by text. Yields each result as a line; `before` has those of earlier."""
         texts = iter(self._numbers)
         for line, key in zip(before, texts, strict=False):
             self._take(key, *json.loads(line))
         rest = [*texts]
         lines, places = (text for text, _ in rest), (kept for _, kept in rest)
-        results = translator.stream(lines, options, kept=places, glossary=glossary)
+        if glossary is None and not any(kept for _, kept in rest):
+            results = translator.stream(lines, options)
+        else:
+            results = translator.stream(lines, options, kept=places, glossary=glossary)
         for key, result in zip(rest, results, strict=True):
-            self._take(key, result.text, result.text_links, result.flags)
-            yield result
-
-    @staticmethod
-    def kept_line(result: Translation) -> str:
-        """A result as a line, for `before`."""
-        return json.dumps([result.text, result.text_links, result.flags])
+            tagged = any(any(self._segments[n].source.tags) for n in self._numbers[key])
+            links = result.text_links if tagged else ()  # which the model may have to compute
+            self._take(key, result.text, links, result.flags)
+            yield json.dumps([result.text, links, result.flags])
 
     def _take(
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]
@@ -164,7 +175,7 @@ _USUAL = {"empty", "retried", "split"}
 _NO_LETTER = "it has no letter"
 _CODE = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
-    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$|][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
+    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
     r"|[\w-]+\.[a-z]{2,4}",
     re.ASCII,
 )
@@ -180,9 +191,6 @@ def _why_not(source: Marked) -> str | None:
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
     if _CODE.fullmatch(text.strip()):
         return "it looks like an address or a name"
-    if not text.isprintable() and _SURROGATE.search(text):
+    if not text.isprintable() and SURROGATE.search(text):
         return "it has bytes that are not UTF-8"
     return None
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")

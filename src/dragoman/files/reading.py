@@ -268,7 +268,7 @@ def longest_line() -> int:
 def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """The lines as bytes, with decompression errors as InputError."""
     most, number = longest_line(), 0
-    try:
+    with _damage_told(name):
         while raw := stream.readline(most + 1):
             number += 1
             if len(raw) > most:
@@ -277,6 +277,20 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
                     "raise the limit with the environment variable DRAGOMAN_MAX_LINE_BYTES."
                 )
             yield raw
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, decompressed. Raises InputError for one that is missing or damaged."""
+    with open_bytes(path) as stream, _damage_told(str(path)):
+        while chunk := stream.read(1 << 16):
+            yield chunk
+
+
+@contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    """Raise InputError where a file cannot be read or decompressed."""
+    try:
+        yield
     except EOFError:
         raise InputError(
             f"{name} is cut short: the compressed file ends before its data does; copy it again."

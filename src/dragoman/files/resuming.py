@@ -155,19 +155,39 @@ class ResumableFile:
                 with part.open("wb") as stream:
                     yield lambda result: _write(stream, result)
                 return
-            if (self.partial.stat().st_size if self.partial.is_file() else 0) != self._found:
-                raise InputError(
-                    f"Another dragoman has written to {self.partial} in the meantime; run the "
-                    "command again."
-                )
-            with self._keeping() as write:
+            with self.keeping() as write:
                 yield write
             self.partial.replace(part)
             self._record.unlink(missing_ok=True)
 
+    def kept(self) -> list[str]:
+        """The results in the partial file."""
+        if not self._size:
+            return []
+        with self.partial.open("rb") as stream:
+            return stream.read(self._size).decode(errors="replace").split("\n")[:-1]
+
+    def finish(self, content: bytes) -> None:
+        """Write the file that was made of the results, which are no longer needed."""
+        with replacing(self._file, "output") as part:
+            part.write_bytes(content)
+        self.partial.unlink(missing_ok=True)
+        self._record.unlink(missing_ok=True)
+
     @contextmanager
-    def _keeping(self) -> Iterator[Write]:
-        """Write to the partial file, which stays when there is a result in it."""
+    def keeping(self) -> Iterator[Write]:
+        """Write results to the partial file, which stays, even when interrupted, if it has any.
+
+        A pipe or a device has none.
+        """
+        if names_device(self._file):
+            yield lambda _: None
+            return
+        if (self.partial.stat().st_size if self.partial.is_file() else 0) != self._found:
+            raise InputError(
+                f"Another dragoman has written to {self.partial} in the meantime; run the "
+                "command again."
+            )
 
         def write(result: str) -> None:
             _write(stream, result)

@@ -7,10 +7,9 @@ for may be large without end or another file; no reference to another file is fo
 
 import html
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import BinaryIO
 from xml.parsers import expat
 
 from dragoman.errors import InputError
@@ -18,8 +17,13 @@ from dragoman.files.reading import LONGEST_LINE
 
 DEEPEST = 200
 """Most elements inside each other."""
+MOST_INSIDE = 1 << 17
+"""Most elements in one that is looked for."""
 CHUNK = 1 << 20
 """Bytes that are parsed at a time."""
+
+UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
+"""States of a target of XLIFF that is no translation yet."""
 
 _DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,8 +35,6 @@ class Text:
     """Text between two tags."""
 
     value: str
-    start: int
-    end: int
     is_cdata: bool
 
 
@@ -41,7 +43,7 @@ class Element:
     """An element, with the places of its tags as offsets in the text."""
 
     name: str
-    """With the prefix of its namespace."""
+    """With the prefix of its namespace; "" for a comment or an instruction."""
     attributes: dict[str, str]
     parent: "Element | None"
     start: int
@@ -78,6 +80,14 @@ class Element:
                 yield child
             elif child.holds:
                 yield from child.inside
+
+    def plain(self, codes: Collection[str]) -> str:
+        """All text inside, without that of elements that are codes of another file."""
+        return "".join(
+            child.value if isinstance(child, Text) else child.plain(codes)
+            for child in self.children
+            if isinstance(child, Text) or child.local not in codes
+        )
 
     @property
     def text(self) -> str:
@@ -125,13 +135,13 @@ def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Elem
     yield from scanner.close()
 
 
-def read_elements(stream: BinaryIO, names: Collection[str], file: str) -> Iterator[Element]:
-    """The same of a stream, which is read as they are taken; their places are in bytes.
+def read_elements(chunks: Iterable[bytes], names: Collection[str], file: str) -> Iterator[Element]:
+    """The same of a file that is read as they are taken, in its own encoding, without places.
 
     One of them has at most `LONGEST_LINE` bytes.
     """
     scanner = _Scanner(names, file, None, most=LONGEST_LINE, encoding=None)
-    for chunk in iter(partial(stream.read, 1 << 16), b""):
+    for chunk in chunks:
         yield from scanner.feed(chunk)
     yield from scanner.close()
 
@@ -149,13 +159,12 @@ class _Scanner:
         encoding: str | None = "utf-8",
     ) -> None:
         self._names, self._file, self._data, self._most = names, file, data, most
-        self._bytes = self._chars = self._fed = self._depth = 0
+        self._bytes = self._chars = self._fed = self._depth = self._inside = 0
         self._open: Element | None = None  # the innermost one
         self._wanted: Element | None = None  # the outermost one with one of the names
         self._begun: Element | None = None  # whose start tag was the last token
         self._ended: Element | None = None  # whose end tag was
         self._words: list[str] = []  # of the text that was
-        self._words_start = 0
         self._is_cdata = False
         self._ready: list[Element] = []
         self._parser = parser = expat.ParserCreate(encoding)
@@ -177,6 +186,8 @@ class _Scanner:
             raise self._error(f"is not well-formed XML: {expat.ErrorString(error.code)}") from error
         if self._fed - self._parser.CurrentByteIndex > LONGEST_LINE + CHUNK:
             raise self._error(f"has a tag or comment of more than {LONGEST_LINE:,} bytes")
+        if self._wanted is not None and self._most and self._fed - self._wanted.start > self._most:
+            raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
         return self._ready
 
     def close(self) -> list[Element]:
@@ -203,11 +214,8 @@ class _Scanner:
                 self._ready.append(self._ended)
                 self._wanted = None
         if self._words and self._open is not None:
-            value = "".join(self._words)
-            self._open.children.append(Text(value, self._words_start, place, self._is_cdata))
+            self._open.children.append(Text("".join(self._words), self._is_cdata))
         self._begun, self._ended, self._words = None, None, []
-        if self._wanted is not None and self._most and place - self._wanted.start > self._most:
-            raise self._error(f"has a {self._wanted.name} of more than {self._most:,} bytes")
         return place
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -217,10 +225,15 @@ class _Scanner:
             raise self._error(f"has more than {DEEPEST} elements inside each other")
         if self._wanted is not None and self._open is not None:
             self._open.children.append(element)
+            self._inside += 1
+            if self._inside > MOST_INSIDE:
+                raise self._error(
+                    f"has a {self._wanted.name} of more than {MOST_INSIDE:,} elements"
+                )
         if element.local in self._names:
             element.wanted = True
             if self._wanted is None:
-                self._wanted = element
+                self._wanted, self._inside = element, 0
             around = self._open
             while around is not None and not around.holds:
                 around.holds = True
@@ -235,12 +248,10 @@ class _Scanner:
         self._depth -= 1
 
     def _text(self, words: str) -> None:
-        if self._wanted is None:
+        if not self._words:
             self._place()
-        elif self._words:
+        if self._wanted is not None:
             self._words.append(words)
-        else:
-            self._words_start, self._words = self._place(), [words]
 
     def _cdata(self, *, begins: bool) -> None:
         self._place()
@@ -250,8 +261,12 @@ class _Scanner:
         """A comment, an instruction, a reference to an entity that the file does not declare."""
         if token.startswith("&") and token.endswith(";"):
             self._text(html.unescape(token))
-        else:
-            self._place()
+            return
+        place = self._place()
+        if self._wanted is not None and self._open is not None:
+            aside = Element("", {}, self._open, place, content_end=place)
+            self._open.children.append(aside)
+            self._begun = self._ended = aside
 
     def _refuse_entity(self, *_: object) -> None:
         raise self._error("declares entities, which are not read")

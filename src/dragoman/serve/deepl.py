@@ -4,15 +4,20 @@ What this server lacks (formality, glossaries, style rules, tags) is refused. Wh
 or a hint by their contract (`prefer_more`, `context`, `model_type`) has no effect.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
+from dragoman.documents.document import Document
+from dragoman.errors import InputError
+from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.state import StoredGlossary
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
@@ -41,7 +46,11 @@ class DeepLForm(msgspec.Struct):
     context: str | None = None
     preserve_formatting: bool = False
     outline_detection: bool = True
-    tag_handling: str | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    tag_handling_version: Literal["v1", "v2"] = "v1"
+    ignore_tags: list[str] = []
+    splitting_tags: list[str] = []
+    non_splitting_tags: list[str] = []
     glossary_id: str | None = None
     glossary_ids: list[str] | None = None
     style_id: str | None = None
@@ -63,12 +72,13 @@ class DeepLFault(msgspec.Struct):
 
 
 class DeepLText(msgspec.Struct):
-    """A translation; the last two where they were asked for."""
+    """A translation; the last three where they were asked for."""
 
     detected_source_language: str
     text: str
     billed_characters: int | msgspec.UnsetType = msgspec.UNSET
     model_type_used: str | msgspec.UnsetType = msgspec.UNSET
+    tag_handling_version: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DeepLAnswer(msgspec.Struct):
@@ -106,22 +116,53 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
-def check(form: DeepLForm) -> None:
+def no_glossary() -> Refusal:
+    """Return the refusal of a glossary that is not there."""
+    return Refusal(404, "Glossary not found.", "", where="glossary_id")
+
+
+def pair_of(source: str, target: str) -> str:
+    """Return a pair of languages as glossaries have it, without regions."""
+    return f"{base_of(source)} {base_of(target)}"
+
+
+def glossary_of(service: Service, form: Any) -> dict[str, str]:  # noqa: ANN401 -- of texts or of a document
+    """Return the terms of the glossaries that a form names; the first has the word.
+
+    Raises Refusal for one that is not there, or has not its languages.
+    """
+    given = [form.glossary_id] if form.glossary_id else form.glossary_ids or []
+    ids = [name.strip() for each in given for name in each.split(",")]
+    if ids and not form.source_lang:
+        what = "A glossary needs source_lang."
+        raise Refusal(400, what, "Name the source language.", where="source_lang")
+    terms = dict[str, str]()
+    for name in reversed(ids):
+        found = service.store.get(StoredGlossary, name)
+        pair = pair_of(form.source_lang, form.target_lang)
+        if found is None:
+            raise no_glossary()
+        if pair not in found.dictionaries:
+            what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
+            raise Refusal(400, what, "", where="glossary_id")
+        terms |= found.dictionaries[pair]
+    return terms
+
+
+def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
     """Raise Refusal for a missing field, and for what this server lacks."""
-    for name in ("text", "target_lang"):
+    for name in needed:
         if not getattr(form, name):
             raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
-    if form.glossary_id or form.glossary_ids:
-        raise Refusal(404, "Glossary not found.", "This server has none.", where="glossary_id")
     if form.formality in {"more", "less"}:
         what = "'formality' is not supported for given 'target_lang'."
         raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
-    for name in ("style_id", "translation_memory_id", "custom_instructions", "tag_handling"):
-        if getattr(form, name):
+    for name in ("style_id", "translation_memory_id", "custom_instructions"):
+        if getattr(form, name, None):
             raise unsupported(name)
 
 
-def _chosen(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
+def chosen_for(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
     """The model for a pair of languages. Raises Refusal in DeepL's words."""
     try:
         return service.shelf.choose(None, source, target)
@@ -132,10 +173,34 @@ def _chosen(service: Service, source: str | None, target: str | None) -> tuple[S
         raise unsupported("source_lang" if known else "target_lang") from None
 
 
+def marked(form: DeepLForm, text: str) -> Document:
+    """Return a text with tags. Raises Refusal for one that is to be XML and is none."""
+    ignored, *others = (
+        [name.strip() for given in names for name in given.split(",")]
+        for names in (form.ignore_tags, form.splitting_tags, form.non_splitting_tags)
+    )
+    if form.tag_handling == "html":
+        return in_html(text, ignored)
+    if form.tag_handling_version == "v2":
+        try:
+            check_xml(text)
+        except InputError:
+            what = "Tag handling parsing failed, please check input."
+            raise Refusal(400, what, "", where="text") from None
+    splitting, joining = others
+    return in_xml(
+        text,
+        copied=ignored,
+        splitting=splitting,
+        joining=joining,
+        outline=form.outline_detection,
+    )
+
+
 async def translate(call: Call) -> Response:
     """Translate texts, each from its own language where none is given."""
     form = await call.form(DeepLForm, LISTS)
-    check(form)
+    check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
     if form.source_lang:
@@ -145,22 +210,32 @@ async def translate(call: Call) -> Response:
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers = dict[int, DeepLText]()
-    chosen_of = {source: _chosen(service, source, target) for source in dict.fromkeys(sources)}
+    answers, terms = dict[int, DeepLText](), glossary_of(service, form)
+    chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         served, pair = chosen_of[source]
         places_of.setdefault((served.name, pair), []).append(place)
     for places in places_of.values():
         chosen = chosen_of[sources[places[0]]]
-        found = await service.translate_lines(call, chosen, [lines[n] for n in places], options)
-        for place, (text, *_) in zip(places, found, strict=True):
-            read = base_of(sources[place] or chosen[0].src_lang or "en").upper()
-            answers[place] = answer = DeepLText(read, text)
+        some = [lines[place] for place in places]
+        if form.tag_handling is not None:
+            read = partial(map, partial(marked, form), some)
+            found = await service.translate_markup(call, chosen, read, options, terms)
+        else:
+            found = [
+                best
+                for best, *_ in await service.translate_lines(call, chosen, some, options, terms)
+            ]
+        for place, text in zip(places, found, strict=True):
+            source = base_of(sources[place] or chosen[0].src_lang or "en").upper()
+            answers[place] = answer = DeepLText(source, text)
             if form.show_billed_characters:
                 answer.billed_characters = len(texts[place])
             if form.model_type:
                 answer.model_type_used = "quality_optimized"
+            if form.tag_handling is not None:
+                answer.tag_handling_version = form.tag_handling_version
     return json_response(DeepLAnswer([answers[place] for place in range(len(texts))]))
 
 
@@ -184,9 +259,15 @@ async def usage(call: Call) -> Response:
     return json_response(DeepLUsage(call.service.characters))
 
 
-async def glossary_pairs(_call: Call) -> Response:
+async def glossary_pairs(call: Call) -> Response:
     """List the pairs of languages for which there can be glossaries."""
-    return json_response({"supported_languages": []})
+    pairs = call.service.shelf.languages(base_of)
+    listed = [
+        {"source_lang": source, "target_lang": target}
+        for source, targets in pairs.items()
+        for target in sorted(targets)
+    ]
+    return json_response({"supported_languages": listed})
 
 
 def _get(path: str, handler: Handler, summary: str, returns: Any) -> Endpoint:  # noqa: ANN401 -- a type
@@ -197,5 +278,5 @@ ENDPOINTS = (
     Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm, DeepLAnswer),
     _get("languages", languages, "List the languages.", list[DeepLLanguage]),
     _get("usage", usage, "Characters that were translated.", DeepLUsage),
-    Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "None as yet."),
+    Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "Pairs of glossaries."),
 )

@@ -2,27 +2,36 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
+from dragoman.documents.document import Document
+from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue
+from dragoman.serve.documents import DocumentDesk
+from dragoman.serve.markup import joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.state import StateFolder
 from dragoman.serve.web import Call
 from dragoman.serve.work import PricedRequest, SteppedRequest
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import Glossary
 from dragoman.text.languages import Detected, LanguageDetector
+from dragoman.text.putback import Link
 
 T = TypeVar("T")
 
@@ -52,6 +61,8 @@ class Service:
         self.queue = AdmissionQueue[Call](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
+        self.store = StateFolder(settings.state)
+        self.documents = DocumentDesk(self, self.store)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
@@ -164,6 +175,11 @@ class Service:
         detector = LanguageDetector(code for one in translators for code in one.sources)
         return await self.in_thread(call, lambda: [*map(detector.detect, texts)])
 
+    async def source_of(self, call: Call, texts: Sequence[str]) -> str | None:
+        """Return the likeliest language of texts that have one."""
+        (found,) = await self.detect(call, ["\n".join(texts)])
+        return found.candidates[0].language if found.candidates else None
+
     def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths; a bug is logged."""
         refusal = refusal_of(error)
@@ -179,7 +195,7 @@ class Service:
         call.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, call.unless_gone)
 
-    async def translate(
+    async def translate(  # noqa: PLR0913 -- what differs from call to call has a name
         self,
         call: Call,
         chosen: tuple[Served, Pair],
@@ -187,6 +203,8 @@ class Service:
         *,
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
+        kept: Sequence[Places] | None = None,
+        glossary: Mapping[str, str] | None = None,
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
         """Translate texts by a model that was chosen, between two of its languages."""
@@ -196,12 +214,55 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
+            terms = Glossary(glossary) if glossary else None
+
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
-                    yield from bound.courses(texts[first : first + size], chosen_ones, prefixes)
+                    some = slice(first, first + size)
+                    copied = kept[some] if kept is not None and any(kept[some]) else None
+                    yield from bound.courses(texts[some], chosen_ones, prefixes, terms, copied)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
+
+    async def translate_marked(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        texts: Sequence[tuple[str, Places]],
+        *,
+        options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
+    ) -> list[Any]:
+        """Translate the texts of a document, for `Draft.put`."""
+
+        def finish(found: Translation) -> tuple[str, Sequence[Link], Sequence[str]]:
+            with chosen[0].aside:
+                return found.text, found.text_links, found.flags
+
+        lines, kept = [text for text, _ in texts], [places for _, places in texts]
+        return await self.translate(
+            call, chosen, lines, options=options, kept=kept, glossary=glossary, finish=finish
+        )
+
+    async def translate_markup(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        read: Callable[[], Iterable[Document]],
+        options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Translate texts that are read as documents; equal sentences once."""
+        draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
+        draft.put(
+            await self.translate_marked(
+                call, chosen, draft.texts, options=options, glossary=glossary
+            )
+        )
+        self.characters += call.characters
+        texts: list[str] = msgspec.json.decode(draft.written())
+        return texts
 
     async def translate_lines(
         self,
@@ -209,6 +270,7 @@ class Service:
         chosen: tuple[Served, Pair],
         texts: Sequence[str],
         options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[list[str]]:
         """Return the translations of each text, best first; its lines and outer spaces stay.
 
@@ -219,7 +281,7 @@ class Service:
         if len(lines) > (most := LINES * self.settings.limits.texts):
             what = f"The texts have {len(lines):,} lines. This server allows at most {most:,}"
             raise Refusal(413, f"{what}.", "Send several requests.", where="text")
-        found = await self.translate(call, chosen, lines, options=options)
+        found = await self.translate(call, chosen, lines, options=options, glossary=glossary)
         if None in found:
             raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
         self.characters += sum(map(len, texts))
@@ -237,6 +299,7 @@ class Service:
         for pool in (self._waiting, self._pricing, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
+        self.store.close()
         write_log()
 
 

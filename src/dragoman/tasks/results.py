@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.plain import Plain
+from dragoman.text.glossary import Outcome
 from dragoman.text.spans import Span
 
 
@@ -62,13 +64,26 @@ class Alignment:
         return tuple((s, t) for t, s in enumerate(most[:-1]) if s != end)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermUse(Plain):
+    """A term of a glossary in a line, and what became of it."""
+
+    source: str
+    """As the line has it."""
+    target: str
+    """What the translation is to have."""
+    outcome: Outcome
+    """"applied" (the target, or a form that the glossary has), "inflected" (another form of it, by
+    the letters that both begin with) or "missed"."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Translation(Plain):
     """One line's translation. `str(translation)` is its text, which never has a line break."""
 
     json_keys = (
         *("text", "score", "log_prob", "tokens", "token_log_probs", "flags", "sentences"),
-        "alternatives",
+        *("terms", "alternatives"),
     )
 
     text: str
@@ -88,11 +103,16 @@ class Translation(Plain):
     (found by another search, after a degenerate one), "short" (less than a third of the tokens of
     the source), "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
     (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
-    has some that the vocabulary lacks), and "numbers", "urls", "placeholders", "tags" (those of
+    has some that the vocabulary lacks), "kept" (text that was to be copied was not),
+    "terms_missed" (see `terms`), and "numbers", "urls", "placeholders", "tags" (those of
     source and translation differ)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""
+    terms: tuple[TermUse, ...] = ()
+    """The terms of the glossary that the line has, in order, and what became of each."""
+    copied: tuple[tuple[int, int, int, int], ...] = ()
+    """What the model did not translate, and was put into the text: places as in `sentences`."""
     alternatives: tuple["Translation", ...] = ()
     """The others of the n best, best first."""
 
@@ -120,10 +140,11 @@ class Translation(Plain):
         """Which characters of the line each piece of the translation comes from.
 
         (line start, line end, text start, text end) for each token that has text, in the order of
-        `text`, without white space at the ends: what the token attended to most. The first call
-        runs the model, as `alignments` does.
+        `text`, without white space at the ends: what the token attended to most; and what is
+        `copied`. The first call runs the model, as `alignments` does.
         """
-        return tuple(link for part in self.alignments for link in part.text_links)
+        links = (link for part in self.alignments for link in part.text_links)
+        return tuple(sorted((*links, *self.copied), key=itemgetter(2)))
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the model, which `alignments` needs until they are computed."""

@@ -113,13 +113,14 @@ class _Putting:
         for element in sorted(copied, key=lambda each: each.start - each.end):
             wanted = self._text_of(element)
             i = bisect_left(by_source, (element.start,))
-            near = (
-                place
+            near = [
+                (start - len(wanted), end + len(wanted))
                 for at, start, end in by_source[i : i + _STEPS]
                 if at < element.end
-                for place in _places(self._text, wanted, start - len(wanted), end + len(wanted))
-            )
-            for place in chain(near, anywhere[wanted]):
+            ]
+            whole = (_places(self._text, wanted, *span) for span in near)
+            parts = (_places(self._text, wanted, *span, whole=False) for span in near)
+            for place in chain(*whole, *parts, anywhere[wanted]):
                 end = place + len(wanted)
                 if not any(used[place:end]):
                     found[place, end] = element.start
@@ -310,11 +311,13 @@ def _run(units: list[int], first: list[int], taken: dict[int, Span]) -> tuple[in
     return best[1:] if best[0] else None
 
 
-def _places(text: str, wanted: str, start: int = 0, end: int | None = None) -> Iterator[int]:
-    """Where a text is found that is no part of a longer word."""
+def _places(
+    text: str, wanted: str, start: int = 0, end: int | None = None, *, whole: bool = True
+) -> Iterator[int]:
+    """Where a text is found; if `whole`, it is no part of a longer word."""
     place = text.find(wanted, max(0, start), end)
     while place >= 0:
-        stop = place + len(wanted)
-        if not any(text[i - 1 : i].isalnum() and text[i : i + 1].isalnum() for i in (place, stop)):
+        edges = (place, place + len(wanted)) if whole else ()
+        if not any(text[i - 1 : i].isalnum() and text[i : i + 1].isalnum() for i in edges):
             yield place
         place = text.find(wanted, place + 1, end)

@@ -29,7 +29,7 @@ finally:
 PAIRS = "--src --tgt --tsv --jsonl --src-key --tgt-key"
 RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
-    "--min-letters --max-marks --skip"
+    "--min-letters --max-marks --min-relation --skip"
 )
 VERBS: dict[str, str | None] = {
     "demo": None,
@@ -37,9 +37,9 @@ VERBS: dict[str, str | None] = {
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --ensemble --no-split --no-retry "
-        "--as-published --max-batch-tokens --json --device --compute --verify --plain --output "
-        "--overwrite --resume"
+        "--shortlist --src-lang --tgt-lang --prefixes --glossary --ensemble --no-split --no-retry "
+        "--as-published --max-batch-tokens --json --device --compute --verify --plain --format "
+        "--column --output --overwrite --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -52,7 +52,7 @@ VERBS: dict[str, str | None] = {
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "serve": (
         "--host --port --lazy --max-memory --queue-tokens --deadline --drain-delay "
-        "--shutdown-timeout --api-keys --cors --limit --device --compute"
+        "--shutdown-timeout --api-keys --state --cors --limit --device --compute"
     ),
     "evaluate": (
         "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "

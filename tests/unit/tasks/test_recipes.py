@@ -379,9 +379,10 @@ def test_training_has_a_public_call(here: Path) -> None:
     assert dragoman.load("other", device="cpu").translate("w1").text is not None
 
 
-def test_a_translation_memory_is_no_text_to_learn_from(here: Path) -> None:
+def test_a_translation_memory_has_no_lines(here: Path) -> None:
     """TMX holds both languages: what it is is said, and what to do with it."""
     file = str(write(here / "memory.tmx"))
     for corpus in (CorpusConfig(src=file, tgt=file), CorpusConfig(tsv=file)):
-        with pytest.raises(InputError, match=r"memory.tmx is a translation memory .*two text"):
+        with pytest.raises(InputError, match=r"memory.tmx is a translation memory .* as data.tm"):
             DataConfig(corpora=(corpus,)).check()
+    DataConfig(tm=file, src_lang="en", tgt_lang="de").check()

@@ -118,7 +118,7 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
         override_settings(defaults, overrides)  # rejects unknown keys
         raise InputError(
             "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
-            "and --tgt with --out"
+            "and --tgt, or --tm, with --out"
         )
     if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
         return override_settings(begun, overrides)

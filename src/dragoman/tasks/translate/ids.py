@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import chain
 from typing import Any, Self, cast
 
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from dragoman.decode import (
     Attentive,
+    Beam,
     Ensemble,
     Forbid,
     Forced,
@@ -40,6 +40,7 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
+from dragoman.decode.constrained import LEAST_WIDTH, Constrained
 from dragoman.decode.requests import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
@@ -50,32 +51,8 @@ from dragoman.nn.cpu.products import computing
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import key_of, strategy_of
+from dragoman.tasks.translate.source import Ids, Source
 from dragoman.text.tokenizer import Frame
-
-Ids = Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What is translated; its length is that of its ids."""
-
-    ids: Ids
-    """Its ids."""
-    prefix: Ids = ()
-    """The ids that its translation begins with."""
-    draw: int = 0
-    """Which of its samples this is."""
-    text: str = ""
-    """What the ids are of, by which a retry cuts it."""
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def number(self) -> int:
-        """What its random numbers follow from, beside the seed; independent of its place."""
-        content = repr((list(self.ids), list(self.prefix), self.draw)).encode()
-        return int.from_bytes(blake2b(content, digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,12 +148,12 @@ class IdTranslator:
 
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
+        constrained = any(source.terms for source in sources)  # then all of them
+        width = max(LEAST_WIDTH, options.beam_size) if constrained else options.beam_size
         least = options.min_length  # tokens that are written whatever the source is
-        costs = [
-            (len(source) + max(least, len(source.prefix))) * options.beam_size for source in sources
-        ]
+        costs = [(len(source) + max(least, len(source.prefix))) * width for source in sources]
         budget = options.max_batch_tokens
-        key = key_of(options), self.specials, self._aligns
+        key = key_of(options), self.specials, self._aligns, constrained
         return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
@@ -213,14 +190,16 @@ class IdTranslator:
         max_B = max_B.clamp(min=least_B)
         if self.longest_target is not None:
             max_B = max_B.clamp(max=self.longest_target)
-        strategy = strategy or strategy_of(options, tuple(source.number for source in sources))
+        strategy = strategy or self._strategy(sources, options)
+        constrained = strategy if isinstance(strategy, Constrained) else None
         frozen = [held.frozen for held in self._models]
         model: Model[Any] = frozen[0] if len(frozen) == 1 else Ensemble(frozen)
         lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
-        if options.shortlist:
+        if options.shortlist and constrained is None:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
-        if self._aligns:
+        attentive = self._aligns or constrained is not None
+        if attentive:
             model = Attentive(model, self.head)
         limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device))
         found = search(
@@ -231,7 +210,9 @@ class IdTranslator:
             limits=limits,
             withdrawn=withdrawn,
         )
-        if self._aligns:
+        if constrained is not None:
+            found = [constrained.best_first(*each) for each in enumerate(found)]
+        if attentive:
             found = [[*map(self._seen, best)] for best in found]
         if self.specials.forced_end:
             found = [
@@ -244,6 +225,19 @@ class IdTranslator:
             [_without(begin, replace(each, ids=lists.tokens(sentence, each))) for each in best]
             for sentence, best in enumerate(found)
         ]
+
+    def _strategy(self, sources: Sequence[Source], options: Decoding) -> Strategy:
+        """That of the options; for sources with terms a beam that writes them."""
+        if not any(source.terms for source in sources):
+            return strategy_of(options, tuple(source.number for source in sources))
+        before = len(self.specials.src_frame.before)
+        beam = Beam(
+            beam_size=max(LEAST_WIDTH, options.beam_size),
+            length_penalty=options.length_penalty,
+            n_best=options.n_best,
+        )
+        terms = (tuple(term.moved(before) for term in source.terms) for source in sources)
+        return Constrained(beam=beam, terms=tuple(terms))
 
     def _seen(self, found: Hypothesis) -> Hypothesis:
         """What the hypothesis attended to without the columns before a source, if it ended."""

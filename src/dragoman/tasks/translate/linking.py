@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.decode import Hypothesis
 from dragoman.tasks.results import Alignment
-from dragoman.tasks.translate.ids import Ids, Source
+from dragoman.tasks.translate.source import Ids, Source
 from dragoman.text.spans import Span, seen_in, spans_of
 from dragoman.text.tokenizer import Tokenizer
 
@@ -37,7 +37,7 @@ def alignments_of(
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     for start, place, pairs in sentences:
-        src_spans = _read(line, start, [src.text for src, _ in pairs], src_tokenizer)
+        src_spans = read_spans(line, start, [src.text for src, _ in pairs], src_tokenizer)
         tgt_spans = _written(text, place, [found.ids for _, found in pairs], tgt_tokenizer)
         for (src, found), read, written in zip(pairs, src_spans, tgt_spans, strict=True):
             yield Alignment(
@@ -51,7 +51,7 @@ def alignments_of(
             )
 
 
-def _read(
+def read_spans(
     line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer
 ) -> Iterator[list[Span | None]]:
     """Yield where the pieces of each text stand in the line, which has the texts from `place` on.

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections import Counter
 
+from dragoman.text.spans import Span
+
 PRESERVED = ("urls", "tags", "placeholders", "numbers")
 """The flags; what belongs to one kind is not looked for in the next ones."""
 
@@ -53,9 +55,41 @@ def differences(source: str, translation: str) -> set[str]:
     return found
 
 
+def missing(source: str, translation: str) -> list[Span]:
+    """Where in the source stands what `differences` finds to be missing in the translation."""
+    spans, told = list[Span](), differences(source, translation)
+    for kind, pattern in _KINDS.items():
+        if kind in told:
+            rest = _names(pattern, translation)
+            for match in pattern.finditer(source):
+                name = _name(match[0])
+                if not rest[name]:
+                    spans.append(match.span())
+                rest[name] -= 1
+        source = pattern.sub(lambda match: " " * len(match[0]), source)
+        translation = pattern.sub(" ", translation)
+    if "numbers" in told:
+        numbers = _numbers(translation)
+        for match in _NUMBER.finditer(_in_ascii(source)):
+            number = _number(match)
+            if not numbers[number] and number >= SAID:
+                spans.append(match.span())
+            numbers[number] -= 1
+    return spans
+
+
+def protected(text: str) -> list[Span]:
+    """Where a text has URLs, addresses, tags and placeholders."""
+    return [match.span() for pattern in _KINDS.values() for match in pattern.finditer(text)]
+
+
 def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
     """What a text has of a kind; of a tag its name, as attributes may be translated."""
-    return Counter(_ATTRIBUTES.sub(r"\1\2", m) for m in pattern.findall(text))
+    return Counter(map(_name, pattern.findall(text)))
+
+
+def _name(written: str) -> str:
+    return _ATTRIBUTES.sub(r"\1\2", written)
 
 
 def _numbers_differ(source: str, translation: str) -> bool:
@@ -67,5 +101,13 @@ def _numbers_differ(source: str, translation: str) -> bool:
 
 
 def _numbers(text: str) -> Counter[int]:
-    digits = text if text.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in text)
-    return Counter(int(re.sub(r"\D", "", m[0])[:100]) for m in _NUMBER.finditer(digits))
+    return Counter(map(_number, _NUMBER.finditer(_in_ascii(text))))
+
+
+def _in_ascii(text: str) -> str:
+    """The text with its digits in those of ASCII, each where it was."""
+    return text if text.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in text)
+
+
+def _number(match: re.Match[str]) -> int:
+    return int(re.sub(r"\D", "", match[0])[:100])

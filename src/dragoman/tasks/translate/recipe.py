@@ -37,6 +37,8 @@ class DataConfig(DataFiles):
     """File of source sentences; .gz, .xz and .zst are decompressed."""
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
+    tm: str | None = None
+    """Translation memory: TMX (with both languages named), XLIFF, PO, CSV or TSV."""
     made: MadeConfig | None = None
     """Sentence pairs of the package, instead of files."""
     corpora: tuple[CorpusConfig, ...] = ()
@@ -64,16 +66,21 @@ class DataConfig(DataFiles):
     @property
     def named(self) -> list[CorpusConfig]:
         """The corpora to learn from, as the recipe names them."""
-        if self.src is None and self.tgt is None:
-            return list(self.corpora)
-        return [CorpusConfig(src=self.src, tgt=self.tgt), *self.corpora]
+        files = self.src is not None or self.tgt is not None
+        return [
+            *([CorpusConfig(src=self.src, tgt=self.tgt)] if files else []),
+            *([CorpusConfig(tm=self.tm)] if self.tm else []),
+            *self.corpora,
+        ]
 
     @property
     def training(self) -> list[CorpusConfig]:
         """The corpora to learn from, with paths that exist."""
         if not self.named:
             hint = f" (the texts of this recipe: {self.source})" if self.source else ""
-            raise InputError(f"there is nothing to learn from: set data.src and data.tgt{hint}")
+            raise InputError(
+                f"there is nothing to learn from: set data.src and data.tgt, or data.tm{hint}"
+            )
         return [self._resolve(corpus) for corpus in self.named]
 
     @property
@@ -88,11 +95,10 @@ class DataConfig(DataFiles):
         if self.made is None:
             for corpus in (*self.training, *filter(None, [self.validation])):
                 for path in corpus.paths:
-                    if kind_of_name(path) == TRANSLATION_MEMORY:
+                    if kind_of_name(path) == TRANSLATION_MEMORY and not corpus.tm:
                         raise InputError(
-                            f"{path} is {TRANSLATION_MEMORY} (TMX), which is not read; write its "
-                            "two languages to two text files, line n of one being the translation "
-                            "of line n of the other"
+                            f"{path} is {TRANSLATION_MEMORY} (TMX), which has no lines; give it as "
+                            "data.tm (--tm) with data.src_lang and data.tgt_lang"
                         )
                 if corpus.src and corpus.tgt and Path(corpus.src).samefile(corpus.tgt):
                     raise InputError(
@@ -101,8 +107,8 @@ class DataConfig(DataFiles):
                     )
         elif self.named or self.valid_src or self.valid_tgt:
             raise InputError(
-                "data.made contradicts data.src, data.tgt, data.corpora and data.valid_*: the "
-                "texts are either the package's or yours; remove one of them"
+                "data.made contradicts data.src, data.tgt, data.tm, data.corpora and "
+                "data.valid_*: the texts are either the package's or yours; remove one of them"
             )
         else:
             self.made.check()
@@ -122,8 +128,11 @@ class DataConfig(DataFiles):
 
     def _resolve(self, corpus: CorpusConfig) -> CorpusConfig:
         """The corpus with paths that exist."""
-        names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl"))
+        names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl", "tm"))
         found: dict[str, Any] = {k: str(self.find(name)) for k, name in names if name is not None}
+        if corpus.tm:
+            found["src_lang"] = corpus.src_lang or self.src_lang
+            found["tgt_lang"] = corpus.tgt_lang or self.tgt_lang
         return replace(corpus, **found)
 
 

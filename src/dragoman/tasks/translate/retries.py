@@ -13,8 +13,8 @@ from typing import TypeVar
 from dragoman.decode import Hypothesis, Items
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
-from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import LONG_ENOUGH, is_degenerate, quality_flags, severity
+from dragoman.tasks.translate.source import Source
 from dragoman.text.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
@@ -94,14 +94,14 @@ def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
     """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
 
     The text is cut that the ids are of: what they decode to may be less, or nothing. The prefix of
-    the translation is the first one's.
+    the translation is the first one's; terms are let go of.
     """
     if len(src) < LONG_ENOUGH:
         return []
     (parts,) = to_chunks([src.text], tokenizer, (len(src) + 1) // 2)
     prefixes = chain([src.prefix], repeat(()))
     return [
-        replace(src, ids=part.ids, text=part.text, prefix=prefix)
+        replace(src, ids=part.ids, text=part.text, prefix=prefix, terms=())
         for part, prefix in zip(parts or (), prefixes, strict=False)
     ]
 

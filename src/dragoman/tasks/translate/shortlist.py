@@ -1,20 +1,15 @@
 """The shortlist of a translator: learnt from pairs of texts, kept in the model folder.
 
-Which target tokens a source token may become is told by IBM model 1 (Brown et al. 1993, section
-4.1): each target token of a pair was written by one of the pair's source tokens, any of them as
-likely as the others, and t(target | source) is found by expectation and maximisation,
-
-    count(t, s) = sum over pairs and places of t(t | s) / sum_s' t(t | s')
-    t(t | s)    = count(t, s) / sum_t' count(t', s)
+Which target tokens a source token may become is told by IBM model 1 (`dragoman.data.lexical`).
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from dragoman.data.lexical import Pairs, count_links
 from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
@@ -23,17 +18,10 @@ from dragoman.text.tokenizer import Tokenizer
 
 FILE = "shortlist.safetensors"
 """The name of the file in a model folder."""
-ROUNDS = 5
-"""Of expectation and maximisation."""
-MOST_LINKS = 10_000_000
-"""Pairs of a source and a target place that are counted; of more, every n-th pair of texts is
-taken. The 29,000 pairs of Multi30k have 7.8 million, and learning from them takes 1.2 GB."""
 FREQUENT = 100
 """Most frequent target tokens that every list has."""
 LEAST = 1e-4
 """A token is not among those of a source token below this probability."""
-
-Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
 def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
@@ -44,7 +32,10 @@ def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokeni
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     src_size, tgt_size = src_tokenizer.vocab_size, tgt_tokenizer.vocab_size
-    keys, probs = _translation_table(pairs, tgt_size)
+    if not any(src and tgt for src, tgt in pairs):
+        raise InputError("no pair has text on both sides; give the texts of the training")
+    learnt = count_links(pairs, src_size, tgt_size)
+    keys, probs = learnt.keys_K, learnt.probs_K
     sources, targets = np.divmod(keys, tgt_size)
     order = np.lexsort((-probs, sources))
     sources, targets, probs = sources[order], targets[order], probs[order]
@@ -63,27 +54,6 @@ def learn_shortlist(pairs: Pairs, size: int, tokenizers: tuple[Tokenizer, Tokeni
         ids_X=targets,
         always_A=frequent[seen[frequent] > 0],
     )
-
-
-def _translation_table(pairs: Pairs, tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """`source * tgt_size + target` of all that meet in a pair, ascending, and t of each."""
-    links = sum(len(src) * len(tgt) for src, tgt in pairs)
-    if not links:
-        raise InputError("no pair has text on both sides; give the texts of the training")
-    taken = [pair for pair in pairs[:: -(-links // MOST_LINKS)] if pair[0] and pair[1]]
-    met = [np.add.outer(np.array(tgt), np.array(src) * tgt_size).ravel() for src, tgt in taken]
-    keys, which = np.unique(np.concatenate(met), return_inverse=True)
-    # Links of one target position are adjacent.
-    counts = np.repeat([len(src) for src, _ in taken], [len(tgt) for _, tgt in taken])
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    sources = keys // tgt_size
-    probs = np.ones(len(keys))
-    for _ in range(ROUNDS):
-        shares = probs[which]
-        shares /= np.repeat(np.add.reduceat(shares, starts), counts)
-        summed = np.bincount(which, weights=shares)
-        probs = summed / np.bincount(sources, weights=summed)[sources]
-    return keys, probs
 
 
 def _alike(src: Tokenizer, tgt: Tokenizer) -> np.ndarray:

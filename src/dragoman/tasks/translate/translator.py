@@ -4,17 +4,17 @@
     translator.translate("I like tea.").text
     translator.translate(lines, beam_size=4, n_best=2)
 
-The way of a line: sentences, and their ids in chunks (`lines`), batches of similar length under a
-budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search where the first one
-failed (`retries`), text, and back to its place. A line's translation does not depend on the lines
-beside it: on a CPU text and scores are the same bit for bit for any batch size and any order.
+The way of a line (`course`): sentences, and their ids in chunks (`lines`), batches of similar
+length under a budget of tokens (`dragoman.decode.scheduler`), search (`ids`), another search where
+the first one failed (`retries`), text, and back to its place. A line's translation does not depend
+on the lines beside it: on a CPU text and scores are the same bit for bit for any batch size and any
+order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cache, partial
-from itertools import chain, islice, pairwise
+from itertools import islice, repeat
 from typing import Any, Self, overload
 
 from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy
@@ -27,26 +27,16 @@ from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.held import Held
-from dragoman.tasks.lines import (
-    Part,
-    as_texts,
-    decode_line,
-    encode_each,
-    encode_prefixes,
-    joined,
-    to_parts,
-    trimmed,
-)
+from dragoman.tasks.lines import as_texts, encode_each, encode_prefixes, trimmed
 from dragoman.tasks.options import check_sampling, for_ids
-from dragoman.tasks.results import Alignment, Scored, Translation, score_each
-from dragoman.tasks.translate.ids import Ids, IdTranslator, Source, Specials
-from dragoman.tasks.translate.linking import Rendered, alignments_of
-from dragoman.tasks.translate.preserved import PRESERVED, differences
+from dragoman.tasks.results import Scored, Translation, score_each
+from dragoman.tasks.translate.course import Kept, Line, LineTranslator
+from dragoman.tasks.translate.ids import IdTranslator, Specials
 from dragoman.tasks.translate.published import Published
-from dragoman.tasks.translate.quality import SEVERITIES, quality_flags
-from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.shortlist import load_shortlist
-from dragoman.text.sentences import sentences_of
+from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.terms import check_kept, check_plain_search
+from dragoman.text.glossary import Glossary
 from dragoman.text.tokenizer import Tokenizer
 
 LONGEST_PAIR = 8192
@@ -174,6 +164,8 @@ class Translator(Answering[Decoding, Translation]):
         text: str,
         *,
         prefix: str | None = None,
+        glossary: Glossary | None = None,
+        kept: Kept | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -187,6 +179,8 @@ class Translator(Answering[Decoding, Translation]):
         text: Iterable[str],
         *,
         prefix: Iterable[str] | None = None,
+        glossary: Glossary | None = None,
+        kept: Iterable[Kept] | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -199,6 +193,8 @@ class Translator(Answering[Decoding, Translation]):
         text: str | Iterable[str],
         *,
         prefix: str | Iterable[str] | None = None,
+        glossary: Glossary | None = None,
+        kept: Any = None,
         beam_size: int | None = None,
         n_best: int | None = None,
         length_penalty: float | None = None,
@@ -211,15 +207,19 @@ class Translator(Answering[Decoding, Translation]):
         line stays one; a line of more than `max_src_tokens`, or of more than the model has
         learned positions for, is translated in chunks. `prefix` is what the translation of the
         line begins with (its first sentence, where it is split), one for each line; an empty one
-        forces nothing. Scores are those of the rest, given the prefix.
+        forces nothing. Scores are those of the rest, given the prefix. `terms` of a result says
+        what became of the terms of the `glossary`. `kept` has the places (start, end) of the line,
+        in characters, whose text is copied letter for letter; a list of them for each line.
         """
         given = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
         given |= {"max_batch_tokens": max_batch_tokens}
         chosen = merged(Decoding.of(given), options or Decoding(), self.options)
         begun = None if prefix is None else as_texts(prefix)
-        request = self.scheduler.submit(self.courses(as_texts(text), chosen, begun))
-        found = [*request.in_order()]
-        return found[0] if isinstance(text, str) else found
+        alone = isinstance(text, str)
+        places = kept if kept is None else [kept] if alone else [*kept]
+        courses = self.courses(as_texts(text), chosen, begun, glossary, places)
+        found = [*self.scheduler.submit(courses).in_order()]
+        return found[0] if alone else found
 
     def stream(
         self,
@@ -227,19 +227,24 @@ class Translator(Answering[Decoding, Translation]):
         options: Decoding | None = None,
         *,
         prefixes: Iterable[str] | None = None,
+        glossary: Glossary | None = None,
+        kept: Iterable[Kept] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
         """Translate without end: lines are taken in windows, so memory is bounded.
 
-        `prefixes` has what each translation begins with, as `translate` has it. Raises InputError
-        as soon as it has fewer than there are lines, and at the end if it has more.
+        `prefixes` has what each translation begins with, and `kept` what is copied of each line, as
+        `translate` has them. Raises InputError as soon as one has fewer than there are lines, and
+        at the end if there are more prefixes.
         """
         chosen = merged(options or Decoding(), self.options)
         begun = None if prefixes is None else iter(prefixes)
+        places = None if kept is None else iter(kept)
 
         def submit(taken: list[str]) -> Request[Translation]:
             some = None if begun is None else list(islice(begun, len(taken)))
-            return self.scheduler.submit(self.courses(taken, chosen, some))
+            copied = None if places is None else list(islice(places, len(taken)))
+            return self.scheduler.submit(self.courses(taken, chosen, some, glossary, copied))
 
         yield from in_windows(lines, submit, window)
         if begun is not None and next(begun, None) is not None:
@@ -281,108 +286,30 @@ class Translator(Answering[Decoding, Translation]):
     # ------------------------------------------------------------ from ids to results
 
     def courses(
-        self, texts: Sequence[str], options: Decoding, prefixes: list[str] | None = None
+        self,
+        texts: Sequence[str],
+        options: Decoding,
+        prefixes: list[str] | None = None,
+        glossary: Glossary | None = None,
+        kept: Sequence[Kept] | None = None,
     ) -> list[Course[Source, list[Hypothesis], Translation]]:
-        """How each line is translated, given all options; `prefixes` as `translate` has them."""
+        """How each line is translated, given all options; the rest as `translate` has it."""
         check_sampling(options)
         if self._published is not None:
             self._published.check_chosen()
-        limit = self._ids.longest_source(options.max_src_tokens)
-        split = options.split_sentences is not False
-        parts_of = to_parts(texts, self.src_tokenizer, limit, split=split)
+        if glossary is not None or kept is not None:
+            check_plain_search(options)
+        if kept is not None:
+            check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
-        options = for_ids(options, self.tgt_tokenizer)
-        columns = zip(texts, parts_of, begun, strict=True)
-        return [self._course(line, parts, prefix, options) for line, parts, prefix in columns]
-
-    def _course(
-        self, line: str, parts: list[Part] | None, prefix: Ids, options: Decoding
-    ) -> Searching[Translation]:
-        """Search, and retry, the chunks of a line, and put them together."""
-        chunks = [chunk for part in parts or () for chunk in part.chunks]
-        sources = [
-            Source(ids, () if n else prefix, text=text) for n, (text, ids) in enumerate(chunks)
-        ]
-        src, tgt = self.src_tokenizer, self.tgt_tokenizer
-        found = yield from search_and_retry(self._search, sources, options, src, tgt)
-        return self._result(line, parts, found)
-
-    def _search(
-        self, sources: Sequence[Source], options: Decoding
-    ) -> Searching[list[list[Hypothesis]]]:
-        """The n best of each source: of the beam or the samples, by score or by least risk."""
-        drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
-        in_order = iter((yield self._ids.searched(drawn, options)))
-        found_of = [chain(*islice(in_order, options.draws)) for _ in sources]
-        n_bests = [sorted(every, key=lambda one: one.score, reverse=True) for every in found_of]
-        if options.mbr:
-            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
-
-            decode, count = self.tgt_tokenizer.decode, options.n_best
-            orders = [least_risk([decode(one.ids) for one in best])[:count] for best in n_bests]
-            n_bests = [
-                [best[n] for n in order] for best, order in zip(n_bests, orders, strict=True)
-            ]
-        return n_bests
-
-    def _result(self, line: str, parts: list[Part] | None, found: list[Found]) -> Translation:
-        """A line's translation from what was found for each chunk of its parts.
-
-        The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
-        has fewer). Their scores and log-probabilities are summed.
-        """
-        if not parts:
-            return Translation(text="", flags=("unreadable" if parts is None else "empty",))
-        count = max(len(best) for each in found for best in each.n_best)
-        others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
-        return self._nth(0, line, parts, found, others)
-
-    def _nth(
-        self,
-        n: int,
-        line: str,
-        parts: list[Part],
-        found: list[Found],
-        alternatives: tuple[Translation, ...] = (),
-    ) -> Translation:
-        nth = (each.nth(n) for each in found)
-        pairs_of = [[*chain(*islice(nth, len(part.chunks)))] for part in parts]
-        sources, chosen = zip(*chain(*pairs_of), strict=True)
-        tokenizer = self.tgt_tokenizer
-        texts_of = [[decode_line(tokenizer, best.ids) for _, best in pairs] for pairs in pairs_of]
-        between = [line[before.end : part.start] for before, part in pairwise(parts)]
-        text, places = joined([joined(texts)[0] for texts in texts_of], between)
-        given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
-        read = [src.ids for src in sources]
-        quality = differences(line, text).union(*map(quality_flags, read, chosen, chain(*texts_of)))
-        flags = {
-            "split": len(sources) > len(parts),
-            "several_sentences": len(parts) < given > len(sentences_of(text)),
-            "retried": any(each.retried for each in found),
-            "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
-        } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
-        rendered = [
-            Rendered(part.start, place, pairs)
-            for part, place, pairs in zip(parts, places, pairs_of, strict=True)
-        ]
-        return Translation(
-            text=text,
-            score=sum(hypothesis.score for hypothesis in chosen),
-            log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
-            tokens=tuple(chain(*(tokenizer.tokens(h.ids) for h in chosen))),
-            token_log_probs=tuple(chain(*(h.token_log_probs for h in chosen))),
-            flags=tuple(flag for flag, holds in flags.items() if holds),
-            sentences=tuple(
-                (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
-            ),
-            alternatives=alternatives,
-        ).aligned_by(lambda: self._align(line, text, rendered))
-
-    def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
-        """Run a translation through the model once more and look where it looks."""
-        tokenizers = self.src_tokenizer, self.tgt_tokenizer
-        with self._ids.inference():
-            return tuple(alignments_of(line, text, rendered, tokenizers, self._ids.attention))
+        lines = LineTranslator(
+            self._ids,
+            self.src_tokenizer,
+            self.tgt_tokenizer,
+            for_ids(options, self.tgt_tokenizer),
+        )
+        columns = texts, lines.parts_of(texts), begun, repeat(glossary), kept or repeat(())
+        return [lines.course(Line(*column)) for column in zip(*columns, strict=False)]
 
     def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:
         """Let the model read a pair."""

@@ -8,7 +8,7 @@ from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import DECODING, make_translator, random_lines
 
 from dragoman.errors import InputError
-from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.translator import Translator
 
 BEGINNING = "the dog"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tasks.translate.preserved import PRESERVED, differences
+from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 
 SAME = [
     ("1,234.56 books on 2024-05-17", "am 17.05.2024 1.234,56 Bücher"),
@@ -54,6 +54,31 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
     """Whatever stands in it, it does not differ from itself, nor beside another."""
     assert differences(text, text) == set()
     assert differences(text, "") <= {*PRESERVED}
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "texts"),
+    [
+        ("It has 5,000 lines.", "Es hat viele Zeilen.", ["5,000"]),
+        ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", ["11"]),
+        ("%s of %s", "%s von", ["%s"]),
+        ("{a} and {b}, 12 of https://a.b/12", "{b}, 12", ["{a}", "https://a.b/12"]),
+        ("５００ and 500", "500 und viele", ["500"]),
+        ("a < b", "b", []),
+    ],
+)
+def test_what_is_missing_has_its_place(source: str, translation: str, texts: list[str]) -> None:
+    """As often as it is missing, the last ones of those that are equal."""
+    assert [source[a:b] for a, b in sorted(missing(source, translation))] == texts
+
+
+@given(st.text("a1٣ {}%s<b>/.@", max_size=40), st.text("a1٣ {}%s<b>/.@", max_size=40))
+def test_something_is_missing_only_where_texts_differ(source: str, translation: str) -> None:
+    """Places are within the text, and apart from those of other kinds."""
+    places = missing(source, translation)
+    assert bool(places) <= bool(differences(source, translation))
+    assert all(0 <= a < b <= len(source) for a, b in [*places, *protected(source)])
+    assert len({n for a, b in places for n in range(a, b)}) == sum(b - a for a, b in places)
 
 
 @pytest.mark.parametrize("unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ "])

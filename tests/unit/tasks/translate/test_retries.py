@@ -19,9 +19,9 @@ from tests.unit.tasks.tiny import (
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.quality import SEVERITIES, severity
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
+from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.translator import Translator
 
 TOKENIZER = make_tokenizer()

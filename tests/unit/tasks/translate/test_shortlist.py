@@ -10,11 +10,11 @@ from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import make_tokenizer, random_lines, save_translator
 
 import dragoman
+from dragoman.data.lexical import count_links
 from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import InputError
 from dragoman.tasks.translate.shortlist import (
     FILE,
-    _translation_table,
     learn_shortlist,
     load_shortlist,
     save_shortlist,
@@ -48,10 +48,9 @@ def test_tables_equal_the_formula_written_out() -> None:
             (s, t): count[s, t] / sum(value for (other, _), value in count.items() if other == s)
             for s, t in links
         }
-    keys, found = _translation_table(pairs, 10)
-    assert {divmod(key, 10): value for key, value in zip(keys.tolist(), found, strict=True)} == (
-        pytest.approx(prob)
-    )
+    found = count_links(pairs, 10, 10)
+    values = zip(found.keys_K.tolist(), found.probs_K, strict=True)
+    assert {divmod(key, 10): value for key, value in values} == (pytest.approx(prob))
 
 
 def test_it_finds_what_each_token_becomes() -> None:

@@ -1,0 +1,121 @@
+"""Documents of `dragoman translate`: which they are, and how one is translated and reported."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.flags import FLAGS
+from dragoman.cli.options import with_options
+from dragoman.cli.output import Destination, say_kept, to_json
+from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.progress import progress_of
+from dragoman.decoding import Decoding
+from dragoman.documents.formats import LARGEST, format_of_name, read_document
+from dragoman.errors import InputError
+from dragoman.files.reading import read_file
+from dragoman.files.resuming import ResumableFile
+from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.documents.translate import DocumentReport, Translates
+
+SAID = 10
+"""Remarks of a kind that are printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsDocument:
+    """How a file is read as a document."""
+
+    format: str | None = None
+    """Format of a document, if the ending of its name does not tell it."""
+    column: tuple[str, ...] = ()
+    """Translate only this column of a table, by its name or number; repeatable."""
+
+    def known(self, file: str | None, *, plain: bool) -> str | None:
+        """The format of the file; None if it is lines of text.
+
+        A text file is lines unless its format is given. Raises InputError for a kind of file that
+        cannot be translated, and for options of documents where there is none.
+        """
+        is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
+        if self.format is None and not self.column:
+            known = format_of_name(file) if file and is_file and not plain else None
+            return known if known != "text" else None
+        if plain:
+            raise InputError("--plain reads lines; leave out --format and --column.")
+        if file is None or not is_file:
+            there = "" if file is None else f"There is no file '{file}'; "
+            raise InputError(f"{there}--format and --column are for a document: name its file.")
+        return self.format or format_of_name(file) or "csv"
+
+    def translate(
+        self,
+        file: str,
+        command: Mapping[str, object],
+        load: "Callable[[], tuple[Translates, Decoding]]",
+        to: Destination,
+        *,
+        glossary: Any = None,  # noqa: ANN401 -- a Glossary
+    ) -> "DocumentReport":
+        """Translate it, or what an interrupted command has left of it.
+
+        `load` gives the model and how it decodes; `command` is what results depend on.
+        """
+        from dragoman.documents.translate import Draft
+
+        known = self.known(file, plain=False)
+        if to.output is None:
+            raise InputError(
+                f"{file} is a document ({known}); name its translation with --output, or add "
+                "--plain to read it line by line as it is."
+            )
+        data = read_file(Path(file), LARGEST)
+        asked = (command.get(name) for name in ("--src-lang", "--tgt-lang"))
+        src_lang, tgt_lang = (None if code is None else str(code) for code in asked)
+        read = partial(read_document, columns=self.column, languages=(src_lang, tgt_lang))
+        draft = Draft(read(data, file, known))
+        content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
+        out = ResumableFile(to.output, {**command, **content, "--format": known})
+        out.find(overwrite=to.overwrite, resume=to.resume)
+        translator, decoding = load()
+        start, before = perf_counter(), out.kept()
+        results = draft.stream(translator, decoding, glossary=glossary, before=before)
+        progress = progress_of(results, "texts", total=draft.total, before=len(before))
+        try:
+            with out.keeping() as keep, progress as shown:
+                for result in shown:
+                    keep(result)
+        except BaseException:
+            say_kept(out)
+            raise
+        out.finish(draft.written())
+        report, taken = draft.report(), perf_counter() - start
+        count = counted(report.translated, "text")
+        say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
+        return report
+
+
+with_document = with_options("document", AsDocument())
+"""The verb takes them as `document`."""
+
+
+def tell(report: "DocumentReport", *, as_json: bool) -> None:
+    """Print what was not translated, and what somebody should look at; as JSON all of it."""
+    if as_json:
+        with to_stdout() as write:
+            write(to_json(report))
+        return
+    for sentence in report.left:
+        say(f"left as it is: {sentence}")
+    for kind, remarks in (("not translated", report.untranslated), ("look at", report.flagged)):
+        for remark in remarks[:SAID]:
+            why = ", ".join(FLAGS.get(each, each) for each in remark.what)
+            say(f"{kind}: {remark.where}, {remark.text!r}: {why}")
+        if len(remarks) > SAID:
+            say(f"{kind}: {len(remarks) - SAID:,} more, which --json prints")

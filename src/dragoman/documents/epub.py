@@ -1,0 +1,57 @@
+"""Books in EPUB: the chapters that the package lists, its tables of contents, and its title."""
+
+import posixpath
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from urllib.parse import unquote
+
+from dragoman.documents.archive import Archive
+from dragoman.documents.document import Document
+from dragoman.documents.html import RULES
+from dragoman.documents.markup import XHTML, Page
+from dragoman.documents.paragraphs import decode_xml, read_plain, read_xml
+from dragoman.errors import InputError
+
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_PAGE, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
+
+
+def read(data: bytes, name: str) -> Document:
+    """The texts of a book.
+
+    Raises InputError for one that is damaged or has chapters that are encrypted, and as the
+    archive's and the members' readers do.
+    """
+    archive = Archive.open(data, name)
+    roots = archive.elements(_CONTAINER, "rootfile")
+    package = next((root.attributes.get("full-path", "") for root in roots), "")
+    if package not in archive.members:
+        raise InputError(f"{name} is no EPUB: {_CONTAINER} names no package.")
+    listed = [item.attributes for item in archive.elements(package, "item")]
+    members = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item["href"]))): kind
+        for item in listed
+        if (kind := item.get("media-type", "")) in {_PAGE, _CONTENTS} and "href" in item
+    }
+    if _ENCRYPTION in archive.members:
+        files = archive.elements(_ENCRYPTION, "CipherReference")
+        if any(unquote(each.attributes.get("URI", "")) in members for each in files):
+            raise InputError(f"{name} has encrypted chapters; only its publisher can open them.")
+    there = [member for member in members if member in archive.members]
+    contents = archive.read(package, *there)
+    documents = {
+        member: _read_member(content, f"{name}: {member}", members.get(member, ""))
+        for member, content in contents.items()
+    }
+    lacking = [f"{member}, which is not in the book." for member in members if member not in there]
+    return archive.document(documents, lacking)
+
+
+def _read_member(data: bytes, name: str, kind: str) -> Document:
+    """A chapter, a table of contents, or the package itself."""
+    if kind == _PAGE:
+        text, encode = decode_xml(data, name)
+        return Page(text, replace(RULES, scanner=XHTML)).document(encode, name)
+    places = (f"{name.rpartition('/')[2]} text {n}" for n in count(1))
+    return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

@@ -1,0 +1,45 @@
+"""HTML: sentences with their inline tags, and attributes that are read.
+
+    read(b"<p>One <b>word</b>.</p>", "page.html")
+
+What is in a block is a sentence or several. Scripts, styles, `<pre>` and drawings are left alone;
+`<code>` and its like, `translate="no"` and `class="notranslate"` are copied.
+"""
+
+import re
+
+from dragoman.documents import markup
+from dragoman.documents.characters import decoded
+from dragoman.documents.document import Document
+from dragoman.documents.markup import Page, Rules
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_INLINE = _names(
+    "a abbr acronym audio b bdi bdo big br canvas cite code data del dfn em embed font i iframe "
+    "img input ins kbd label map mark math meter nobr noscript object output picture progress q "
+    "rb rp rt rtc ruby s samp script small source span strike strong style sub sup svg template "
+    "textarea time track tt u var video wbr"
+)
+_RAW = _names("iframe noembed noframes plaintext script style textarea title xmp")
+RULES = Rules(
+    scanner=markup.HTML,
+    block=lambda name: name not in _INLINE,
+    copied=_names("code kbd samp tt var"),
+    opaque=_RAW - {"title"} | _names("audio canvas math object pre svg template video"),
+    raw=_RAW,
+    breaks=_names("br"),
+    empty=_names("area base br col embed hr img input link meta param source track wbr"),
+    attributes=_names("alt aria-label placeholder title"),
+)
+_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+
+
+def read(data: bytes, name: str) -> Document:
+    """The text of a page, in the encoding that it declares; broken markup is no error."""
+    declared = _CHARSET.search(data[:4096])
+    text, encode = decoded(data, name, declared[1].decode() if declared else "")
+    return Page(text, RULES).document(encode, name)

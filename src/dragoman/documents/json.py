@@ -1,0 +1,77 @@
+"""JSON: the strings that are values, line by line; keys and all else stay.
+
+The grammar is checked token by token, so that no object is made of it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from dragoman.documents.characters import decoded
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked
+
+_TOKEN = re.compile(
+    r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"|[][{}:,]|true|false|null'
+    r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
+)
+_LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
+_ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_AFTER = {"{": "key or }", "[": "value or ]"}
+"""What is expected after a bracket."""
+
+
+def read(data: bytes, name: str) -> Document:
+    """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
+    text, encode = decoded(data, name)
+    segments = limited(_segments(text, name), name)
+    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+
+
+def _segments(text: str, name: str) -> Iterator[Segment]:
+    escapes = text.isascii() and _ESCAPED.search(text) is not None
+    write = partial(_written, escapes=escapes, slashes="\\/" in text)
+    expected, opened, key, line = "value", list[str](), "", 1
+    place = int(text.startswith("\ufeff"))
+    while match := _TOKEN.match(text, place):
+        line += text.count("\n", place, match.start(1))
+        sign, place = match[1], match.end()
+        if not sign and expected == "end" and not opened:
+            return
+        expected = _next(expected, sign, opened)
+        if sign[:1] == '"' and expected == ":":
+            key = sign
+        elif sign[:1] == '"' and expected:
+            for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
+                if part[1]:
+                    source = Marked((json.loads(f'"{part[1]}"'),))
+                    yield Segment(*part.span(), source, write, f"line {line}, {key}".rstrip(", "))
+        if not expected:
+            break
+    raise InputError(f"{name} line {line} is not JSON; correct it.")
+
+
+def _next(expected: str, sign: str, opened: list[str]) -> str:
+    """What is expected after a sign, a string or another value; "" where it was not."""
+    if sign == ",":
+        after = {"{": "key", "[": "value"}
+        return after[opened[-1]] if expected == "end" and opened else ""
+    if sign in ("}", "]"):
+        fits = expected == "end" or expected.endswith(sign)
+        return "end" if fits and opened and opened.pop() + sign in ("{}", "[]") else ""
+    if sign == ":" or expected == ":":
+        return "value" if sign == expected else ""
+    if expected.startswith("key"):
+        return ":" if sign[:1] == '"' else ""
+    if not sign or (expected == "end" and opened):
+        return ""  # another value may begin outside all brackets, as on the next line
+    if sign in ("{", "["):
+        opened.append(sign)
+    return _AFTER.get(sign, "end")
+
+
+def _written(marked: Marked, *, escapes: bool, slashes: bool) -> str:
+    text = json.dumps(marked.text, ensure_ascii=escapes)[1:-1]
+    return text.replace("/", "\\/") if slashes else text

@@ -1,0 +1,175 @@
+"""Markdown: paragraphs, headings, items and cells, with emphasis and links as tags.
+
+Code, front matter, formulas, HTML blocks and the targets of links are left alone. A paragraph whose
+text changes is written as one line, or as many as it has hard breaks.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dragoman.documents.characters import SURROGATE, decoded, without_damage
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.html import RULES
+from dragoman.documents.markup import tokens_of
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked, Tag, paired
+
+LARGEST = 1 << 22
+"""Most bytes: the parser's events take many times as many."""
+_SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "Image": "!["}
+"""What encloses text inside a paragraph, and how it is opened."""
+_LEAVES = {"Text", "SoftBreak", "HardBreak", "Code", "InlineHtml", "InlineMath", "DisplayMath"}
+_LEAVES |= {"FootnoteReference"}
+"""What else is inside one."""
+_EMPTY = {"*", "**", "~", "~~"}
+"""What encloses no empty text."""
+_LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
+_SIGNS = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])"
+    r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[^{}]*\}$)"
+)
+"""What would be read as markup, if it were written as it is."""
+_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|>|[-*_=][\s*_=-]*$)")
+"""What would be, where a line begins."""
+
+
+def read(data: bytes, name: str) -> Document:
+    """The text of a Markdown file, which pyromark parses."""
+    if len(data) > LARGEST:
+        raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
+    text, encode = decoded(data, name)
+    reader = _Paragraphs(text)
+    part = Part(text, limited(reader.segments(), name))
+    left = (f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items())
+    return Document((part,), lambda texts: encode(texts[0]), tuple(left))
+
+
+class _Paragraphs:
+    """The places of text, by the parser's events."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self.left = text, Counter[str]()
+        self._pieces: list[tuple[str, str | Tag]] = []
+        self._start = self._end = 0  # of the pieces
+        self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+
+    def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
+        """What begins or ends or is there, more about it, and where it is, in characters."""
+        import pyromark
+
+        options = pyromark.Options
+        chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
+        chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
+        chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+        text = without_damage(self._text)
+        raw = np.frombuffer(text.encode(), dtype=np.uint8)
+        before = np.concatenate([[0], np.cumsum((raw & 0xC0) != 0x80, dtype=np.int32)])
+        for event, place in pyromark.events_with_range(text, options=chosen):
+            kind, more = _only(event)
+            name, more = _only(more) if kind in ("Start", "End") else (kind, more)
+            yield kind, name, more, int(before[place["start"]]), int(before[place["end"]])
+
+    def segments(self) -> Iterator[Segment]:
+        """The texts, in order."""
+        skipped, line, counted = "", 1, 0
+        for kind, name, more, start, end in self._events():
+            if skipped:
+                skipped = "" if (kind, name) == ("End", skipped) else skipped
+            elif (name in _SPANS or name in _LEAVES) and not _is_block(name, more):
+                if not self._pieces:
+                    self._start = start - (self._text[start - 1 : start] == "\\")
+                skipped = self._add(kind, name, more, start, end)
+            else:
+                if any(piece_name == " " for piece_name, _ in self._pieces):
+                    line += self._text.count("\n", counted, self._start)
+                    counted, source = self._start, paired(self._pieces)
+                    if SURROGATE.search(self._text, self._start, self._end):
+                        source = Marked((self._text[self._start : self._end],))
+                    yield Segment(self._start, self._end, source, _written, f"line {line}")
+                self._pieces = []
+                if kind == "Start" and name in _LEFT:
+                    self.left[name] += 1
+                    skipped = name
+
+    def _add(self, kind: str, name: str, more: Any, start: int, end: int) -> str:  # noqa: ANN401
+        """Add what is there; return the name of a span that is added as one, up to its end."""
+        raw, before, self._end = self._text[start:end], self._end, end
+        if kind == "Start" and name == "Link" and more["link_type"] in ("Autolink", "Email"):
+            self._copy(raw)
+            return name
+        if kind == "Start":
+            mark = "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name]
+            self._end = start + len(mark)
+            self._opened.append((more, self._end, mark))
+            self._pieces.append((name, Tag(mark, "open")))
+        elif kind == "End":
+            self._close(name, before, end)
+        elif name in ("Text", "SoftBreak"):
+            self._pieces.append((" ", " " if more is None else more))
+        elif name in ("Code", "InlineMath", "DisplayMath"):
+            self._copy(re.sub(r"\s*\n[>\s]*", " ", raw))
+        elif name == "InlineHtml":
+            token = next(tokens_of(raw, RULES))
+            self._pieces.append((token.name, token.tag))
+        else:
+            breaks = name == "HardBreak"
+            prefix = re.compile(r"[ \t>]*").match(self._text, end) if breaks else None
+            raw += prefix[0] if prefix else ""
+            self._end = start + len(raw)
+            self._pieces.append(("", Tag(raw, shown=" " if breaks else "")))
+        return ""
+
+    def _close(self, name: str, before: int, end: int) -> None:
+        """End a span, whose last text ended `before`."""
+        more, start, mark = self._opened.pop()
+        kind = more["link_type"] if name in ("Link", "Image") else ""
+        raw = self._text[before:end] if kind else mark
+        if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
+            raw = f"][{self._text[start:before]}]"
+            self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
+        self._pieces.append((name, Tag(raw, "close")))
+
+    def _copy(self, raw: str) -> None:
+        """Add what is written as it is."""
+        self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
+
+
+def _is_block(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
+    """Whether this is a tag of HTML that would begin a block where a line begins."""
+    tag = next(tokens_of(raw, RULES)).name if name == "InlineHtml" else ""
+    return tag != "" and (RULES.block(tag) or tag in RULES.raw)
+
+
+def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict
+    ((name, more),) = event.items() if isinstance(event, dict) else [(event, None)]
+    return name, more
+
+
+def _written(marked: Marked) -> str:
+    """Text and tags, with a backslash before what would be read as another tag."""
+    made, opened, copied, begins = list[str](), list[int](), False, True
+    for piece, following in zip_longest(marked.pieces, marked.pieces[1:]):
+        if isinstance(piece, Tag):
+            copied = piece.kept
+            made.append(piece.raw)
+            if piece.kind == "open":
+                opened.append(len(made))
+            elif piece.kind == "close" and opened.pop() == len(made) - 1 and piece.raw in _EMPTY:
+                del made[-2:]
+            begins = "\n" in piece.raw or (begins and not piece.raw)
+            continue
+        text = piece
+        if not copied:
+            text = _SIGNS.sub(r"\\\g<0>", text)
+            if text.endswith("!") and isinstance(following, Tag) and following.raw == "[":
+                text = f"{text[:-1]}\\!"
+            if begins and (found := _FIRST.match(text)):
+                text = f"{text[: found.end()]}\\{text[found.end() :]}"
+        made.append(text)
+        begins = False
+    return "".join(made)

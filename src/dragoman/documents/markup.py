@@ -1,0 +1,264 @@
+"""HTML and XML, read without being rewritten: what is a tag, what is text, and where.
+
+The scanner has the web's rules for tags, quotes, comments and raw text, in linear time: whatever is
+broken is read as browsers read it, and nothing fails.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape, unescape
+from typing import Literal, NamedTuple
+
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.text.marked import Marked, Tag, paired
+
+_WHITE = " \t\n\f\r"
+_W = rf"[{_WHITE}]"
+_NOT = rf"[^{_WHITE}/>"  # what names and values consist of; to be closed
+_QUOTED = r"\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)"
+_VALUE = rf"{_W}*+={_W}*+({_QUOTED}|[^{_WHITE}>\"'][^{_WHITE}>]*+|(?=>))"
+_REST = rf"{_NOT}]*+(?:[{_WHITE}/=]++|{_NOT}=]++(?:{_VALUE})?+)*+(?:>|\Z)"
+_ASIDE = (
+    r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<!DOCTYPE[^>\[]*+\[[^\]]*+\][^>]*+(?:>|\Z)"
+    r"|<[!?][^>]*+(?:>|\Z)"
+)
+HTML = re.compile(rf"{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE)
+"""Tags, whose first group is not empty, comments and the like."""
+XHTML = re.compile(
+    rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_ASIDE}|</?([^\W\d]{_REST})"
+)
+"""The same, with sections and instructions."""
+XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
+"""The same; entities of its own are void tags."""
+_NAME = re.compile(rf"</?({_NOT}]+)")
+_ATTRIBUTE = re.compile(rf"({_NOT}=\"']++){_VALUE}")
+_LEFT = re.compile(
+    r"\s(?:translate\s*=\s*[\"']?no[\"'\s/>]"
+    r"|class\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b))",
+    re.IGNORECASE,
+)
+_META = re.compile(
+    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|title)[\"'\s/>]",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(rf"{_W}+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the elements of a language mean for who translates it."""
+
+    block: Callable[[str], bool]
+    """Whether one of this name begins and ends a sentence."""
+    copied: frozenset[str] = frozenset()
+    """Those whose text is copied."""
+    opaque: frozenset[str] = frozenset()
+    """Those that are left alone."""
+    raw: frozenset[str] = frozenset()
+    """Those without tags inside."""
+    breaks: frozenset[str] = frozenset()
+    """Those that are read as a space."""
+    empty: frozenset[str] = frozenset()
+    """Those without a close tag."""
+    attributes: frozenset[str] = frozenset()
+    """Attributes that are translated."""
+    scanner: re.Pattern[str] = XML
+
+
+class Token(NamedTuple):
+    """A tag or text, as it is written; "raw" is that of an element without tags."""
+
+    kind: Literal["open", "close", "void", "text", "raw"]
+    raw: str
+    name: str = ""
+    """Of the element, in small letters; comments have none."""
+
+    @property
+    def tag(self) -> Tag:
+        """One of a sentence."""
+        kinds: dict[str, Literal["open", "close"]] = {"open": "open", "close": "close"}
+        return Tag(self.raw, kinds.get(self.kind, "void"))
+
+
+def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
+    """All of a text; `"".join(token.raw for token in tokens) == text`."""
+    place, is_xml = 0, rules.scanner is not HTML
+    while match := rules.scanner.search(text, place):
+        if place < match.start():
+            yield Token("text", text[place : match.start()])
+        raw, place = match[0], match.end()
+        found = _NAME.match(raw) if match[1] else None
+        name = found[1].lower() if found else ""
+        closed = raw.endswith("/>") and (is_xml or name in rules.opaque)
+        if not name or name in rules.empty or closed or raw[-1] != ">":
+            yield Token("void", raw, name)
+        elif raw[1] == "/":
+            yield Token("close", raw, name)
+        else:
+            yield Token("open", raw, name)
+            if name in rules.raw:
+                end = re.compile(rf"</{re.escape(name)}(?=[{_WHITE}/>])", re.I).search(text, place)
+                stop = end.start() if end else len(text)
+                yield Token("raw", text[place:stop], name)
+                place = stop
+    if place < len(text):
+        yield Token("text", text[place:])
+
+
+class _Item(NamedTuple):
+    """What a sentence consists of."""
+
+    name: str
+    piece: str | Tag
+    raw: str
+    start: int
+    line: int
+
+    @property
+    def edges(self) -> tuple[int, int]:
+        """Where it begins and ends, without white space around it."""
+        left, right = self.raw.lstrip(_WHITE), self.raw.rstrip(_WHITE)
+        return self.start + len(self.raw) - len(left), self.start + len(right)
+
+
+class Page:
+    """A text in markup: the places of sentences, and of attributes that are translated.
+
+    An attribute is a part of its own: where it was, the text has its number between marks, so that
+    it goes with its tag to wherever that is put.
+    """
+
+    def __init__(self, text: str, rules: Rules) -> None:
+        self._rules, self._used = rules, {*text}
+        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in self._used)
+        self._made, self._length, self._line = list[str](), 0, 1
+        self._items: list[_Item] = []
+        self._segments: list[Segment] = []
+        self._attributes: list[Part] = []
+        self._passed = Counter[str]()
+        self._read(tokens_of(text, rules))
+
+    def document(self, encode: Callable[[str], bytes], name: str) -> Document:
+        """The document, whose bytes are written by `encode`."""
+        segments = limited(self._segments, name)
+        parts = Part("".join(self._made), segments), *self._attributes
+        left = (f"{count} of <{name}>, left alone" for name, count in self._passed.items() if count)
+        return Document(parts, lambda texts: encode(self._joined(texts)), tuple(left))
+
+    def _joined(self, texts: Sequence[str]) -> str:
+        mark = self._mark
+        return re.sub(f"{mark}([0-9]+){mark}", lambda found: texts[int(found[1])], texts[0])
+
+    def _read(self, tokens: Iterator[Token]) -> None:
+        for token in tokens:
+            if token.kind == "text":
+                self._add(" ", _read_text(token.raw), token.raw)
+            elif token.kind == "raw":
+                self._flush()
+                self._add(" ", _read_text(token.raw), token.raw)
+                self._flush()
+            else:
+                self._read_tag(token, tokens)
+        self._flush()
+
+    def _read_tag(self, token: Token, tokens: Iterator[Token]) -> None:
+        rules, (kind, raw, name) = self._rules, token
+        left = kind == "open" and _LEFT.search(raw) is not None
+        block = name != "" and rules.block(name)
+        if kind == "open" and (name in rules.opaque or (left and block)):
+            kind, raw = "void", raw + "".join(_until_closed(tokens, name))
+            self._passed[name] += name not in rules.raw
+        elif kind != "close" and name and not left:
+            raw = self._with_marks(raw, name)
+        if block or (name in rules.breaks and self._ends_in(name)):
+            self._flush()
+        if block:
+            self._write(raw)
+        else:
+            tag = Token(kind, raw).tag
+            kept = kind == "open" and (left or name in rules.copied)
+            tag = replace(tag, kept=kept, shown=" " if name in rules.breaks else "")
+            self._add(name, tag, raw)
+
+    def _ends_in(self, name: str) -> bool:
+        """Whether the last thing but white space is a tag of this name."""
+        last = (item.name for item in reversed(self._items[-2:]) if item.raw.strip())
+        return next(last, None) == name
+
+    def _with_marks(self, raw: str, name: str) -> str:
+        """A tag with marks in place of its attributes that are translated."""
+        wanted = self._rules.attributes | ({"content"} if _META.search(raw) else set())
+
+        def mark(found: re.Match[str]) -> str:
+            value = found[2] or ""
+            if (
+                found[1].lower() not in wanted
+                or len(value) < 2
+                or value[0] not in "\"'"
+                or value[-1] != value[0]
+            ):
+                return found[0]
+            text, quote = value[1:-1], value[0]
+            source = Marked((_read_text(text),))
+            write = partial(_written_value, quote=quote)
+            where = f"line {self._line}, {found[1]} of <{name}>"
+            self._attributes.append(Part(text, (Segment(0, len(text), source, write, where),)))
+            number = f"{self._mark}{len(self._attributes)}{self._mark}"
+            return found[0].removesuffix(value) + quote + number + quote
+
+        return _ATTRIBUTE.sub(mark, raw) if wanted else raw
+
+    def _add(self, name: str, piece: str | Tag, raw: str) -> None:
+        self._items.append(_Item(name, piece, raw, self._length, self._line))
+        self._write(raw)
+
+    def _write(self, raw: str) -> None:
+        self._made.append(raw)
+        self._length += len(raw)
+        self._line += raw.count("\n")
+
+    def _flush(self) -> None:
+        """End a sentence: what was added is a segment, if there is text in it."""
+        seen = [n for n, item in enumerate(self._items) if item.raw.strip(_WHITE)]
+        items = self._items[seen[0] : seen[-1] + 1] if seen else []
+        self._items = []
+        if not any(item.name == " " for item in items):
+            return
+        pieces = [(item.name, item.piece) for item in items]
+        for n, strip in ((0, str.lstrip), (-1, str.rstrip)):
+            name, piece = pieces[n]
+            pieces[n] = name, strip(piece, _WHITE) if isinstance(piece, str) else piece
+        start, end = items[0].edges[0], items[-1].edges[1]
+        where = f"line {items[0].line}"
+        self._segments.append(Segment(start, end, paired(pieces), _written, where))
+
+
+def _until_closed(tokens: Iterator[Token], name: str) -> Iterator[str]:
+    """What follows an open tag, up to the close tag that belongs to it."""
+    depth = 1
+    for token in tokens:
+        yield token.raw
+        if token.name == name:
+            depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if not depth:
+            return
+
+
+def _read_text(raw: str) -> str:
+    """What raw text means, with white space as it is shown."""
+    text = _SPACE.sub(" ", raw)
+    try:
+        return unescape(text)
+    except ValueError:  # a number of thousands of digits
+        return text
+
+
+def _written(marked: Marked) -> str:
+    return marked.written(partial(escape, quote=False))
+
+
+def _written_value(marked: Marked, quote: str) -> str:
+    return escape(marked.text, quote=False).replace(quote, "&quot;" if quote == '"' else "&#39;")

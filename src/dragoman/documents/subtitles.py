@@ -1,0 +1,214 @@
+"""SubRip and WebVTT: a sentence that runs over several cues is translated as one.
+
+What stands between two of its cues, the times among it, is put back by alignment; where that would
+leave a cue without text, or with more than can be read in its time, in proportion to the times.
+Headers, notes, styles and settings are left alone.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape, unescape
+from itertools import accumulate, pairwise
+
+from dragoman.documents.characters import decoded
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.text.marked import Marked, Tag, paired
+from dragoman.wording import clock
+
+_TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
+_EOL = r"(?:\r\n|\r|\n)"
+_CUE = re.compile(
+    rf"(?:^|(?<=[\r\n]))[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*{_EOL}"
+    rf"((?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
+)
+"""Times and settings, and lines of text."""
+_TAG = re.compile(r"<(/?)([^<>\s.]*)[^<>]*>|\{\\[^{}]*\}")
+_END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
+_SPEAKER = re.compile(r"[-–—•]\s*")
+_OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
+"""How a line begins that does not go on with a sentence."""
+_WHITE = re.compile(r"\s*")
+LONGEST = 42
+"""Letters of a line; a wide one is two."""
+FASTEST = 20.0
+"""Letters that are read in a second."""
+MOST = 8
+"""Cues of a sentence."""
+
+
+def read(data: bytes, name: str) -> Document:
+    """The sentences of a file of subtitles."""
+    text, encode = decoded(data, name)
+    segments = limited(_segments(text, escapes=text.lstrip("\ufeff").startswith("WEBVTT")), name)
+    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cue:
+    """The text of a cue, or of one who speaks in it."""
+
+    lines: tuple[tuple[int, int], ...]
+    """Where its lines begin and end, in characters."""
+    start: float
+    """When it is shown, in seconds."""
+    end: float
+
+
+def _cues(text: str) -> Iterator[_Cue]:
+    for match in _CUE.finditer(text):
+        *first, second = ([int(match[n] or 0) for n in range(4 * i + 1, 4 * i + 5)] for i in (0, 1))
+        start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (*first, second))
+        lines = [
+            (match.start(9) + line.start(), match.start(9) + line.end())
+            for line in re.finditer(r"\S(?:[^\r\n]*\S)?", match[9])
+        ]
+        others = [n for n, line in enumerate(lines) if n and _SPEAKER.match(text, *line)]
+        for one, other in pairwise([0, *others, len(lines)]):
+            if part := tuple(lines[one:other]):
+                yield _Cue(part, start, end)
+
+
+def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
+    cues = list[_Cue]()
+    for cue in _cues(text):
+        if cues and not (len(cues) < MOST and _goes_on(text, cues[-1], cue)):
+            yield _segment(text, cues, escapes=escapes)
+            cues = []
+        cues.append(cue)
+    if cues:
+        yield _segment(text, cues, escapes=escapes)
+
+
+def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
+    """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
+    last = _TAG.sub("", text[slice(*cue.lines[-1])]).rstrip()
+    soon = -1 <= following.start - cue.end < 2
+    ends = not last or _END.search(last) or _width(last[-1]) > 1
+    return soon and not ends and not _OTHER.match(text, *following.lines[0])
+
+
+def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
+    dash = _SPEAKER.match(text, *cues[0].lines[0])
+    start, pieces = dash.end() if dash else cues[0].lines[0][0], list[tuple[str, str | Tag]]()
+    place = start
+    for cue in cues:
+        for number, (begin, end) in enumerate(cue.lines):
+            if number:
+                pieces.append((" ", " "))
+            elif place < begin:
+                pieces.append(("", Tag(text[place:begin], shown=" ")))
+            pieces += _pieces(text[max(start, begin) : end], escapes=escapes)
+            place = end
+    eol = re.search(_EOL, text)
+    layout = _Layout(
+        breaks=tuple(text[a.lines[-1][1] : b.lines[0][0]] for a, b in pairwise(cues)),
+        times=tuple(max(0.001, cue.end - cue.start) for cue in cues),
+        lines=tuple(len(cue.lines) for cue in cues),
+        eol=eol[0] if eol else "\n",
+        escapes=escapes,
+    )
+    where = f"at {clock(int(cues[0].start))}"
+    return Segment(start, place, paired(pieces), layout.write, where)
+
+
+def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
+    place = 0
+    for match in (*_TAG.finditer(line), None):
+        text = line[place : match.start() if match else len(line)]
+        yield " ", unescape(text) if escapes else text
+        if match:
+            place, name = match.end(), match[2] or ""
+            yield name, Tag(match[0], "close" if match[1] else "open" if name.isalpha() else "void")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a sentence is written in its cues."""
+
+    breaks: tuple[str, ...]
+    """What stands between them."""
+    times: tuple[float, ...]
+    """How long each is shown."""
+    lines: tuple[int, ...]
+    eol: str
+    escapes: bool
+
+    def write(self, marked: Marked) -> str:
+        """The text in cues and lines."""
+        text, cuts, depth = "", list[int](), 0
+        tags, inside = dict[int, list[Tag]](), set[int]()  # by place; places in elements
+        for piece in marked.pieces:
+            if isinstance(piece, str):
+                inside.update(range(len(text), len(text) + len(piece)) if depth else ())
+                text += piece
+            elif piece.raw in self.breaks:
+                cuts.append(len(text))
+                text += piece.shown
+            else:
+                depth += {"open": 1, "close": -1, "void": 0}[piece.kind]
+                tags.setdefault(len(text), []).append(piece)
+        widths = [0, *accumulate(map(_width, text))]
+        places = [n for n in range(1, len(text)) if _may_break(text, n)]
+        cuts = self._cuts(cuts, widths, [place for place in places if place not in inside])
+        added = dict.fromkeys([0, *cuts], "")
+        for cut, between in zip(cuts, self.breaks, strict=True):
+            added[cut] += between
+        for (a, b), lines in zip(pairwise([0, *cuts, len(text)]), self.lines, strict=True):
+            count = max(lines, -(-(widths[b] - widths[a]) // LONGEST))
+            shares = [widths[a] + (widths[b] - widths[a]) * n / count for n in range(1, count)]
+            inner = [place for place in places if a < place < b]
+            added |= dict.fromkeys(_nearest(shares, widths, inner), self.eol)
+        return "".join(self._written(text, tags, added))
+
+    def _cuts(self, cuts: list[int], widths: list[int], places: list[int]) -> list[int]:
+        """Where the cues end: by alignment, or in proportion to the times."""
+        read = [widths[b] - widths[a] for a, b in pairwise([0, *cuts, len(widths) - 1])]
+        if all(0 < width <= FASTEST * time for width, time in zip(read, self.times, strict=True)):
+            return cuts
+        total, spent = sum(self.times), [*accumulate(self.times)][:-1]
+        found = _nearest([widths[-1] * time / total for time in spent], widths, places)
+        return found if len(found) == len(cuts) else cuts
+
+    def _written(
+        self, text: str, tags: dict[int, list[Tag]], added: dict[int, str]
+    ) -> Iterator[str]:
+        place = 0
+        for end in sorted({*tags, *added, len(text)}):
+            piece, following, here = text[place:end], added.get(end, ""), tags.get(end, [])
+            piece = piece.rstrip() if following else piece
+            yield escape(piece, quote=False) if self.escapes else piece
+            closing = next((n for n, tag in enumerate(here) if tag.kind != "close"), len(here))
+            yield from (tag.raw for tag in here[:closing])
+            yield following
+            yield from (tag.raw for tag in here[closing:])
+            white = _WHITE.match(text, end) if following else None
+            place = white.end() if white else end
+
+
+def _nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) -> list[int]:
+    """The places nearest to these widths, in order: one for each, as long as there are any."""
+    found, first, at = list[int](), 0, [widths[place] for place in places]
+    for number, share in enumerate(shares):
+        last = max(first, len(places) - len(shares) + number)
+        if last < len(places):
+            right = bisect_left(at, share, first, last)
+            left = max(first, right - 1)
+            nearer = left if share - at[left] < at[right] - share else right
+            found.append(places[nearer])
+            first = nearer + 1
+    return found
+
+
+def _may_break(text: str, place: int) -> bool:
+    """Whether a line may end before this character, which is dropped if it is a space."""
+    before, after = text[place - 1], text[place]
+    if after.isspace() or before.isspace():
+        return after.isspace() and not before.isspace()
+    return _width(before) == 2 and _width(after) == 2 and after.isalnum()
+
+
+def _width(letter: str) -> int:
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,79 @@
+"""CSV and TSV: the cells that have text, or those of the columns that are asked for.
+
+The first row, which names the columns, stays; so do quotes and all that is between cells.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from dragoman.documents.characters import decoded
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.errors import InputError, did_you_mean
+from dragoman.text.marked import Marked
+
+DELIMITERS = ",;\t|"
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+
+
+def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
+    """The cells of a table. Raises InputError for a column that it does not have."""
+    text, encode = decoded(data, name)
+    segments = limited(_segments(text, name, columns), name)
+    left = ("the first row, which names the columns",) if text else ()
+    return Document((Part(text, segments),), lambda texts: encode(texts[0]), left)
+
+
+def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
+    start = int(text.startswith("\ufeff"))
+    first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
+    sign = max(DELIMITERS, key=re.sub('"[^"]*"', "", first).count)
+    write = partial(_written, signs=f'"\r\n{sign}')
+    head, chosen = list[str](), None
+    for row, column, place, raw in _cells(text, start, sign):
+        closed = _QUOTED.fullmatch(raw) is not None
+        cell = raw[1:-1].replace('""', '"') if closed else raw
+        if row == 1:
+            head.append(cell.strip())
+            continue
+        chosen = chosen or {_number(asked, head, name) for asked in columns}
+        where = f"row {row}, {head[column] if column < len(head) else column + 1}"
+        if (chosen and column not in chosen) or (raw[:1] == '"' and not closed):
+            continue
+        if not closed:
+            yield Segment(place, place + len(raw), Marked((cell,)), write, where)
+            continue
+        for line in re.finditer(r"[^\r\n]+", raw[1:-1]):
+            source, begin = Marked((line[0].replace('""', '"'),)), place + 1 + line.start()
+            yield Segment(begin, begin + len(line[0]), source, _quoted, where)
+
+
+def _cells(text: str, place: int, sign: str) -> Iterator[tuple[int, int, int, str]]:
+    """The row, column and place of each cell, and what is written there."""
+    row, column, end = 1, 0, re.escape(sign)
+    cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({end}|\r\n|\r|\n|\Z)')
+    while match := cell.match(text, place):
+        yield row, column, place, match[1]
+        row, column = (row, column + 1) if match[2] == sign else (row + 1, 0)
+        place = match.end()
+        if not match[2]:
+            return
+
+
+def _number(asked: str, head: list[str], name: str) -> int:
+    """The column that is asked for, by its name or by its number from 1 on."""
+    if asked in head:
+        return head.index(asked)
+    if asked.isdecimal() and 1 <= int(asked) <= len(head):
+        return int(asked) - 1
+    near = did_you_mean(asked, head) or f"; it has {', '.join(head)}."
+    raise InputError(f"{name} has no column {asked}{near}")
+
+
+def _quoted(marked: Marked) -> str:
+    return marked.text.replace('"', '""')
+
+
+def _written(marked: Marked, signs: str) -> str:
+    needed = any(sign in marked.text for sign in signs)
+    return f'"{_quoted(marked)}"' if needed else marked.text

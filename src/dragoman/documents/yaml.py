@@ -1,0 +1,116 @@
+"""YAML: the strings that are values, in the style that they have; keys and all else stay.
+
+PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
+numbers, dates and the like are left alone.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+from dragoman.documents.characters import SURROGATE, decoded, without_damage
+from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked, Tag, merged
+
+DEEPEST = 200
+"""Most collections that are open at a time: the parser's time grows with their square."""
+_PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
+_SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+
+
+def read(data: bytes, name: str) -> Document:
+    """The values of a YAML file. Raises InputError for what is none."""
+    text, encode = decoded(data, name)
+    segments = limited(_segments(text, name), name)
+    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+
+
+def _segments(text: str, name: str) -> Iterator[Segment]:
+    import yaml
+
+    shift = int(text.startswith("\ufeff"))  # which the parser does not count
+    clean = without_damage(text[shift:])
+    opened, flows, key = list[str](), list[bool](), ""
+    try:
+        for event in yaml.parse(clean, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if isinstance(event, yaml.CollectionEndEvent):
+                opened.pop()
+                flows.pop()
+            elif isinstance(event, yaml.NodeEvent):
+                state = opened[-1] if opened else "item"
+                if opened:
+                    opened[-1] = {"key": "value", "value": "key", "item": "item"}[state]
+                if isinstance(event, yaml.CollectionStartEvent):
+                    opened.append("key" if isinstance(event, yaml.MappingStartEvent) else "item")
+                    flows.append(event.flow_style)
+                elif isinstance(event, yaml.ScalarEvent) and state == "key":
+                    key = event.value[:40]
+                elif isinstance(event, yaml.ScalarEvent) and event.tag is None:
+                    where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
+                    yield from _scalar(text, event, shift, where, flow=any(flows[-1:]))
+            if len(opened) > DEEPEST:
+                raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(f"{name} is not YAML: {' '.join(str(error).split())}.") from None
+
+
+def _scalar(text: str, event: Any, shift: int, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
+    """The text of one value, or the lines of a block."""
+    start, end = event.start_mark.index + shift, event.end_mark.index + shift
+    style, value = event.style or "", event.value
+    if SURROGATE.search(text, start, end):
+        yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)
+        return
+    if style in ("|", ">"):
+        yield from _lines(text, start, end, value, where)
+        return
+    if style:
+        start = text.index(style, start)  # after an anchor
+    elif anchor := re.compile(r"&\S+\s+").match(text, start, end):
+        start = anchor.end()
+    if style or (text[start:end].split() == value.split() and _is_text(value)):
+        pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
+        yield Segment(start, end, merged(pieces), partial(_written, style=style, flow=flow), where)
+
+
+def _lines(text: str, start: int, end: int, value: str, where: str) -> Iterator[Segment]:
+    """The lines of a block: as many of the file as a line of the value consists of."""
+    body = text.find("\n", start, end)
+    lines = [*re.compile(r"[^\s](?:[^\r\n]*[^\s])?").finditer(text, body, end)] if body >= 0 else []
+    found, number = list[Segment](), 0
+    for line in filter(None, map(str.strip, value.split("\n"))):
+        first, length = number, -1
+        while number < len(lines) and length < len(line):
+            length += len(lines[number][0]) + 1
+            number += 1
+        group = lines[first:number]
+        if " ".join(match[0] for match in group) != line:
+            return  # a form of block that was not foreseen
+        source = Marked((line,))
+        found.append(Segment(group[0].start(), group[-1].end(), source, Marked.written, where))
+    yield from found
+
+
+@cache
+def _resolver() -> Any:  # noqa: ANN401 -- a loader
+    import yaml
+
+    return partial(yaml.SafeLoader("").resolve, yaml.ScalarNode, implicit=(True, False))
+
+
+def _is_text(value: str) -> bool:
+    """Whether a plain value is read as a string."""
+    return bool(_resolver()(value) == "tag:yaml.org,2002:str")
+
+
+def _written(marked: Marked, *, style: str, flow: bool) -> str:
+    text = marked.written()
+    plain = _PLAIN.fullmatch(text) and not text[-1].isspace() and _is_text(text)
+    if not style and plain and not (flow and re.search(r"[][{},]", text)):
+        return text
+    if style == "'" and text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return _SPECIAL.sub(lambda c: f"\\u{ord(c[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -1,0 +1,255 @@
+"""How a line is translated: searched, tried again where something is wrong, and put together.
+
+A line has a course (`dragoman.decode.scheduler`), which goes on as long as something is to be had
+by another search. Where nothing is wrong with what was found first, no more is computed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
+
+from dragoman.decode import Hypothesis
+from dragoman.decoding import Decoding
+from dragoman.tasks.lines import Part, decode_line, joined, to_parts
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
+from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
+from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
+from dragoman.tasks.translate.removed import Shortened, whole_words
+from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
+from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.terms import (
+    WantedText,
+    changed,
+    is_plain_search,
+    used,
+    wanted_of,
+    with_terms,
+)
+from dragoman.text.glossary import Glossary
+from dragoman.text.sentences import sentences_of
+from dragoman.text.spans import Span
+from dragoman.text.tokenizer import Tokenizer
+
+Kept = Sequence[Span]
+"""The places of a line that are copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is translated, and what is asked of its translation."""
+
+    text: str
+    parts: list[Part] | None
+    """Its sentences; None for a line that cannot be encoded."""
+    prefix: Ids = ()
+    """The ids that the translation begins with."""
+    glossary: Glossary | None = None
+    kept: Kept = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineTranslator:
+    """Translates lines with one model and the same options."""
+
+    ids: IdTranslator
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+    options: Decoding
+    """For ids: without words."""
+
+    def parts_of(self, texts: Sequence[str]) -> list[list[Part] | None]:
+        """The sentences of each text, in chunks that the model can take."""
+        limit = self.ids.longest_source(self.options.max_src_tokens)
+        split = self.options.split_sentences is not False
+        return to_parts(texts, self.src_tokenizer, limit, split=split)
+
+    def course(self, line: Line) -> Searching[Translation]:
+        """Translate; then again where text was to be copied and was not.
+
+        It is forced; where that fails it is taken out, and put back at its place, as characters are
+        at once that the vocabulary lacks. The first translation stays unless another one keeps
+        more, and is no worse otherwise.
+        """
+        retry = self.options.retry and line.parts is not None
+        out = [*self._unknown(line)] if retry else []
+        best = yield from self._attempt(line, out)
+        missed, retried = (self._missed(line, best.text) if retry else []), False
+        rungs = [(out, missed), ([*out, *missed], [])]
+        if {*missed} <= {*line.kept} or not is_plain_search(self.options):
+            del rungs[0]  # they were forced already, or cannot be
+        for without, forced in rungs:
+            if not missed:
+                break
+            other = yield from self._attempt(line, without, forced)
+            still = self._missed(line, other.text)
+            if len(still) < len(missed) and _severity(other) <= _severity(best):
+                best, missed, retried = other, still, True
+        return _judged(line, best, retried=retried)
+
+    def _unknown(self, line: Line) -> Iterator[Span]:
+        """Where the line has characters that the vocabulary lacks, with the words they are in."""
+        unk_id, whole = self.src_tokenizer.unk_id, [*line.kept, *protected(line.text)]
+        for part in line.parts or ():
+            if not any(unk_id in chunk.ids for chunk in part.chunks):
+                continue
+            spans_of = self._spans(line.text, part)
+            for chunk, spans in zip(part.chunks, spans_of, strict=True):
+                pairs = zip(chunk.ids, spans, strict=True)
+                strange = (span for id_, span in pairs if id_ == unk_id and span is not None)
+                for start, end in whole_words(line.text, strange):
+                    around = (s for s in whole if s[0] < end and start < s[1])
+                    yield from [*around] or [(start, end)]
+
+    def _missed(self, line: Line, translation: str) -> list[Span]:
+        """Where the line has text that should stand in the translation as it is, and does not."""
+        return sorted(
+            {*missing(line.text, translation), *changed(line.text, line.kept, translation)}
+        )
+
+    def _attempt(
+        self, line: Line, out: Sequence[Span], forced: Sequence[Span] = ()
+    ) -> Searching[Translation]:
+        """Translate without what is taken `out`, which is put back, and with what is `forced`."""
+        if not out:
+            return (yield from self._translated(line, [*line.kept, *forced]))
+        left = Shortened.of(line.text, out)
+        (parts,) = self.parts_of([left.text])
+        found = yield from self._translated(
+            replace(line, text=left.text, parts=parts), left.moved([*line.kept, *forced])
+        )
+        return left.restored(found)
+
+    def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
+        """Search, and retry, the chunks of a line, and put them together."""
+        terms = line.glossary.find(line.text) if line.glossary is not None else ()
+        wanted = wanted_of(line.text, terms, copied)
+        sources = [
+            source for part in line.parts or () for source in self._sources(line, part, wanted)
+        ]
+        if sources:
+            sources[0] = replace(sources[0], prefix=line.prefix)
+        src, tgt = self.src_tokenizer, self.tgt_tokenizer
+        found = yield from search_and_retry(self._search, sources, self.options, src, tgt)
+        return self._result(line.text, line.parts, found)
+
+    def _sources(self, line: Line, part: Part, wanted: Sequence[WantedText]) -> list[Source]:
+        """A sentence's chunks, each with what is wanted of it."""
+        sources = [Source(ids, text=text) for text, ids in part.chunks]
+        if not any(each.start < part.end and part.start < each.end for each in wanted):
+            return sources
+        tgt, spans_of = self.tgt_tokenizer, self._spans(line.text, part)
+        pairs = zip(sources, spans_of, strict=True)
+        return [with_terms(source, spans, wanted, tgt) for source, spans in pairs]
+
+    def _spans(self, line: str, part: Part) -> Iterator[list[Span | None]]:
+        """Where in the line the pieces of each chunk stand."""
+        return read_spans(line, part.start, [c.text for c in part.chunks], self.src_tokenizer)
+
+    def _search(
+        self, sources: Sequence[Source], options: Decoding
+    ) -> Searching[list[list[Hypothesis]]]:
+        """The n best of each source: of the beam or the samples, by score or by least risk."""
+        drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
+        found: dict[int, list[Hypothesis]] = {}
+        for constrained in (False, True):
+            numbers = [n for n, src in enumerate(drawn) if bool(src.terms) == constrained]
+            some = yield self.ids.searched([drawn[n] for n in numbers], options)
+            found |= zip(numbers, some, strict=True)
+        in_order = (found[n] for n in range(len(drawn)))
+        n_bests = [[*chain(*islice(in_order, options.draws))] for _ in sources]
+        if options.draws > 1:
+            n_bests = [sorted(best, key=lambda one: one.score, reverse=True) for best in n_bests]
+        if options.mbr:
+            from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
+
+            decode, count = self.tgt_tokenizer.decode, options.n_best
+            orders = [least_risk([decode(one.ids) for one in best])[:count] for best in n_bests]
+            n_bests = [
+                [best[n] for n in order] for best, order in zip(n_bests, orders, strict=True)
+            ]
+        return n_bests
+
+    def _result(self, line: str, parts: list[Part] | None, found: list[Found]) -> Translation:
+        """A line's translation from what was found for each chunk of its parts.
+
+        The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
+        has fewer). Their scores and log-probabilities are summed.
+        """
+        if not parts:
+            return Translation(text="", flags=("unreadable" if parts is None else "empty",))
+        count = max(len(best) for each in found for best in each.n_best)
+        others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
+        return self._nth(0, line, parts, found, others)
+
+    def _nth(
+        self,
+        n: int,
+        line: str,
+        parts: list[Part],
+        found: list[Found],
+        alternatives: tuple[Translation, ...] = (),
+    ) -> Translation:
+        nth = (each.nth(n) for each in found)
+        pairs_of = [[*chain(*islice(nth, len(part.chunks)))] for part in parts]
+        sources, chosen = zip(*chain(*pairs_of), strict=True)
+        tokenizer = self.tgt_tokenizer
+        texts_of = [[decode_line(tokenizer, best.ids) for _, best in pairs] for pairs in pairs_of]
+        between = [line[before.end : part.start] for before, part in pairwise(parts)]
+        text, places = joined([joined(texts)[0] for texts in texts_of], between)
+        given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
+        read = [src.ids for src in sources]
+        quality = differences(line, text).union(*map(quality_flags, read, chosen, chain(*texts_of)))
+        flags = {
+            "split": len(sources) > len(parts),
+            "several_sentences": len(parts) < given > len(sentences_of(text)),
+            "retried": any(each.retried for each in found),
+            "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
+        } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
+        rendered = [
+            Rendered(part.start, place, pairs)
+            for part, place, pairs in zip(parts, places, pairs_of, strict=True)
+        ]
+        return Translation(
+            text=text,
+            score=sum(hypothesis.score for hypothesis in chosen),
+            log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
+            tokens=tuple(chain(*(tokenizer.tokens(h.ids) for h in chosen))),
+            token_log_probs=tuple(chain(*(h.token_log_probs for h in chosen))),
+            flags=tuple(flag for flag, holds in flags.items() if holds),
+            sentences=tuple(
+                (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
+            ),
+            alternatives=alternatives,
+        ).aligned_by(lambda: self._align(line, text, rendered))
+
+    def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
+        """Run a translation through the model once more and look where it looks."""
+        tokenizers = self.src_tokenizer, self.tgt_tokenizer
+        with self.ids.inference():
+            return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
+
+
+def _severity(translation: Translation) -> int:
+    """How bad a translation is, whatever it keeps."""
+    return severity({*translation.flags} & SEVERITIES.keys())
+
+
+def _judged(line: Line, translation: Translation, *, retried: bool) -> Translation:
+    """The translation with what became of the line's terms and of what was to be kept."""
+    glossary, text = line.glossary, translation.text
+    terms = used(glossary.find(line.text), text) if glossary is not None else ()
+    flags = {
+        "retried": retried,
+        "kept": bool(changed(line.text, line.kept, text)),
+        "terms_missed": any(term.outcome == "missed" for term in terms),
+    }
+    raised = [flag for flag, holds in flags.items() if holds]
+    others = tuple(_judged(line, other, retried=retried) for other in translation.alternatives)
+    return replace(
+        translation,
+        flags=tuple(dict.fromkeys([*translation.flags, *raised])),
+        terms=terms,
+        alternatives=others,
+    ).aligned_by(lambda: translation.alignments)

@@ -1,0 +1,146 @@
+"""Text that a model cannot read or write: taken out of a line, and put back where it stood.
+
+Emoji and rare characters that a vocabulary lacks, with the word or placeholder they are in. Where
+such text belongs in the translation is told by the attention on what stands before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.text.glossary import is_boundary
+from dragoman.text.spans import Span
+
+Places = Callable[[int], int]
+"""From places in a text to places in a longer one, into which something was inserted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where something was taken out."""
+
+    place: int
+    """In what is left of the line."""
+    text: str
+    """What it was."""
+    more: str
+    """White space after it that is gone as well."""
+    apart: tuple[bool, bool]
+    """Whether white space stood before it, and after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """What is left of a line."""
+
+    text: str
+    gaps: tuple[Gap, ...]
+    """In order."""
+
+    @classmethod
+    def of(cls, line: str, spans: Iterable[Span]) -> "Shortened":
+        """A line without these characters, and without one of the spaces around each of them.
+
+        Spans may overlap.
+        """
+        left, end, gaps = "", 0, list[Gap]()
+        for start, stop in _merged(line, spans):
+            left += line[end:start]
+            before, after = line[:start][-1:].isspace(), line[stop : stop + 1].isspace()
+            end = stop + (after and (before or not left))
+            gaps.append(Gap(len(left), line[start:stop], line[stop:end], (before, after)))
+        return cls(left + line[end:], tuple(gaps))
+
+    @property
+    def _in_line(self) -> Places:
+        return _places([(gap.place, gap.text + gap.more) for gap in self.gaps])
+
+    def moved(self, spans: Iterable[Span]) -> list[Span]:
+        """Where the spans of the line are in what is left, without those that are gone."""
+        places = {self._in_line(n): n for n in range(len(self.text))}
+        whole = (s for s in spans if all(n in places for n in range(*s)))
+        return [(places[start], places[end - 1] + 1) for start, end in whole]
+
+    def restored(self, translation: Translation) -> Translation:
+        """The translation of what is left, with what was taken out."""
+        text, links = translation.text, translation.text_links
+        put = list[tuple[int, str, Gap]]()
+        for gap in self.gaps:
+            place = self._place(text, links, gap.place)
+            before = gap.apart[0] and place > 0 and not text[place - 1].isspace()
+            after = gap.apart[1] and place < len(text) and not text[place].isspace()
+            put.append((place, " " * before + gap.text + " " * after, gap))
+        put.sort(key=lambda each: each[0])
+        in_line, in_text = self._in_line, _places([each[:2] for each in put])
+        pieces, copied, end, written = list[str](), [], 0, 0
+        for place, letters, gap in put:
+            pieces += text[end:place], letters
+            written, end = written + place - end + len(letters), place
+            src = in_line(gap.place) - len(gap.more) - len(gap.text)
+            tgt = written - len(letters) + letters.index(gap.text)
+            copied.append((src, src + len(gap.text), tgt, tgt + len(gap.text)))
+        return replace(
+            translation,
+            text="".join([*pieces, text[end:]]),
+            flags=tuple(flag for flag in translation.flags if flag != "empty"),
+            sentences=tuple(
+                (a and in_line(a), in_line(b), c and in_text(c), in_text(d))
+                for a, b, c, d in translation.sentences
+            ),
+            copied=tuple(copied),
+            alternatives=tuple(map(self.restored, translation.alternatives)),
+        ).aligned_by(lambda: tuple(_moved(a, in_line, in_text) for a in translation.alignments))
+
+    def _place(self, text: str, links: Sequence[tuple[int, int, int, int]], place: int) -> int:
+        """Where in the translation something belongs that stands at a place of what is left.
+
+        Behind the words that come from the nearest text before it.
+        """
+        if not self.text[place:].strip():
+            return len(text)
+        end = max(((link[1], link[3]) for link in links if link[1] <= place), default=(0, 0))[1]
+        inside = {n for link in links for n in range(link[2] + 1, link[3])}
+        places = range(end, len(text) + 1)
+        return next(n for n in places if n not in inside and is_boundary(text, n))
+
+
+def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans in order; those between which is no more than white space are one."""
+    begun: Span | None = None
+    for start, stop in sorted(spans):
+        if begun is not None and not line[begun[1] : start].strip():
+            begun = begun[0], max(begun[1], stop)
+            continue
+        if begun is not None:
+            yield begun
+        begun = start, stop
+    if begun is not None:
+        yield begun
+
+
+def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans, each with the rest of the words that it begins or ends inside of."""
+    for start, stop in spans:
+        before = (n for n in range(start, -1, -1) if is_boundary(line, n))
+        after = (n for n in range(stop, len(line) + 1) if is_boundary(line, n))
+        yield next(before), next(after)
+
+
+def _places(inserted: Sequence[tuple[int, str]]) -> Places:
+    """What leads from a place to that behind all that was inserted there or before."""
+    places = [place for place, _ in inserted]
+    lengths = [0, *accumulate(len(letters) for _, letters in inserted)]
+    return lambda place: place + lengths[bisect_right(places, place)]
+
+
+def _moved(alignment: Alignment, in_line: Places, in_text: Places) -> Alignment:
+    def moved(spans: tuple[Span | None, ...], by: Places) -> tuple[Span | None, ...]:
+        return tuple(s and (by(s[0]), by(s[1] - 1) + 1) for s in spans)
+
+    return replace(
+        alignment,
+        src_spans=moved(alignment.src_spans, in_line),
+        tgt_spans=moved(alignment.tgt_spans, in_text),
+    )

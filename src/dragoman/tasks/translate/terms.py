@@ -1,0 +1,124 @@
+"""Which texts a translation is to have, where their sources are, and what became of them.
+
+They are terms of a glossary, and text that is kept: placeholders, code, what a document marks as
+not to be translated. The search is told which ids they are (`dragoman.decode.constrained`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.decode.constrained import Term
+from dragoman.decoding import Decoding
+from dragoman.errors import InputError
+from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.source import Source
+from dragoman.text.glossary import Occurrence, is_spaced, judge
+from dragoman.text.spans import Span
+from dragoman.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class WantedText:
+    """What the translation of a line is to have, for these characters of the line."""
+
+    start: int
+    end: int
+    forms: tuple[str, ...]
+    """One of them."""
+    glued: bool = False
+    """Whether it follows a mark without a space, such as a bracket."""
+
+
+def wanted_of(line: str, found: Iterable[Occurrence], kept: Iterable[Span]) -> list[WantedText]:
+    """What is kept of a line, and its terms outside of that, in order."""
+
+    def wanted(start: int, end: int, forms: tuple[str, ...]) -> WantedText:
+        before = line[:start][-1:]
+        return WantedText(
+            start, end, forms, bool(before) and not (before.isspace() or before.isalnum())
+        )
+
+    copied = [wanted(start, end, (line[start:end].strip(),)) for start, end in kept]
+    terms = [wanted(each.start, each.end, each.forms) for each in found]
+    free = [t for t in terms if all(t.end <= c.start or c.end <= t.start for c in copied)]
+    return sorted([*copied, *free], key=lambda each: each.start)
+
+
+def with_terms(
+    source: Source, spans: Sequence[Span | None], wanted: Iterable[WantedText], tokenizer: Tokenizer
+) -> Source:
+    """The source with what is wanted of it; `spans` are the characters of each of its ids.
+
+    What no id stands for, or the target's vocabulary has no letters for, is left out.
+    """
+    terms = []
+    for each in wanted:
+        on = [n for n, s in enumerate(spans) if s and s[0] < each.end and each.start < s[1]]
+        forms = _ids_of(each, tokenizer)
+        if on and forms:
+            terms.append(Term(on[0], on[-1] + 1, forms))
+    return replace(source, terms=tuple(terms))
+
+
+def _ids_of(wanted: WantedText, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """The ids of forms as words begin, and as they go on where no space precedes them."""
+    close = wanted.forms if wanted.glued else [f for f in wanted.forms if not is_spaced(f)]
+    cut = [*tokenizer.encode_batch(wanted.forms), *tokenizer.encode_rest(close)]
+    whole = (tuple(ids) for ids in cut if ids and tokenizer.unk_id not in ids)
+    return tuple(dict.fromkeys(whole))
+
+
+def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:
+    """What became of the terms of a line."""
+    outcomes = zip(found, judge(found, translation), strict=True)
+    return tuple(
+        TermUse(source=each.written, target=each.target, outcome=outcome)
+        for each, outcome in outcomes
+    )
+
+
+def changed(line: str, kept: Sequence[Span], translation: str) -> list[Span]:
+    """What is to be kept of a line, and is not in its translation as often."""
+    rest, found = translation, list[Span]()
+    for start, end in sorted(kept, key=lambda span: span[0] - span[1]):  # the longest first
+        text = line[start:end].strip()
+        if text in rest:
+            rest = rest.replace(text, "\n", 1)
+        else:
+            found.append((start, end))
+    return found
+
+
+_PLAIN = {"temperature": 0.0, "mbr": 0, "beam_groups": 1}
+
+
+def is_plain_search(options: Decoding) -> bool:
+    """Whether the search can be told what to write."""
+    return all(getattr(options, name) == plain for name, plain in _PLAIN.items())
+
+
+def check_plain_search(options: Decoding) -> None:
+    """Raise InputError unless it can."""
+    for name, plain in _PLAIN.items():
+        if (value := getattr(options, name)) != plain:
+            raise InputError(
+                f"{name} is {value} with a glossary or with text to keep, which a plain beam "
+                f"search writes; set it to {plain}, or leave them out"
+            )
+
+
+def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> None:
+    """Raise InputError unless each text has places of its own that are apart."""
+    if len(kept) != len(texts):
+        raise InputError(
+            f"There are {len(texts)} lines and kept has {len(kept)}; give one for each."
+        )
+    for number, (text, spans) in enumerate(zip(texts, kept, strict=True), start=1):
+        end = 0
+        for start, stop in sorted(spans):
+            if not end <= start < stop <= len(text):
+                raise InputError(
+                    f"Line {number} has {len(text)} characters, and {(start, stop)} in kept is "
+                    "none of its places, or overlaps another; give (start, end) of each."
+                )
+            end = stop

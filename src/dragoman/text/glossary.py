@@ -1,0 +1,307 @@
+"""Terms and their translations: read from a file, found in a text, looked for in a translation.
+
+    heat pump   Wärmepumpe   Wärmepumpen|Wärmepumpe-
+    Apple       Apple                                  case
+
+The columns of a line are source, target, further forms of the target with "|" between them, of
+which each is as right as the target, and the word `case`: then the source is found as it is
+written only. A term with an empty target, or its source as the target, is not translated.
+"""
+
+import csv
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Literal, Self
+
+from dragoman.errors import InputError
+from dragoman.files.reading import decode_lines, read_file
+from dragoman.wording import counted
+
+LARGEST = 10 << 20
+"""Bytes of a glossary, as DeepL has it."""
+LONGEST = 1024
+"""Bytes of a source or a target, as DeepL has it."""
+MOST = 100_000
+"""Terms of a glossary."""
+CASE = "case"
+COLUMNS = 4
+
+_REFUSED = {
+    "Cc": "a control character",
+    "Cs": "an unpaired surrogate",
+    "Zl": "a line break",
+    "Zp": "a line break",
+}
+"""Categories of characters that no term has."""
+
+Outcome = Literal["applied", "inflected", "missed"]
+Span = tuple[int, int]
+
+SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
+"""A word is another form of a term's if both begin with the same letters, at least this share of
+the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
+Hand, Handschuh). Measured on docs/decisions.md."""
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
+    "\U00020000-\U0003ffff"
+)
+"""Scripts in which words are not parted by spaces, or, as in Korean, go on with particles."""
+_UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
+_TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|\S")
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryTerm:
+    """A source, and what it becomes. Raises InputError for what cannot be a term."""
+
+    source: str
+    target: str = ""
+    forms: tuple[str, ...] = ()
+    """Further forms of the target."""
+    case: bool = False
+    """Whether the source is found as it is written only."""
+
+    def __post_init__(self) -> None:
+        for text in (self.source, self.target, *self.forms):
+            size = len(text.encode(errors="replace"))
+            if size > LONGEST:
+                raise InputError(
+                    f"{text[:20]!r}... has {size:,} bytes, and at most {LONGEST:,} can be a term; "
+                    "shorten it"
+                )
+            kinds = {unicodedata.category(char) for char in text} & _REFUSED.keys()
+            if kinds:
+                raise InputError(f"{text[:40]!r} has {_REFUSED[min(kinds)]}; remove it")
+        if not self.source.strip():
+            raise InputError("the source is empty; write one, or remove the term")
+
+    @property
+    def kept(self) -> bool:
+        """Whether the term is not translated."""
+        return self.target in {"", self.source} and not self.forms
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        """What no two terms of a glossary have in common."""
+        return (self.source if self.case else fold(self.source)), self.case
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A term in a text."""
+
+    start: int
+    end: int
+    written: str
+    """The source, as the text has it."""
+    term: GlossaryTerm
+
+    @property
+    def target(self) -> str:
+        """What the translation is to have."""
+        return self.written if self.term.kept else self.term.target
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The target and its further forms, with a capital letter too, as sentences begin.
+
+        In capitals as well where the text has the source so, and the glossary has not.
+        """
+        if self.term.kept:
+            return (self.written,)
+        forms = self.target, *self.term.forms
+        capital = tuple(form[:1].upper() + form[1:] for form in forms)
+        in_capitals = self.written.isupper() and len(self.written) > 1
+        if in_capitals and not self.term.source.isupper():
+            capital += tuple(form.upper() for form in forms)
+        return tuple(dict.fromkeys((*forms, *capital)))
+
+
+class Glossary:
+    """Terms by which texts are translated: `translator.translate(text, glossary=...)`."""
+
+    def __init__(self, terms: Iterable[GlossaryTerm] | Mapping[str, str]) -> None:
+        """Take terms, or targets by their sources. Raises InputError for a term that is twice."""
+        if isinstance(terms, Mapping):
+            terms = [GlossaryTerm(*pair) for pair in terms.items()]
+        self._terms = dict[tuple[str, bool], GlossaryTerm]()
+        for term in terms:
+            self._add(term, "another")
+
+    def _add(self, term: GlossaryTerm, other: str) -> None:
+        """Raises InputError, which calls `other` a term that is there already."""
+        before = self._terms.setdefault(term.key, term)
+        if before is not term:
+            same = before.target == term.target
+            becomes = f", where {before.source!r} becomes {before.target!r}"
+            what = f"repeats {other}" if same else f"contradicts {other}{becomes}"
+            raise InputError(f"the term {what}; remove one of them")
+        if len(self) > MOST:
+            raise InputError(f"there are more than {MOST:,} terms; make two glossaries")
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read a file: CSV if its name ends with .csv, else columns with tabs between them.
+
+        Raises InputError, with the line, for a file that is none, for a term that is empty, too
+        long, or there twice.
+        """
+        path = Path(path)
+        return cls.parse(read_file(path, LARGEST), str(path), csv=path.suffix.lower() == ".csv")
+
+    @classmethod
+    def parse(cls, content: bytes, name: str, *, csv: bool = False) -> Self:
+        """The same of a file's content, which messages call `name`."""
+        glossary, lines = cls(()), dict[tuple[str, bool], int]()
+        for number, columns in _rows(content, name, as_csv=csv):
+            try:
+                term = _term(columns)
+                glossary._add(term, f"line {lines.setdefault(term.key, number)}")
+            except InputError as error:
+                raise InputError(f"{name} line {number}: {error}.") from None
+        if not glossary:
+            raise InputError(f"{name} has no terms; write a source, a tab and a target in a line.")
+        return glossary
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __iter__(self) -> Iterator[GlossaryTerm]:
+        return iter(self._terms.values())
+
+    @cached_property
+    def content_hash(self) -> str:
+        """A hash of all terms."""
+        return sha256(repr(sorted(map(astuple, self))).encode()).hexdigest()
+
+    @cached_property
+    def _by_token(self) -> dict[str, list[GlossaryTerm]]:
+        """The terms that begin with a token; the longest first, of equal ones that with `case`."""
+        found: dict[str, list[GlossaryTerm]] = {}
+        for term in sorted(self, key=lambda term: (-len(term.source), not term.case)):
+            begins = _TOKEN.search(fold(term.source))
+            found.setdefault(begins[0] if begins else "", []).append(term)
+        return found
+
+    def find(self, text: str) -> list[Occurrence]:
+        """The terms of a text, whole words, from left to right: the longest at each place."""
+        folded, end = fold(text), 0
+        found = []
+        for token in _TOKEN.finditer(folded):
+            start = token.start()
+            if start < end or not is_boundary(text, start):
+                continue
+            for term in self._by_token.get(token[0], ()):
+                stop = start + len(term.source)
+                same = folded.startswith(fold(term.source), start) and is_boundary(text, stop)
+                if same and not (term.case and text[start:stop] != term.source):
+                    found.append(Occurrence(start, stop, text[start:stop], term))
+                    end = stop
+                    break
+        return found
+
+
+def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, list[str]]]:
+    """The columns of each line that is not blank, and its number."""
+    lines = decode_lines(BytesIO(content), name)
+    if as_csv:
+        rows = csv.reader(lines)
+        try:
+            yield from ((rows.line_num, row) for row in rows if any(row))
+        except csv.Error as error:
+            raise InputError(f"{name} line {rows.line_num} is not CSV: {error}.") from None
+    else:
+        numbered = enumerate(lines, start=1)
+        yield from ((number, line.split("\t")) for number, line in numbered if line.strip())
+
+
+def _term(columns: list[str]) -> GlossaryTerm:
+    if not 2 <= len(columns) <= COLUMNS:
+        raise InputError(
+            f"it has {counted(len(columns), 'column')}; give source, target, and if need be other "
+            "forms of the target and the word case"
+        )
+    source, target, forms, case = map(str.strip, [*columns, "", ""][:COLUMNS])
+    if case not in {"", CASE}:
+        raise InputError(f"the fourth column is {case[:40]!r}; write {CASE}, or nothing")
+    others = tuple(form.strip() for form in forms.split("|") if form.strip())
+    return GlossaryTerm(source, target, others, bool(case))
+
+
+def fold(text: str) -> str:
+    """The text in small letters, each of them where it was."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+
+
+def is_boundary(text: str, place: int) -> bool:
+    """Whether no word goes on from before this place to after it."""
+    return not (0 < place < len(text) and _joins(text[place - 1]) and _joins(text[place]))
+
+
+def is_spaced(text: str) -> bool:
+    """Whether a space precedes such a text in a sentence, by the script of its first letter."""
+    return not _UNSPACED_LETTER.match(text)
+
+
+def _joins(char: str) -> bool:
+    """Whether a character makes a word with those beside it."""
+    word = char.isalnum() or unicodedata.category(char)[0] == "M" or char == "_"
+    return word and not _UNSPACED_LETTER.match(char)
+
+
+def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
+    """What became of the terms of a text; one place in the translation is of one term only."""
+    outcomes: dict[int, Outcome] = {}
+    taken: list[Span] = []
+    kinds: tuple[tuple[Outcome, Callable[[str, str], Iterator[Span]]], ...]
+    kinds = ("applied", _exact), ("inflected", _inflected)
+    longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
+    for outcome, places in kinds:
+        for n in longest_first:
+            if n in outcomes or (found[n].term.kept and outcome == "inflected"):
+                continue
+            spans = (span for form in found[n].forms for span in places(translation, form))
+            free = (s for s in spans if all(s[1] <= a or b <= s[0] for a, b in taken))
+            if (span := next(free, None)) is not None:
+                outcomes[n] = outcome
+                taken.append(span)
+    return [outcomes.get(n, "missed") for n in range(len(found))]
+
+
+def _exact(text: str, form: str) -> Iterator[Span]:
+    """Where a form stands as a whole word."""
+    start = text.find(form)
+    while start >= 0:
+        end = start + len(form)
+        if is_boundary(text, start) and is_boundary(text, end):
+            yield start, end
+        start = text.find(form, start + 1)
+
+
+def _inflected(text: str, form: str) -> Iterator[Span]:
+    """Where words stand that begin as those of a form do."""
+    wanted = fold(form).split()
+    words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
+    for n in range(len(words) - len(wanted) + 1):
+        some = words[n : n + len(wanted)]
+        if all(_akin(word[0], each) for word, each in zip(some, wanted, strict=True)):
+            yield some[0].start(), some[-1].end()
+
+
+def _akin(word: str, wanted: str) -> bool:
+    """Whether a word may be another form of one that was wanted."""
+    pairs = enumerate(zip(word, wanted, strict=False))
+    common = next((n for n, (a, b) in pairs if a != b), min(len(word), len(wanted)))
+    needed = min(len(wanted), max(LEAST_STEM, SAME_STEM * len(wanted)))
+    return common >= needed and max(len(word), len(wanted)) - common <= LONGEST_ENDING

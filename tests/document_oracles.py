@@ -1,0 +1,129 @@
+"""What other readers see of a document: all but the case of letters, and white space."""
+
+import csv
+import io
+import json
+import logging
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+from xml.etree.ElementTree import Comment
+
+import html5lib
+import pyromark
+import srt
+import webvtt
+import yaml
+
+from dragoman.documents.characters import decoded, without_damage
+
+Shape = Any
+
+
+def _text(data: bytes) -> str:
+    return without_damage(decoded(data, "x")[0])
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
+    """Small letters and no white space in all strings."""
+    if isinstance(value, str):
+        return re.sub(r"[\s\x00-\x1f]", "", value).lower()
+    if isinstance(value, dict):
+        return {plain(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def letters(text: str) -> list[str]:
+    """What a text consists of; a tag in a word may have moved to its end."""
+    return sorted(plain(text))
+
+
+def lines(data: bytes) -> Shape:
+    """The words of a text, and the ends of its lines."""
+    return re.findall("\r\n|\r|\n", _text(data)), plain(_text(data))
+
+
+def markdown(data: bytes) -> Shape:
+    """What there is, but emphasis, and all text."""
+    options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
+    options |= pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_MATH
+    options |= pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+    options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
+    options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
+    found, text = list[str](), ""
+    for event in pyromark.events(_text(data), options=options):
+        kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
+        name = str(next(iter(value)) if isinstance(value, dict) else value)
+        if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
+            text += str(value)
+        elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
+            found.append(f"{kind} {name}")
+    return found, letters(text)
+
+
+def html(data: bytes) -> Shape:
+    """The kinds of elements, as broken ones are repeated, with their attributes, and all text."""
+    tree = html5lib.parse(_text(data), namespaceHTMLElements=False)
+    elements = [node for node in tree.iter() if node.tag is not Comment]
+    tags = {(str(node.tag), str(sorted(plain(dict(node.attrib)).items()))) for node in elements}
+    return tags, letters("".join(tree.itertext()))
+
+
+def subtitles(data: bytes) -> Shape:
+    """The times, and all text."""
+    text = _text(data)
+    if not text.lstrip("\ufeff").startswith("WEBVTT"):
+        logging.disable()
+        cues = list(srt.parse(text, ignore_errors=True))
+        return [(c.start, c.end) for c in cues], letters(text)
+    try:
+        read = webvtt.from_buffer(io.StringIO(text.lstrip("\ufeff"))).captions
+    except (webvtt.errors.MalformedFileError, webvtt.errors.MalformedCaptionError):
+        return None
+    return [(c.start, c.end) for c in read], letters(unescape(text))
+
+
+def each_json(data: bytes) -> Shape:
+    """The values."""
+    text, place, found = _text(data).lstrip("\ufeff"), 0, []
+    while text[place:].strip():
+        place += len(text[place:]) - len(text[place:].lstrip())
+        value, place = json.JSONDecoder().raw_decode(text, place)
+        found.append(plain(value))
+    return found
+
+
+def each_yaml(data: bytes) -> Shape:
+    """The events, with the values and their types."""
+    loader, found = yaml.SafeLoader(""), []
+    for event in yaml.parse(_text(data).removeprefix("\ufeff"), Loader=yaml.CSafeLoader):
+        kind: Any = type(event).__name__
+        if isinstance(event, yaml.ScalarEvent):
+            tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+            kind = tag, plain(event.value)
+        found.append(kind)
+    return found
+
+
+def table(data: bytes) -> Shape:
+    """The cells."""
+    text = _text(data).removeprefix("\ufeff")
+    head = re.split("[\r\n]", text, maxsplit=1)[0]
+    sign = max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
+    try:
+        return [plain(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign)]
+    except csv.Error:
+        return None
+
+
+ORACLES: dict[str, Callable[[bytes], Shape]] = {
+    "text": lines,
+    "markdown": markdown,
+    "html": html,
+    "subtitles": subtitles,
+    "json": each_json,
+    "yaml": each_yaml,
+    "csv": table,
+}
+"""By format."""

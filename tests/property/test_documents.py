@@ -1,0 +1,126 @@
+"""Laws of documents: what is no text comes back byte for byte, whatever the bytes.
+
+By hand: `python -m tests.property.test_documents 100000` mutates so many files of each format.
+"""
+
+import random
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.document_oracles import ORACLES
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import format_of_name, read_document
+from dragoman.documents.translate import translate_document
+from dragoman.errors import InputError
+
+SAMPLES = sorted((Path(__file__).parents[1] / "samples").iterdir())
+PIECES = [
+    *("<", ">", "</b>", "<p ", "<!--", "<script>", "<svg>", "<br><br>", " translate=no>", "&"),
+    *("&#99999999999;", '"', "'", "\x00", "\ufeff", "\r", "\n\n", "\t", "\\", "\\u", "{", "[", "]"),
+    *("}", "--", "-->", "```", "*", "_", "|", "$", "~~", "- ", ": ", "#", "!", ",", "你好", "🙂"),
+    *("\udc80", "\ue000", "\u2028", "00:00:01,000 --> 00:00:02,000\n"),
+]
+samples = pytest.mark.parametrize("sample", SAMPLES, ids=[file.suffix for file in SAMPLES])
+
+
+def mutated(data: bytes, draw: random.Random) -> bytes:
+    """The bytes with some changes: of bits, of places, of pieces that mean something."""
+    changed = bytearray(data)
+    for _ in range(draw.randint(1, 6)):
+        start = draw.randrange(len(changed) + 1)
+        end = min(len(changed), start + draw.choice([0, 1, 1, 5, 40, 400]))
+        piece = draw.choice(PIECES).encode(errors="surrogateescape")
+        with_what = [b"", changed[end : 2 * end - start], bytes([draw.randrange(256)])]
+        changed[start:end] = draw.choice([*with_what, piece, piece * draw.randint(1, 30)])
+    return bytes(changed)
+
+
+def swapped(word: str) -> str:
+    """The word with capitals for small letters, those of ASCII only."""
+    return "".join(c.swapcase() if c.isascii() else c for c in word)
+
+
+def disordered(numbers: list[int]) -> list[int]:
+    """The words in another order."""
+    return numbers[::2] + numbers[1::2]
+
+
+def was_read(data: bytes, name: str) -> bool:
+    """Assert the laws: a sentence, or the same bytes where no text changes, and only text else."""
+    try:
+        document = read_document(data, name)
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017 -- it may raise or not
+        return False
+    assert translate_document(document, WordTranslator())[0] == data
+    changed, _ = translate_document(document, WordTranslator(swapped))
+    oracle = ORACLES[format_of_name(name) or ""]
+    if not name.endswith(".md") or b"\r" not in data.replace(b"\r\n", b""):
+        assert oracle(changed) == oracle(data)
+    _, told = translate_document(document, WordTranslator(lambda word: f"{word}x", disordered))
+    return told.segments >= told.translated
+
+
+@samples
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_only_text_changes_in_mutated_files(sample: Path, seed: int) -> None:
+    """Or the reader says in a sentence what is wrong."""
+    data = sample.read_bytes()
+    assert was_read(data, sample.name)
+    assert was_read(mutated(data, random.Random(seed)), sample.name) in (True, False)
+
+
+@samples
+@given(data=st.binary(max_size=200))
+@settings(max_examples=20, deadline=None)
+def test_only_text_changes_in_any_bytes(sample: Path, data: bytes) -> None:
+    """Whatever they are."""
+    assert was_read(data, sample.name) in (True, False)
+
+
+def real_files(suffix: str, most: int = 20) -> list[Path]:
+    """Files of installed packages and of the system's documentation."""
+    roots = [Path(sysconfig.get_path("purelib")), Path("/usr/share/doc"), Path("/usr/lib/python3")]
+    found = (file for root in roots for file in root.rglob(f"*.{suffix}"))
+    files = sorted(file for file in found if file.is_file() and file.stat().st_size < 100_000)
+    return random.Random(1).sample(files, min(len(files), most))
+
+
+@pytest.mark.parametrize("suffix", [file.suffix[1:] for file in SAMPLES])
+def test_only_text_changes_in_real_files(suffix: str) -> None:
+    """Those that are there."""
+    files = real_files(suffix)
+    if not files:
+        pytest.skip(f"no *.{suffix} is installed")
+    read = [was_read(file.read_bytes(), str(file)) for file in files]
+    assert sum(read) >= 0.7 * len(files)
+
+
+def report(count: int, samples: list[Path]) -> Iterator[str]:
+    """Mutate so many files of each format, and say how many were read, and in what time."""
+    for sample in samples:
+        draw, start, read, slowest = random.Random(count), perf_counter(), 0, 0.0
+        for _ in range(count):
+            data, begun = mutated(sample.read_bytes(), draw), perf_counter()
+            try:
+                read += was_read(data, sample.name)
+            except BaseException:
+                Path(f"broken{sample.suffix}").write_bytes(data)
+                raise
+            slowest = max(slowest, perf_counter() - begun)
+        taken = perf_counter() - start
+        yield f"{sample.suffix}: {count} files, {read} read, {taken:.0f} s, at most {slowest:.3f} s"
+
+
+if __name__ == "__main__":
+    chosen = [file for file in SAMPLES if not sys.argv[2:] or file.suffix in sys.argv[2:]]
+    for line in report(int(sys.argv[1]), chosen):
+        print(line, flush=True)  # noqa: T201 -- its report

@@ -1,0 +1,112 @@
+"""`dragoman translate` of a document: what is asked of the model, written and told."""
+
+import json
+from pathlib import Path
+from typing import Self
+
+import pytest
+from tests.system.cli.command import Done, Run
+from tests.word_translator import WordTranslator
+
+from dragoman.cli import translate
+from dragoman.decoding import TRANSLATING
+
+PAGE = "<title>A page</title><p>One <b>red</b> word.</p><p>x</p><pre>left</pre>"
+
+
+class Model(WordTranslator):
+    """A model that is loaded."""
+
+    options = TRANSLATING
+
+    def between(self, *_: str | None) -> Self:
+        """Of any languages."""
+        return self
+
+    def aligning(self) -> Self:
+        """It does."""
+        return self
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """A call of the command."""
+    return Run(capfd)
+
+
+def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
+    """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translate, "_load", lambda *_, **__: Model(str.upper, most=most))
+        return run("translate", folder, *options)
+
+
+def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
+    """By the ending of its name; what is left is told, on standard error or as JSON."""
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_text(PAGE)
+    done = translated(run, tmp_path, page, "--output", output)
+    assert (done.code, done.out) == (0, "")
+    expected = PAGE.replace("A page", "A PAGE").replace("One", "ONE").replace("word", "WORD")
+    assert output.read_text() == expected.replace("red", "RED").replace("<p>x", "<p>X")
+    assert "3 texts of 3 translated in" in done.err
+    assert "left as it is: 1 of <pre>, left alone" in done.err
+    done = translated(run, tmp_path, page, "--output", output, "--overwrite", "--json")
+    assert json.loads(done.out)["translated"] == 3
+
+
+def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
+    """What was translated is kept beside the file, and not asked for again."""
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_text(PAGE)
+    done = translated(run, tmp_path, page, "--output", output, most=2)
+    assert done.code == 130
+    assert not output.exists()
+    assert "add --resume to the same command to continue" in done.err
+    assert "add --resume" in translated(run, tmp_path, page, "--output", output).err
+    page.write_text(PAGE + " ")
+    done = translated(run, tmp_path, page, "--output", output, "--resume")
+    assert "was written with another document" in done.err
+    page.write_text(PAGE)
+    done = translated(run, tmp_path, page, "--output", output, "--resume", most=2)
+    assert done.code == 0
+    assert output.read_text().startswith("<title>A PAGE")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["page.de.html", "page.html"]
+
+
+def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
+    """And the columns of a table."""
+    table, output = tmp_path / "table", tmp_path / "out"
+    table.write_text("id,text\na b,c d\n")
+    options = "--format", "csv", "--column", "text"
+    done = translated(run, tmp_path, table, "--output", output, *options)
+    assert done.code == 0, done.err
+    assert output.read_text() == "id,text\na b,C D\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("a.html", [], "is a document (html); name its translation with --output, or add --plain"),
+        ("a.pdf", ["--output", "b.pdf"], "is a PDF, which has places of letters"),
+        ("a.html", ["--output", "b", "--n-best", "2"], "A document has one translation"),
+        ("a.html", ["--format", "html", "--plain"], "--plain reads lines"),
+        ("a.html", ["--output", "b", "--format", "htm"], "'htm' is no format; did you mean html?"),
+        ("a.html", ["--output", "b", "--column", "x"], "has no columns to choose from"),
+        ("a.csv", ["--output", "b", "--column", "x"], "has no column x; it has a, b."),
+        ("a.json", ["--output", "b"], "line 1 is not JSON; correct it."),
+        ("nothing", ["--output", "b", "--format", "html"], "There is no file"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: list[str],
+    sentence: str,
+) -> None:  # fmt: skip
+    """In a sentence, before the model is loaded; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    if name != "nothing":
+        Path(name).write_text("a,b\nc,d\n")
+    done = run("translate", tmp_path, name, *options)
+    assert done.code == 2
+    assert sentence in " ".join(done.err.split())
+    assert not Path("b").exists()

@@ -1,0 +1,125 @@
+"""Translation memories as data: all their finished pairs, as lines; what is left is counted."""
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.office import PO, TMX, XLIFF_1, XLIFF_2
+
+from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.data.memory import read_memory
+from dragoman.data.prepare import prepare
+from dragoman.errors import InputError
+
+FILES = {
+    "a.tmx": TMX.replace("<seg></seg>", "<seg>eins\n <ph>{x}</ph>zwei</seg>"),
+    "a.xlf": XLIFF_1,
+    "b.xliff": XLIFF_2,
+    "a.po": PO
+    + 'msgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] "eine"\nmsgstr[1] "%d Katzen"\n',
+    "a.csv": 'id,DE,en\n1,"ein ""Wort"", zwei\nZeilen","a word, two"\n2,,nothing\n3\n',
+    "b.csv": "one,eins\n",
+    "a.tsv": 'source\ttarget\none "word\tein "Wort\n',
+}
+EXPECTED = {
+    "a.tmx": ([("One two", "eins zwei"), ("Five", "fünf")], {"not in both languages": 1}),
+    "a.xlf": ([("Done", "Fertig")], {"not finished": 5}),
+    "b.xliff": ([("Done", "Fertig")], {"not finished": 3}),
+    "a.po": (
+        [("Done", "Fertig"), ("%d cat", "eine"), ("%d cats", "%d Katzen")],
+        {"not finished": 4},
+    ),
+    "a.csv": (
+        [("a word, two", 'ein "Wort", zwei Zeilen')],
+        {"an empty side": 1, "fewer columns than two": 1},
+    ),
+    "b.csv": ([("one", "eins")], {}),
+    "a.tsv": ([('one "word', 'ein "Wort')], {}),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_finished_pairs_of_a_memory_are_read(name: str, tmp_path: Path) -> None:
+    """In each format, packed or not: without markup, in one line."""
+    pairs, reasons = EXPECTED[name]
+    for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+        data = FILES[name].encode()
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+        left = Counter[str]()
+        assert [*read_memory(path, ("en", "de"), left)] == pairs
+        assert left == reasons
+
+
+def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
+    """The same region goes first; TMX needs both languages, XLIFF tells its own."""
+    path = tmp_path / "a.tmx"
+    variants = {"pt": "a", "pt-BR": "b", "en_US": "c"}
+    tuvs = (f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in variants.items())
+    path.write_text(f"<tmx><tu>{''.join(tuvs)}</tu></tmx>", "utf-16")
+    assert [*read_memory(path, ("en", "pt-br"))] == [("c", "b")]
+    assert [*read_memory(path, ("EN", "pt-PT"))] == [("c", "a")]
+    assert not [*read_memory(path, ("en", "de"))]
+    with pytest.raises(InputError, match=r"give data.src_lang and data.tgt_lang \(--src-lang"):
+        next(read_memory(path, (None, "de")))
+    other = tmp_path / "a.xlf"
+    other.write_text(XLIFF_1, "utf-8")
+    left = Counter[str]()
+    assert not [*read_memory(other, ("fr", "de"), left)]
+    assert left == {"not in both languages": 6}
+
+
+def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
+    """A damaged end is found when it is reached; a unit has an end."""
+    path = tmp_path / "a.tmx"
+    unit = '<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>b</seg></tuv></tu>'
+    path.write_text("<tmx>" + unit * 10_000 + "<oops", "utf-8")
+    pairs = read_memory(path, ("en", "de"))
+    assert next(pairs) == ("a", "b")
+    with pytest.raises(InputError, match=r"a.tmx is not well-formed XML: .* \(line 1\)"):
+        list(pairs)
+    path.write_text("<tmx><tu>" + "x" * (1 << 25), "utf-8")
+    with pytest.raises(InputError, match="has a tu of more than 16,777,216 bytes"):
+        list(read_memory(path, ("en", "de")))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.txt", b"", "is no memory: its name ends in none of .tmx, .xlf"),
+        ("a.po", b'"charset=utf-8"\xff', "is not in the encoding that it declares"),
+        ("a.csv", b'a,"' + b"x" * 200_000, "line 1 cannot be read: field larger than"),
+        ("a.tmx.gz", b"no gzip", "is damaged or not compressed as its name says"),
+        ("a.tmx", b"<!DOCTYPE a [<!ENTITY b 'c'>]><tmx/>", "declares entities"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, name: str, data: bytes, sentence: str) -> None:
+    """It is said with the file."""
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=sentence):
+        list(read_memory(tmp_path / name, ("en", "de")))
+
+
+class _Letters:
+    """Encodes letters."""
+
+    vocab_size, pad_id, bos_id, eos_id, content_hash = 300, 0, 1, 2, "letters"
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        return [[*text.encode()] for text in texts]
+
+    encode_rest = encode_batch
+
+
+def test_a_run_says_what_it_left(tmp_path: Path) -> None:
+    """The counts are kept with the ids, and depend on the languages."""
+    path = tmp_path / "a.tmx"
+    path.write_text(FILES["a.tmx"], "utf-8")
+    for src_lang, used, count in (("en", 2, 1), ("fr", 0, 3), ("en", 2, 1)):
+        corpus = CorpusConfig(tm=str(path), src_lang=src_lang, tgt_lang="de")
+        dataset = prepare(corpus, _Letters(), _Letters(), tmp_path / "cache")  # type: ignore[arg-type]
+        assert [*dataset.report(100)][:2] == [
+            f"{path}: {used} of {used} pairs are used.",
+            f"{path}: not in both languages, left out: {count}.",
+        ]
+    assert len([*read_pairs(corpus)]) == 2

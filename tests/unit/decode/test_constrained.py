@@ -1,0 +1,119 @@
+"""Beam search with terms, on tables."""
+
+from dataclasses import dataclass, field
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.decode.tables import (
+    EOS,
+    Ids,
+    TableModel,
+    TableState,
+    limits,
+    random_table,
+    sources,
+)
+from torch import Tensor
+
+from dragoman.decode import Beam, Hypothesis, search
+from dragoman.decode.constrained import Constrained, Term
+
+SEEDS = st.integers(0, 2**32)
+
+
+@dataclass
+class LookingState(TableState):
+    """The prefixes of all rows, and what they attended to."""
+
+    weights_NS: list[list[float]] = field(default_factory=list)
+    watched = True
+
+    def watch(self, layer: int, head: int | None) -> None:
+        """It is watched already."""
+
+    def attended(self) -> Tensor:
+        """The weights of the last step."""
+        return torch.tensor(self.weights_NS)
+
+
+class LookingModel(TableModel):
+    """A table whose attention is another one: of the source and the prefix."""
+
+    def start(self, src_BS: Tensor, beam_size: int) -> TableState:
+        """Begin, with the places of the padded sources."""
+        self._places = src_BS.shape[1]
+        begun = super().start(src_BS, beam_size)
+        return LookingState(beam_size, begun.sources, begun.prefixes)
+
+    def step(self, ids_N: Tensor, state: TableState) -> Tensor:
+        """Step, and attend."""
+        assert isinstance(state, LookingState)
+        logits_NV = super().step(ids_N, state)
+        state.weights_NS = [
+            attention(src, prefix[1:]) + [0.0] * (self._places - len(src))
+            for src, prefix in zip(state.sources, state.prefixes, strict=True)
+        ]
+        return logits_NV
+
+
+def attention(src: Ids, prefix: Ids) -> list[float]:
+    """The weights of the tokens of a source."""
+    logits = torch.tensor(random_table(1, len(src))(src, prefix))
+    weights: list[float] = logits.softmax(0).tolist()
+    return weights
+
+
+def found(
+    seed: int, rows: list[list[int]], terms: list[tuple[Term, ...]], beam: Beam
+) -> list[list[Hypothesis]]:
+    """What a search with terms finds for each source."""
+    constrained = Constrained(beam=beam, terms=tuple(terms))
+    model = LookingModel(random_table(seed, 12))
+    n_bests = search(model, sources(*rows), constrained, limits=limits(*[8] * len(rows)))
+    return [constrained.best_first(*each) for each in enumerate(n_bests)]
+
+
+TOKENS = st.integers(3, 11)
+FORMS = st.lists(st.lists(TOKENS, min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+@st.composite
+def drawn_lines(draw: st.DrawFn) -> list[tuple[list[int], tuple[Term, ...]]]:
+    """Sources with their ends, and the terms of each."""
+    lines = []
+    for _ in range(draw(st.integers(1, 4))):
+        ids = draw(st.lists(TOKENS, min_size=1, max_size=6))
+        terms = []
+        for forms in draw(st.lists(FORMS, max_size=2)):
+            start = draw(st.integers(0, len(ids) - 1))
+            terms.append(Term(start, start + 1, tuple(map(tuple, forms))))
+        lines.append(([*ids, EOS], tuple(terms)))
+    return lines
+
+
+BEAMS = st.builds(
+    lambda width, n, alpha: Beam(beam_size=width, n_best=min(width, n), length_penalty=alpha),
+    *(st.integers(1, 5), st.integers(1, 5), st.sampled_from([0.0, 0.6, 2.0])),
+)
+
+
+@given(st.integers(0, 2**32), drawn_lines(), BEAMS)
+def test_neighbours_change_nothing(
+    seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
+) -> None:
+    """A source with terms, or without, is found the same alone and beside others, to the bit."""
+    together = found(seed, [ids for ids, _ in lines], [terms for _, terms in lines], beam)
+    alone = [found(seed, [ids], [terms], beam)[0] for ids, terms in lines]
+    assert together == alone
+
+
+@given(st.integers(0, 2**32), drawn_lines(), BEAMS)
+def test_without_terms_it_is_a_beam(
+    seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
+) -> None:
+    """Also beside sources that have some."""
+    rows = [ids for ids, _ in lines]
+    terms = [(), *(terms for _, terms in lines[1:])]
+    (plain,) = search(TableModel(random_table(seed, 12)), sources(rows[0]), beam, limits=limits(8))
+    assert found(seed, rows, terms, beam)[0] == plain

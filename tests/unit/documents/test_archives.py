@@ -1,0 +1,186 @@
+"""Archives: what is not text is copied byte for byte, and EPUB's rules hold."""
+
+import io
+import re
+import struct
+import zipfile
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.office import CHAPTER, SAMPLES, epub, packed, replaced
+from tests.word_translator import WordTranslator
+
+from dragoman.documents import archive as archives
+from dragoman.documents.archive import Archive
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+from dragoman.errors import InputError
+
+
+def translated(data: bytes, name: str) -> bytes:
+    """The document in capitals."""
+    return translate_document(read_document(data, name), WordTranslator(str.upper))[0]
+
+
+def infos(data: bytes) -> dict[str, zipfile.ZipInfo]:
+    """The members of an archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return {info.filename: info for info in archive.infolist()}
+
+
+def check_epub(data: bytes) -> dict[str, bytes]:
+    """What a checker of EPUB asks of a book's structure; gives its members."""
+    assert data[30:38] == b"mimetype"
+    assert data[38:58] == b"application/epub+zip"
+    members = infos(data)
+    assert members["mimetype"].compress_type == zipfile.ZIP_STORED
+    assert not members["mimetype"].extra
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    for name, content in contents.items():
+        if name.endswith((".opf", ".ncx", ".xml", ".xhtml")):
+            ET.fromstring(content.replace(b"&nbsp;", b""))  # noqa: S314 -- our own
+    package = contents["OPS/book.opf"].decode()
+    for href in re.findall('href="([^"]+)"', package):
+        assert "OPS/" + href.replace("%20", " ") in contents
+    assert set(re.findall('idref="([^"]+)"', package)) <= set(re.findall(' id="([^"]+)"', package))
+    return contents
+
+
+def test_a_book_is_translated() -> None:
+    """Chapters as XHTML, both tables of contents, the title; nothing else."""
+    contents = check_epub(translated(epub(), "a.epub"))
+    assert contents["OPS/text/one a.xhtml"].decode() == (
+        CHAPTER.replace("<title>One", "<title>ONE")
+        .replace("Chapter&#160;one", "CHAPTER\xa0ONE")
+        .replace("It was a <i>dark</i> &amp; stormy", "IT WAS A <i>DARK</i> &amp; STORMY")
+        .replace("night&nbsp;here", "NIGHT\xa0HERE")
+        .replace("A house", "A HOUSE")
+    )
+    assert b"<text>CHAPTER ONE</text>" in contents["OPS/toc.ncx"]
+    assert b"<dc:title>THE BOOK</dc:title>" in contents["OPS/book.opf"]
+    assert b"<dc:language>en" in contents["OPS/book.opf"]
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLES if SAMPLES[n]()[:2] == b"PK"])
+def test_members_keep_their_order_and_all_that_is_said_of_them(name: str) -> None:
+    """Names, dates, how they are packed, extra fields, comments; and the bytes of the others."""
+    data = SAMPLES[name]()
+    made = translated(data, name)
+    before, after = infos(data), infos(made)
+    assert list(before) == list(after)
+    for member, info in before.items():
+        for fact in ("date_time", "compress_type", "extra", "comment", "external_attr"):
+            assert getattr(after[member], fact) == getattr(info, fact)
+    same = [m for m in before if after[m].CRC == before[m].CRC]
+    assert same
+    starts = [*sorted(info.header_offset for info in before.values()), len(data)]
+    for member in same:
+        start = before[member].header_offset
+        record = data[start : start + 30 + len(member) + before[member].compress_size]
+        assert made[after[member].header_offset :].startswith(record)
+    assert len(starts) == len(before) + 1
+    with zipfile.ZipFile(io.BytesIO(made)) as archive:
+        assert archive.comment == zipfile.ZipFile(io.BytesIO(data)).comment
+
+
+def file_info(name: str, method: int) -> zipfile.ZipInfo:
+    """A member that is packed in a way."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = method
+    return info
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_an_archive_of_a_stream_is_read(method: int) -> None:
+    """Whose sizes follow its members, behind other bytes, with names beyond ASCII and ZIP64."""
+
+    class Stream(io.RawIOBase):
+        data = b"#!/bin/sh\n"
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, chunk: bytes) -> int:  # type: ignore[override]
+            self.data += bytes(chunk)
+            return len(chunk)
+
+    stream = Stream()
+    with zipfile.ZipFile(stream, "w", method) as file:
+        for name, content in (("ä.txt", "one"), ("b.txt", "two" * 100), ("c.txt", "three")):
+            with file.open(file_info(name, method), "w", force_zip64=name == "b.txt") as member:
+                member.write(content.encode())
+    for data in (stream.data, stream.data[10:]):
+        made = Archive.open(data, "x").replaced({"b.txt": b"other"})
+        with zipfile.ZipFile(io.BytesIO(made)) as file:
+            assert file.testzip() is None
+            assert {n: file.read(n) for n in file.namelist()} == {
+                "ä.txt": b"one", "b.txt": b"other", "c.txt": b"three",
+            }  # fmt: skip
+
+
+def duplicate() -> bytes:
+    """Two members of one name."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("a", "x")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("a", "y")
+    return buffer.getvalue()
+
+
+def changed(data: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
+    """The archive with other bytes in the first record of a kind."""
+    place = data.index(signature) + offset
+    return data[:place] + value + data[place + len(value) :]
+
+
+ONE = packed({"a": "x" * 99})
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (duplicate(), "two members of one name"),
+        (changed(ONE, b"PK\1\2", 8, b"\1"), "is encrypted; save it without a password"),
+        (packed({"a/../../b": ""}), "leads out of it"),
+        (packed({"/a": ""}), "leads out of it"),
+        (changed(ONE, b"PK\1\2", 20, struct.pack("<L", 1000)), "is damaged, or larger"),
+        (changed(ONE, b"PK\1\2", 42, struct.pack("<L", 9999)), "is damaged"),
+        (ONE[:-30], "is damaged, or no document"),
+    ],
+)
+def test_what_no_document_needs_is_refused(data: bytes, sentence: str) -> None:
+    """With a sentence."""
+    with pytest.raises(InputError, match=sentence):
+        Archive.open(data, "x.docx")
+
+
+def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many members, and members that unpack to too much, alone or together."""
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 1)
+    with pytest.raises(InputError, match="has 2 members; at most 1 are read"):
+        Archive.open(packed({"a": "", "b": ""}), "x")
+    with pytest.raises(InputError, match="x: a is larger, unpacked"):
+        Archive.open(packed({"a": "x" * (1 << 21)}), "x").read("a")
+    monkeypatch.setattr(archives, "LARGEST_TEXT", 150)
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 9)
+    archive = Archive.open(packed({"a": "x" * 99, "b": "x" * 99}), "x")
+    assert archive.read("a")["a"] == b"x" * 99
+    with pytest.raises(InputError, match="x: b is larger, unpacked"):
+        archive.read("a", "b")
+
+
+def test_books_that_cannot_be_read_are_refused() -> None:
+    """Encrypted chapters, a container without a package; a chapter that is missing is said."""
+    rights = '<e><CipherReference URI="OPS/text/one%20a.xhtml"/></e>'
+    with pytest.raises(InputError, match="has encrypted chapters"):
+        read_document(replaced(epub(), {"META-INF/encryption.xml": rights}), "a.epub")
+    with pytest.raises(InputError, match="names no package"):
+        read_document(replaced(epub(), {"META-INF/container.xml": "<a/>"}), "a.epub")
+    with zipfile.ZipFile(io.BytesIO(epub())) as file:
+        rest = {name: file.read(name) for name in file.namelist() if "xhtml" not in name}
+    assert read_document(packed(rest), "a.epub").left == (
+        "OPS/text/one a.xhtml, which is not in the book.",
+    )

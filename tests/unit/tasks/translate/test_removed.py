@@ -1,0 +1,86 @@
+"""Text taken out of a line, and put back into the translation of the rest."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.removed import Shortened, whole_words
+from dragoman.text.spans import Span
+
+LINES = st.text("ab ,苹\u0301", max_size=14)
+
+
+@st.composite
+def lines_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
+    """A line, and places in it that show something; they may overlap."""
+    line = draw(LINES)
+    ends = st.tuples(st.integers(0, len(line)), st.integers(0, len(line)))
+    spans = draw(st.lists(ends.map(lambda s: (min(s), max(s))), max_size=4))
+    return line, [(a, b) for a, b in spans if line[a:b].strip()]
+
+
+def identity(line: str) -> Translation:
+    """A line as its own translation, each letter from itself."""
+    spans = tuple((n, n + 1) for n, letter in enumerate(line) if not letter.isspace())
+
+    def align() -> tuple[Alignment, ...]:
+        import torch
+
+        tokens = tuple(line[a:b] for a, b in spans)
+        weights_TS = torch.eye(len(spans))
+        return (
+            Alignment(
+                src_tokens=tokens,
+                tgt_tokens=tokens,
+                weights_TS=weights_TS,
+                src_spans=spans,
+                tgt_spans=spans,
+            ),
+        )
+
+    sentences = ((0, len(line), 0, len(line)),) if line else ()
+    return Translation(text=line, sentences=sentences).aligned_by(align)
+
+
+@given(lines_with_spans())
+def test_what_is_taken_out_comes_back(drawn: tuple[str, list[Span]]) -> None:
+    """Where nothing is translated, the line comes back, but for white space beside what was out."""
+    line, spans = drawn
+    left = Shortened.of(line, spans)
+    found = left.restored(identity(left.text))
+    assert "".join(found.text.split()) == "".join(line.split())
+    for a, b, c, d in found.text_links:
+        assert line[a:b] == found.text[c:d] != ""
+    assert {(a, b) for a, b, *_ in found.copied} >= {
+        (a, b)
+        for a, b in spans
+        if all((a, b) == other or b < other[0] or other[1] < a for other in spans)
+        and not any(line[min(b, o[1]) : max(a, o[0])].strip() == "" for o in spans if o != (a, b))
+    }
+    for a, b, c, d in found.sentences:
+        assert (a, b, c, d) == (0, len(line), 0, len(found.text))
+
+
+@given(lines_with_spans(), lines_with_spans())
+def test_other_places_move_with_their_text(
+    drawn: tuple[str, list[Span]], others: tuple[str, list[Span]]
+) -> None:
+    """A place in what is left has the letters that it had; one that is gone in part is left out."""
+    line, spans = drawn
+    left = Shortened.of(line, spans)
+    inside = [(a, b) for a, b in others[1] if b <= len(line) and line[a:b].strip()]
+    for place in inside:
+        moved = left.moved([place])
+        assert [left.text[a:b] for a, b in moved] in ([], [line[slice(*place)]])
+
+
+def test_it_goes_where_the_words_before_it_went() -> None:
+    """By the links, behind a whole word, with the spaces that it had."""
+    assert [*whole_words("ein Novák!", [(7, 8)])] == [(4, 9)]
+    left = Shortened.of("I love 🍕 pizza 😀😀", [(7, 8), (15, 16), (16, 17)])
+    assert left.text == "I love pizza "
+    spans = ((0, 1), (2, 6), (7, 12))
+    written = ((0, 3), (4, 9), (10, 15))
+    links = [(*src, *tgt) for src, tgt in zip(spans, written, strict=True)]
+    assert left._place("Ich liebe Pizza", links, 7) == 9
+    assert [gap.text for gap in left.gaps] == ["🍕", "😀😀"]

@@ -1,0 +1,102 @@
+"""Glossaries and kept text in translating: a model of random weights obeys, too."""
+
+import math
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.unit.tasks.tiny import make_translator, random_lines
+
+from dragoman import Glossary
+from dragoman.decode import constrained
+from dragoman.decoding import Decoding
+from dragoman.errors import InputError
+from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.translator import Translator
+
+TERMS = Glossary({"cat": "tree", "dog": "big house", "学习": "sees"})
+TEXT = "the cat sees a dog"
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One for all tests: translating changes nothing in it."""
+    return make_translator()
+
+
+def test_terms_are_applied_and_reported(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what each is to be, whatever it costs; text without terms is as it was."""
+    monkeypatch.setattr(constrained, "MARGIN", math.inf)
+    monkeypatch.setattr(constrained, "WORTH", 1000.0)
+    found = translator.translate(TEXT, glossary=TERMS, options=Decoding(max_length_factor=2.0))
+    assert found.terms == (
+        TermUse(source="cat", target="tree", outcome="applied"),
+        TermUse(source="dog", target="big house", outcome="inflected"),  # it goes on with letters
+    )
+    assert "terms_missed" not in found.flags
+    assert found.to_dict()["terms"][0] == {"source": "cat", "target": "tree", "outcome": "applied"}
+    plain = translator.translate("the tree", glossary=TERMS)
+    assert plain == translator.translate("the tree")
+    assert plain.terms == ()
+
+
+def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None:
+    """Where the translation would be too long."""
+    one = Decoding(max_length_factor=0.0, max_length_constant=1)
+    found = translator.translate(TEXT, glossary=TERMS, options=one)
+    assert [term.outcome for term in found.terms].count("missed") >= 1
+    assert "terms_missed" in found.flags
+
+
+@needs_independent_rows
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_lines_with_terms_do_not_depend_on_others(translator: Translator, beam_size: int) -> None:
+    """Nor do those without: bit for bit, in batches of any size, and streamed."""
+    lines = [*random_lines(30), TEXT, "the cat"]
+    options = Decoding(beam_size=beam_size)
+    together = translator.translate(lines, glossary=TERMS, options=options)
+    assert together == [translator.translate(x, glossary=TERMS, options=options) for x in lines]
+    assert together == [*translator.stream(lines, options, glossary=TERMS, window=7)]
+    few = translator.translate(lines, glossary=TERMS, options=options, max_batch_tokens=60)
+    assert together == few
+    assert {len(found.terms) for found in together} > {0, 1}
+    without = [n for n, found in enumerate(together) if not found.terms]
+    plain = translator.translate([lines[n] for n in without], options=options)
+    assert plain == [together[n] for n in without]
+
+
+def test_kept_text_is_copied(translator: Translator) -> None:
+    """Letter for letter, where the vocabulary has its pieces; and said if it is not."""
+    found = translator.translate(TEXT, kept=[(4, 12)])
+    assert "cat sees" in found.text
+    assert "kept" not in found.flags
+    many = translator.translate([TEXT, "a tree"], kept=[[(4, 12)], []])
+    assert many == [found, translator.translate("a tree")]
+    assert many == [*translator.stream([TEXT, "a tree"], kept=iter([[(4, 12)], []]))]
+    one = Decoding(max_length_factor=0.0, max_length_constant=1, retry=False)
+    assert "kept" in translator.translate(TEXT, kept=[(4, 12)], options=one).flags
+
+
+@pytest.mark.parametrize(
+    "text", ["the {name} cat", "see https://a.b/c?d=1 big", "1,234 dogs of %s"]
+)
+def test_what_is_missing_is_forced_or_put_back(translator: Translator, text: str) -> None:
+    """A model of random weights copies nothing by itself."""
+    plain = translator.translate(text, options=Decoding(retry=False))
+    found = translator.translate(text)
+    kinds = {"placeholders", "urls", "numbers"}
+    assert {*plain.flags} & kinds
+    assert not {*found.flags} & kinds
+    assert "retried" in found.flags
+
+
+def test_what_does_not_fit_is_refused(translator: Translator) -> None:
+    """A sentence says what to do."""
+    with pytest.raises(InputError, match=r"temperature is 1.0 with a glossary .* set it to 0"):
+        translator.translate(TEXT, glossary=TERMS, options=Decoding(temperature=1.0))
+    with pytest.raises(InputError, match="There are 1 lines and kept has 2; give one for each"):
+        translator.translate([TEXT], kept=[[], []])
+    for places in ([(4, 99)], [(0, 3), (2, 4)], [(3, 3)]):
+        with pytest.raises(InputError, match="Line 1 has 18 characters, and"):
+            translator.translate(TEXT, kept=places)

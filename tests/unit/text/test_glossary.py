@@ -1,0 +1,136 @@
+"""Glossaries: what a file says, where a text has terms, and what became of them."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import InputError
+from dragoman.text.glossary import Glossary, GlossaryTerm, judge
+
+TERMS = Glossary(
+    [
+        GlossaryTerm("heat pump", "Wärmepumpe", ("Wärmepumpen",)),
+        GlossaryTerm("heat", "Hitze"),
+        GlossaryTerm("Apple", case=True),
+        GlossaryTerm("apple", "Apfel"),
+        GlossaryTerm("苹果", "apple"),
+        GlossaryTerm(".NET", ".NET"),
+    ]
+)
+
+
+def read(tmp_path: Path, content: str | bytes, name: str = "terms.tsv") -> Glossary:
+    """Write a file, and read it."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Glossary.read(path)
+
+
+def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
+    """Columns are source, target, further forms, `case`; blank lines and a BOM are nothing."""
+    glossary = read(
+        tmp_path, "\ufeffheat pump\tWärmepumpe\tWärmepumpen | Pumpe\n\n Apple \t\t\tcase\r\n"
+    )
+    assert [*glossary] == [
+        GlossaryTerm("heat pump", "Wärmepumpe", ("Wärmepumpen", "Pumpe")),
+        GlossaryTerm("Apple", case=True),
+    ]
+    assert [term.kept for term in glossary] == [False, True]
+    assert [*read(tmp_path, 'a,b\n"x, y","u ""v"""\n', "terms.csv")] == [
+        GlossaryTerm("a", "b"),
+        GlossaryTerm("x, y", 'u "v"'),
+    ]
+    assert [*Glossary({"a": "b"})] == [GlossaryTerm("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("a\tb\nA\tb\n", "terms.tsv line 2: the term repeats line 1; remove one of them."),
+        (
+            "a\tb\n\na\tc\n",
+            "line 3: the term contradicts line 1, where 'a' becomes 'b'; remove one",
+        ),
+        ("\tb\n", "line 1: the source is empty; write one, or remove the term."),
+        ("a\tb\nc\n", "line 2: it has 1 column; give source, target, and"),
+        ("a\tb\tc\tcase\te\n", "line 1: it has 5 columns"),
+        ("a\tb\t\tfall\n", "line 1: the fourth column is 'fall'; write case, or nothing."),
+        ("a" * 1025 + "\tb\n", "has 1,025 bytes, and at most 1,024 can be a term; shorten it."),
+        ("a\t" + "ü" * 513 + "\n", "has 1,026 bytes"),
+        ("a\x01\tb\n", "line 1: 'a\\x01' has a control character; remove it."),
+        ("\n\n", "has no terms; write a source, a tab and a target in a line."),
+        (b"a\tb\xff\n", "line 1 is not UTF-8"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_line(
+    tmp_path: Path, content: str | bytes, sentence: str
+) -> None:
+    """One sentence, with the file, the line, and what to do."""
+    with pytest.raises(InputError) as error:
+        read(tmp_path, content)
+    assert sentence in str(error.value)
+    assert str(error.value).startswith(str(tmp_path / "terms.tsv"))
+
+
+def test_a_glossary_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lone surrogate cannot be written to a file, but given; and too many terms are refused."""
+    with pytest.raises(InputError, match="unpaired surrogate"):
+        Glossary({"a": "\ud800"})
+    monkeypatch.setattr("dragoman.text.glossary.MOST", 2)
+    with pytest.raises(InputError, match="line 3: there are more than 2 terms"):
+        read(tmp_path, "a\tb\nc\td\ne\tf\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Heat pumps heat a heat pump.", ["heat", "heat", "heat pump"]),
+        ("preheat reheated heat_pump", []),
+        ("An Apple is no apple.", ["Apple", "apple"]),
+        ("APPLE", ["apple"]),
+        ("我爱苹果。苹果手机", ["苹果", "苹果"]),
+        ("İİ heat", ["heat"]),
+        ("ASP.NET and .NET", [".NET", ".NET"]),
+        ("hea\u0301t heat\u0301", []),
+        ("", []),
+    ],
+)
+def test_terms_are_found_as_whole_words(text: str, found: list[str]) -> None:
+    """The longest first, in small or capital letters unless `case` says otherwise."""
+    occurrences = TERMS.find(text)
+    assert [each.term.source for each in occurrences] == found
+    assert all(text[each.start : each.end] == each.written for each in occurrences)
+
+
+@given(st.text("aA .苹\u0301İß", max_size=12), st.text("aA .苹\u0301İß", min_size=1, max_size=3))
+def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
+    """Whatever the text is."""
+    if not source.strip():
+        return
+    found = Glossary({source: "x"}).find(text)
+    places = [place for each in found for place in (each.start, each.end)]
+    assert places == sorted(places)
+    assert all(text[each.start : each.end] == each.written for each in found)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "outcomes"),
+    [
+        ("heat pump", "Die Wärmepumpe läuft.", ["applied"]),
+        ("heat pump", "Die Wärmepumpen laufen.", ["applied"]),
+        ("two heat pumps, heat pump", "Wärmepumpenmotor", ["missed", "missed"]),
+        ("heat pump and heat pump", "Wärmepumpe, Wärmepumpe", ["applied", "applied"]),
+        ("heat pump and heat pump", "eine Wärmepumpe", ["applied", "missed"]),
+        ("HEAT pump", "des Wärmepumpes", ["inflected"]),
+        ("an apple", "Äpfel", ["missed"]),
+        ("an apple", "apfel", ["inflected"]),
+        ("Apple", "Apple!", ["applied"]),
+        ("Apple", "Apples", ["missed"]),
+        ("苹果", "Apple pie", ["applied"]),
+    ],
+)
+def test_what_became_of_terms(source: str, translation: str, outcomes: list[str]) -> None:
+    """Listed forms are applied, words with their stem inflected; each place counts once."""
+    assert judge(TERMS.find(source), translation) == outcomes
