@@ -76,7 +76,8 @@ def subtitles(data: bytes) -> Shape:
     if not text.lstrip("\ufeff").startswith("WEBVTT"):
         logging.disable()
         cues = list(srt.parse(text, ignore_errors=True))
-        return [(c.start, c.end) for c in cues], letters(text)
+        whole = len(cues) == text.count("-->")  # or else some are damaged, and read as text
+        return [(c.start, c.end) for c in cues] if whole else None, letters(text)
     try:
         read = webvtt.from_buffer(io.StringIO(text.lstrip("\ufeff"))).captions
     except (webvtt.errors.MalformedFileError, webvtt.errors.MalformedCaptionError):
