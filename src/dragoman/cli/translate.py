@@ -1,17 +1,17 @@
 """`dragoman translate`: lines of text, or a document, to their translations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
-from dragoman.cli.documents import AsDocument, tell, with_document
+from dragoman.cli.documents import AsDocument, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.output import (
@@ -29,12 +29,10 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import check_output, lines_from
 from dragoman.decoding import TRANSLATING, Decoding
-from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
-    from dragoman.documents.translate import Translates
     from dragoman.tasks.results import Translation
     from dragoman.tasks.translate.translator import Translator
 
@@ -102,29 +100,22 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    load = partial(_load, model, ensemble or (), loading, as_published=as_published)
+    languages = src_lang, tgt_lang
+    load = partial(_load, [model, *(ensemble or ())], loading, decoding, languages, as_published)
     if file is not None and document.known(file, plain=plain) is not None:
-        if n_best > 1 or prefixes is not None:
-            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         check_output(to.output, model, Path(file))
-
-        def loaded() -> tuple["Translates", Decoding]:
-            translator = load().between(src_lang, tgt_lang).aligning()
-            return cast("Translates", translator), sampled_or_wide(decoding, translator.options)
-
-        command |= {"model": digest_of(model)}
-        tell(document.translate(file, command, loaded, to), as_json=as_json)
+        document.translate(file, {"model": digest_of(model), **command}, load, to, terms)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
     to = replace(to, spares=prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
-        translator = load().between(src_lang, tgt_lang)
+        translator, options = load()
         translator = translator.aligning() if as_json else translator
         results = translator.stream(
             given.rest,
-            sampled_or_wide(decoding, translator.options),
+            options,
             prefixes=None if beginnings is None else given.skip(beginnings),
             glossary=terms,
             window=given.window,
@@ -135,10 +126,14 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _load(
-    model: Path, ensemble: Iterable[Path], loading: Loading, *, as_published: bool
-) -> "Translator":
-    """The model, or several that decode together."""
-    loading.check(model)
+    models: Sequence[Path],
+    loading: Loading,
+    decoding: Decoding,
+    languages: tuple[str | None, str | None],
+    as_published: bool,  # noqa: FBT001 -- the verb's
+) -> tuple["Translator", Decoding]:
+    """The model, or several that decode together, and how."""
+    loading.check(models[0])
     from dragoman.tasks.translate.translator import Translator
 
     load = partial(
@@ -147,8 +142,9 @@ def _load(
         precision=loading.precision,
         as_published=as_published,
     )
-    first, *others = map(load, [model, *ensemble])
-    return first.ensemble(*others)
+    first, *others = map(load, models)
+    translator = first.ensemble(*others).between(*languages)
+    return translator, sampled_or_wide(decoding, translator.options)
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:
