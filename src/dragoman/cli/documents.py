@@ -61,6 +61,7 @@ class AsDocument:
         load: "Callable[[], tuple[Translates, Decoding]]",
         to: Destination,
         *,
+        languages: tuple[str | None, str | None] = (None, None),
         glossary: Any = None,  # noqa: ANN401 -- a Glossary
     ) -> "DocumentReport":
         """Translate it, or what an interrupted command has left of it.
@@ -76,9 +77,7 @@ class AsDocument:
                 "--plain to read it line by line as it is."
             )
         data = read_file(Path(file), LARGEST)
-        asked = (command.get(name) for name in ("--src-lang", "--tgt-lang"))
-        src_lang, tgt_lang = (None if code is None else str(code) for code in asked)
-        read = partial(read_document, columns=self.column, languages=(src_lang, tgt_lang))
+        read = partial(read_document, columns=self.column, languages=languages)
         draft = Draft(read(data, file, known))
         content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
         out = ResumableFile(to.output, {**command, **content, "--format": known})

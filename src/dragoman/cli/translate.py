@@ -1,6 +1,6 @@
 """`dragoman translate`: lines of text, or a document, to their translations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from dragoman.cli.output import (
     with_destination,
 )
 from dragoman.cli.pipes import check_output, lines_from
+from dragoman.data.memory import Languages, load_memory
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
@@ -44,6 +45,10 @@ Prefixes = Annotated[
 GlossaryFile = Annotated[
     Path | None,
     option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
+]
+MemoryFile = Annotated[
+    Path | None,
+    option("Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.", "--tm"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -71,6 +76,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
     glossary: GlossaryFile = None,
+    memory: MemoryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -95,6 +101,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
+        "--tm": None if memory is None else str(memory),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -102,26 +109,28 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    load = partial(_load, model, ensemble or (), loading, as_published=as_published)
+    models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
+    load = partial(_load, models, loading, languages, memory, as_published=as_published)
     if file is not None and document.known(file, plain=plain) is not None:
         if n_best > 1 or prefixes is not None:
             raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         check_output(to.output, model, Path(file))
 
         def loaded() -> tuple["Translates", Decoding]:
-            translator = load().between(src_lang, tgt_lang).aligning()
+            translator = load().aligning()
             return cast("Translates", translator), sampled_or_wide(decoding, translator.options)
 
         command |= {"model": digest_of(model)}
-        tell(document.translate(file, command, loaded, to), as_json=as_json)
+        known = _languages(model, languages)
+        report = document.translate(file, command, loaded, to, languages=known, glossary=terms)
+        tell(report, as_json=as_json)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
     to = replace(to, spares=prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
-        translator = load().between(src_lang, tgt_lang)
-        translator = translator.aligning() if as_json else translator
+        translator = load().aligning() if as_json else load()
         results = translator.stream(
             given.rest,
             sampled_or_wide(decoding, translator.options),
@@ -135,10 +144,15 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _load(
-    model: Path, ensemble: Iterable[Path], loading: Loading, *, as_published: bool
+    models: Sequence[Path],
+    loading: Loading,
+    languages: Languages,
+    memory: Path | None,
+    *,
+    as_published: bool,
 ) -> "Translator":
-    """The model, or several that decode together."""
-    loading.check(model)
+    """The model, or several that decode together; with what it remembers."""
+    loading.check(models[0])
     from dragoman.tasks.translate.translator import Translator
 
     load = partial(
@@ -147,8 +161,22 @@ def _load(
         precision=loading.precision,
         as_published=as_published,
     )
-    first, *others = map(load, [model, *ensemble])
-    return first.ensemble(*others)
+    first, *others = map(load, models)
+    translator = first.ensemble(*others).between(*languages)
+    if memory is None:
+        return translator
+    return translator.remembering(load_memory(memory, _languages(models[0], languages)))
+
+
+def _languages(model: Path, asked: Languages) -> Languages:
+    """The languages that were asked for, or that the model was trained for."""
+    from dragoman.folder.opening import open_folder
+
+    try:
+        config = open_folder(model).config
+    except InputError:  # loading says what is wrong
+        return asked
+    return asked[0] or config.src_lang, asked[1] or config.tgt_lang
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:
