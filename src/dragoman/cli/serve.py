@@ -33,6 +33,10 @@ ShutdownTimeout = Annotated[
     float, option("Seconds after SIGTERM in which accepted requests are answered.")
 ]
 Keys = Annotated[Path | None, option("File of API keys, one per line (or DRAGOMAN_API_KEYS).")]
+State = Annotated[
+    Path | None,
+    option("Folder that keeps documents and glossaries; without one they go with the server."),
+]
 Cors = Annotated[
     list[str] | None,
     option("Origin whose web pages may read answers; * is any. May be repeated."),
@@ -56,6 +60,7 @@ def serve(  # noqa: PLR0913 -- the options of the verb
     drain_delay: DrainDelay = 0.0,
     shutdown_timeout: ShutdownTimeout = 30.0,
     api_keys: Keys = None,
+    state: State = None,
     cors: Cors = None,
     limit: Limit = None,
     loading: Loading,
@@ -84,6 +89,7 @@ def serve(  # noqa: PLR0913 -- the options of the verb
         drain_delay=drain_delay,
         shutdown_timeout=shutdown_timeout,
         keys=ApiKeys.read(api_keys),
+        state=state,
         cors=tuple(cors or ()),
         limits=limits,
         device=loading.device,

@@ -101,6 +101,16 @@ class Draft:
         """Number of texts to translate; equal ones are one."""
         return len(self._numbers)
 
+    @property
+    def texts(self) -> list[tuple[str, Places]]:
+        """The texts to translate, and what is copied of each."""
+        return [*self._numbers]
+
+    def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
+        """Take text, links and flags of the translation of each of `texts`; None has failed."""
+        for key, result in zip(self._numbers, results, strict=True):
+            self._take(key, *(result or ("", (), ("failed",))))
+
     def stream(
         self,
         translator: Translates,

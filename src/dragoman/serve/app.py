@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, inside, libretranslate, openai, page, v1
+from dragoman.serve import deepl, deepl_documents, inside, libretranslate, openai, page, v1
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
@@ -65,6 +65,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     inside.ENDPOINT,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
+    *deepl_documents.ENDPOINTS,
     *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""
@@ -75,9 +76,14 @@ def make_app(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        loading = asyncio.get_running_loop().create_task(service.shelf.load_all())
+        loop = asyncio.get_running_loop()
+        tasks = [
+            loop.create_task(each) for each in (service.shelf.load_all(), service.documents.keep())
+        ]
         yield
-        loading.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         service.close()
 
     async def on_error(request: Request, error: Exception) -> Response:

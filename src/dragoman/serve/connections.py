@@ -65,7 +65,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse, as far as neither the headers nor what comes after them is too long."""
         while data and not self.transport.is_closing():
             limits, in_headers = self._limits, self._in_headers
-            most = limits.headers if in_headers else OVERHEAD * limits.body
+            longest = OVERHEAD * max(limits.body, limits.file)
+            most = limits.headers if in_headers else longest
             part, data = data[: most - self._size], data[most - self._size :]
             self._size += len(part)
             super().data_received(part)

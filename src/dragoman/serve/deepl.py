@@ -4,12 +4,16 @@ What this server lacks (formality, glossaries, style rules, tags) is refused. Wh
 or a hint by their contract (`prefer_more`, `context`, `model_type`) has no effect.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
+from dragoman.documents.document import Document
+from dragoman.errors import InputError
+from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
@@ -41,7 +45,11 @@ class DeepLForm(msgspec.Struct):
     context: str | None = None
     preserve_formatting: bool = False
     outline_detection: bool = True
-    tag_handling: str | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    tag_handling_version: Literal["v1", "v2"] = "v1"
+    ignore_tags: list[str] = []
+    splitting_tags: list[str] = []
+    non_splitting_tags: list[str] = []
     glossary_id: str | None = None
     glossary_ids: list[str] | None = None
     style_id: str | None = None
@@ -63,12 +71,13 @@ class DeepLFault(msgspec.Struct):
 
 
 class DeepLText(msgspec.Struct):
-    """A translation; the last two where they were asked for."""
+    """A translation; the last three where they were asked for."""
 
     detected_source_language: str
     text: str
     billed_characters: int | msgspec.UnsetType = msgspec.UNSET
     model_type_used: str | msgspec.UnsetType = msgspec.UNSET
+    tag_handling_version: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DeepLAnswer(msgspec.Struct):
@@ -106,9 +115,9 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
-def check(form: DeepLForm) -> None:
+def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
     """Raise Refusal for a missing field, and for what this server lacks."""
-    for name in ("text", "target_lang"):
+    for name in needed:
         if not getattr(form, name):
             raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
     if form.glossary_id or form.glossary_ids:
@@ -116,12 +125,12 @@ def check(form: DeepLForm) -> None:
     if form.formality in {"more", "less"}:
         what = "'formality' is not supported for given 'target_lang'."
         raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
-    for name in ("style_id", "translation_memory_id", "custom_instructions", "tag_handling"):
-        if getattr(form, name):
+    for name in ("style_id", "translation_memory_id", "custom_instructions"):
+        if getattr(form, name, None):
             raise unsupported(name)
 
 
-def _chosen(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
+def chosen_for(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
     """The model for a pair of languages. Raises Refusal in DeepL's words."""
     try:
         return service.shelf.choose(None, source, target)
@@ -132,10 +141,34 @@ def _chosen(service: Service, source: str | None, target: str | None) -> tuple[S
         raise unsupported("source_lang" if known else "target_lang") from None
 
 
+def marked(form: DeepLForm, text: str) -> Document:
+    """Return a text with tags. Raises Refusal for one that is to be XML and is none."""
+    ignored, *others = (
+        [name.strip() for given in names for name in given.split(",")]
+        for names in (form.ignore_tags, form.splitting_tags, form.non_splitting_tags)
+    )
+    if form.tag_handling == "html":
+        return in_html(text, ignored)
+    if form.tag_handling_version == "v2":
+        try:
+            check_xml(text)
+        except InputError:
+            what = "Tag handling parsing failed, please check input."
+            raise Refusal(400, what, "", where="text") from None
+    splitting, joining = others
+    return in_xml(
+        text,
+        copied=ignored,
+        splitting=splitting,
+        joining=joining,
+        outline=form.outline_detection,
+    )
+
+
 async def translate(call: Call) -> Response:
     """Translate texts, each from its own language where none is given."""
     form = await call.form(DeepLForm, LISTS)
-    check(form)
+    check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
     if form.source_lang:
@@ -146,21 +179,30 @@ async def translate(call: Call) -> Response:
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers = dict[int, DeepLText]()
-    chosen_of = {source: _chosen(service, source, target) for source in dict.fromkeys(sources)}
+    chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         served, pair = chosen_of[source]
         places_of.setdefault((served.name, pair), []).append(place)
     for places in places_of.values():
         chosen = chosen_of[sources[places[0]]]
-        found = await service.translate_lines(call, chosen, [lines[n] for n in places], options)
-        for place, (text, *_) in zip(places, found, strict=True):
-            read = base_of(sources[place] or chosen[0].src_lang or "en").upper()
-            answers[place] = answer = DeepLText(read, text)
+        some = [lines[place] for place in places]
+        if form.tag_handling is not None:
+            read = partial(map, partial(marked, form), some)
+            found = await service.translate_markup(call, chosen, read, options)
+        else:
+            found = [
+                best for best, *_ in await service.translate_lines(call, chosen, some, options)
+            ]
+        for place, text in zip(places, found, strict=True):
+            source = base_of(sources[place] or chosen[0].src_lang or "en").upper()
+            answers[place] = answer = DeepLText(source, text)
             if form.show_billed_characters:
                 answer.billed_characters = len(texts[place])
             if form.model_type:
                 answer.model_type_used = "quality_optimized"
+            if form.tag_handling is not None:
+                answer.tag_handling_version = form.tag_handling_version
     return json_response(DeepLAnswer([answers[place] for place in range(len(texts))]))
 
 

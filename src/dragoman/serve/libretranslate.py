@@ -1,18 +1,21 @@
 """The dialect of LibreTranslate 1.9: its clients work unchanged.
 
-Documents and suggestions are answered as by a server that has them switched off, and `html` as a
-format that it lacks.
+Suggestions are answered as by a server that has them switched off.
 """
 
+from dataclasses import replace
 from functools import partial
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
-from dragoman.serve.refusals import Refusal
-from dragoman.serve.shelf import LONGEST_NAME, Pair, Served, Shelf
+from dragoman.documents.formats import FORMATS
+from dragoman.serve.markup import in_html
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
 from dragoman.text.languages import Detected, name_of, resolve, tag
 
@@ -59,7 +62,15 @@ class LibrePairs(msgspec.Struct):
     targets: list[str]
 
 
-Form = TypeVar("Form", bound=LibreDetectForm)
+class LibreFileForm(msgspec.Struct):
+    """A document to translate; the file itself is a part of the form."""
+
+    source: str | None = None
+    target: str | None = None
+    api_key: str | None = None
+
+
+Form = TypeVar("Form", LibreDetectForm, LibreTranslateForm, LibreFileForm)
 
 
 def error(refusal: Refusal) -> Response:
@@ -125,9 +136,13 @@ async def translate(call: Call) -> Response:
         best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
         source, answer["detectedLanguage"] = best["language"], [best] * len(texts)
     chosen = choose(call.service.shelf, source, target)
-    if form.format not in {None, "", "text"}:
+    if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
-    found = await call.service.translate_lines(call, chosen, texts, options)
+    if form.format == "html":
+        marked = await call.service.translate_markup(call, chosen, partial(map, in_html, texts))
+        found = [[each] for each in marked]
+    else:
+        found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]
     if more:
         answer["alternatives"] = [[*dict.fromkeys(each)][1:] for each in found]
@@ -187,14 +202,36 @@ async def frontend_settings(call: Call) -> Response:
         "charLimit": settings.limits.characters,
         "frontendTimeout": 500,
         **dict.fromkeys(("apiKeys", "keyRequired"), bool(settings.keys)),
-        **dict.fromkeys(("suggestions", "filesTranslation"), False),
-        "supportedFilesFormat": [],
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": [f".{end}" for each in FORMATS.values() for end in each.suffixes],
         "language": {
             "source": {"code": "auto", "name": "Auto Detect"},
             "target": {"code": target, "name": name_of(target)},
         },
     }
     return json_response(answer)
+
+
+async def translate_file(call: Call) -> Response:
+    """Translate a document, and say where it is."""
+    form = await read(call, LibreFileForm, "source", "target")
+    if call.file is None:
+        raise bad("Invalid request: missing file parameter")
+    source, documents = form.source or "", call.service.documents
+    if source != "auto":
+        choose(call.service.shelf, source, form.target or "")
+    one = documents.add(call.file, None if source == "auto" else source, form.target or "")
+    await documents.done(call, one)
+    scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
+    address = f"{scheme}://{call.headers.get('host', '')}/download_file/{one.id}"
+    return json_response({"translatedFileUrl": address + PurePath(one.name).suffix})
+
+
+async def download_file(call: Call) -> Response:
+    """Send a translated document."""
+    documents = call.service.documents
+    return documents.fetched(documents.find(call.named.partition(".")[0]))
 
 
 async def health(_call: Call) -> Response:
@@ -225,5 +262,9 @@ ENDPOINTS = (
     _open("GET", "/frontend/settings", frontend_settings, "Settings for a page."),
     _open("GET", "/health", health, "Whether the server is there."),
     _open("POST", "/suggest", partial(switched_off, "Suggestions"), "Switched off."),
-    _open("POST", "/translate_file", partial(switched_off, "Files translation"), "Switched off."),
+    replace(
+        _open("POST", "/translate_file", translate_file, "Translate a file.", LibreFileForm),
+        large=True,
+    ),
+    _open("GET", "/download_file/{name}", download_file, "A translated file."),
 )

@@ -55,6 +55,11 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "tags": [endpoint.dialect.name],
         "responses": responses,
     }
+    text = {"type": "string"}
+    if names := re.findall(r"{(\w+)}", endpoint.path):
+        found["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": text} for name in names
+        ]
     if endpoint.takes is not None:
         kinds = (JSON, FORM, MULTIPART) if endpoint.dialect.forms else (JSON,)
         content = {kind: {"schema": schema_of[endpoint.takes]} for kind in kinds}

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from dragoman.errors import InputError, is_out_of_memory
 
+LONGEST_NAME = 100
+"""Characters of a name of a client's that are repeated; of a file its end."""
+
 
 class Refusal(Exception):  # noqa: N818 -- what it is
     """A request without an answer: a status, and what is wrong, where, and what to do."""
@@ -60,7 +63,7 @@ def ended() -> Refusal:
 
 
 def as_sentence(text: str) -> str:
-    """Return the text with a capital letter, unless it begins with an option, and a full stop."""
-    if "_" not in text.partition(" ")[0]:
+    """Return a sentence: with a capital letter, unless it begins with a name, and a full stop."""
+    if not {"_", "."} & set(text.partition(" ")[0]):
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -37,6 +37,15 @@ class TranslateForm(TextForm, kw_only=True):
     tgt_lang: str | None = None
     prefix: str | list[str] | None = None
     alignment: bool = False
+    format: Literal["text", "html", "xml"] = "text"
+
+
+class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How to translate a document; the file itself is a part of the form."""
+
+    model: str | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
 
 
 class GenerateForm(TextForm, kw_only=True):

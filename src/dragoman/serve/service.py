@@ -9,13 +9,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
+from dragoman.documents.document import Document
+from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue
+from dragoman.serve.documents import DocumentDesk
+from dragoman.serve.markup import joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.state import StateFolder
 from dragoman.serve.web import Call
 from dragoman.serve.work import PricedRequest, SteppedRequest
 from dragoman.tasks.generate.ids import See
@@ -23,6 +30,7 @@ from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.languages import Detected, LanguageDetector
+from dragoman.text.putback import Link
 
 T = TypeVar("T")
 
@@ -52,6 +60,8 @@ class Service:
         self.queue = AdmissionQueue[Call](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
+        self.store = StateFolder(settings.state)
+        self.documents = DocumentDesk(self, self.store)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
@@ -164,6 +174,11 @@ class Service:
         detector = LanguageDetector(code for one in translators for code in one.sources)
         return await self.in_thread(call, lambda: [*map(detector.detect, texts)])
 
+    async def source_of(self, call: Call, texts: Sequence[str]) -> str | None:
+        """Return the likeliest language of texts that have one."""
+        (found,) = await self.detect(call, ["\n".join(texts)])
+        return found.candidates[0].language if found.candidates else None
+
     def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths; a bug is logged."""
         refusal = refusal_of(error)
@@ -198,10 +213,42 @@ class Service:
 
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
-                    yield from bound.courses(texts[first : first + size], chosen_ones, prefixes)
+                    some = texts[first : first + size]
+                    yield from bound.courses(some, chosen_ones, prefixes)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
+
+    async def translate_marked(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        texts: Sequence[tuple[str, Places]],
+        *,
+        options: Decoding | None = None,
+    ) -> list[Any]:
+        """Translate the texts of a document, for `Draft.put`."""
+
+        def finish(found: Translation) -> tuple[str, Sequence[Link], Sequence[str]]:
+            with chosen[0].aside:
+                return found.text, found.text_links, found.flags
+
+        lines = [text for text, _ in texts]
+        return await self.translate(call, chosen, lines, options=options, finish=finish)
+
+    async def translate_markup(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        read: Callable[[], Iterable[Document]],
+        options: Decoding | None = None,
+    ) -> list[str]:
+        """Translate texts that are read as documents; equal sentences once."""
+        draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
+        draft.put(await self.translate_marked(call, chosen, draft.texts, options=options))
+        self.characters += call.characters
+        texts: list[str] = msgspec.json.decode(draft.written())
+        return texts
 
     async def translate_lines(
         self,
@@ -237,6 +284,7 @@ class Service:
         for pool in (self._waiting, self._pricing, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
+        self.store.close()
         write_log()
 
 

@@ -42,6 +42,14 @@ class RequestLimits:
     """Tokens of a translation for each token of its source."""
     strings: Count = 100
     """Stop strings, or forbidden words."""
+    file: Count = 10 << 20
+    """Bytes of a document, or of a glossary."""
+    files: Count = 100
+    """Documents that are kept."""
+    file_seconds: Positive = 3600.0
+    """Seconds for which a document is kept."""
+    glossaries: Count = 1000
+    """Glossaries that are kept."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
@@ -100,6 +108,8 @@ class ServeSettings:
     """Seconds from the signal to the first refusal, in which a load balancer learns of it."""
     shutdown_timeout: Positive = 30.0
     """Seconds from the signal to the end."""
+    state: Path | None = None
+    """A folder for documents and glossaries; without one they go with the server."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may read answers."""
     keys: "ApiKeys" = field(default_factory=lambda: ApiKeys(()))

@@ -17,7 +17,7 @@ from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
-from dragoman.serve.refusals import Refusal, busy
+from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
@@ -33,8 +33,6 @@ BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 """Of a weight, by arithmetic."""
 AGAIN = 60.0
 """Seconds after which a model is loaded again that could not be."""
-LONGEST_NAME = 100
-"""Characters of an unknown name that a refusal repeats."""
 SOON = 5.0
 """The same where memory was short."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -11,11 +12,13 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding
+from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
     ClassifyAnswer,
     DetectAnswer,
     DetectForm,
+    DocumentForm,
     EmbedAnswer,
     GenerateAnswer,
     GenerateRequest,
@@ -85,6 +88,14 @@ async def translate(call: Call) -> Response:
 
     options = options_of(form)
     service.accept(call, texts, options, beside=prefixes or ())
+    if form.format != "text":
+        if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
+            what = f"A text in {form.format} has no prefix, alternatives nor alignment."
+            raise Refusal(400, what, "Leave them out.", where="format")
+        read = partial(map, in_html if form.format == "html" else in_xml, texts)
+        marked = await service.translate_markup(call, chosen, read, options)
+        answers = [{"text": text, "flags": []} for text in marked]
+        return json_response({"model": chosen[0].name, "translations": answers})
     found = await service.translate(
         call, chosen, texts, options=options, prefixes=prefixes, finish=finish
     )
@@ -182,6 +193,20 @@ async def score(call: Call) -> Response:
     return json_response({"model": served.name, "scores": scores})
 
 
+async def document(call: Call) -> Response:
+    """Translate a document, and send it back."""
+    form = await call.form(DocumentForm)
+    service = call.service
+    if form.src_lang is not None:
+        service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
+    documents = service.documents
+    one = documents.add(call.file, form.src_lang, form.tgt_lang, model=form.model)
+    try:
+        return documents.fetched(await documents.done(call, one))
+    finally:
+        documents.remove(one)
+
+
 async def detect(call: Call) -> Response:
     """Name the languages of texts."""
     form = await call.json(DetectForm)
@@ -211,6 +236,7 @@ ENDPOINTS = (
             ("embed", "embeddings", EmbedAnswer),
         )
     ),
+    replace(_post("documents", document, "Translate a document.", DocumentForm, None), large=True),
     _post("score", score, "Score pairs of texts.", ScoreForm, ScoreAnswer),
     _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
     Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),

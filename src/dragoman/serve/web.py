@@ -11,6 +11,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl
@@ -22,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.metrics import log
-from dragoman.serve.refusals import Gone, Refusal, ended
+from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, ended
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -100,6 +101,15 @@ class Dialect:
     """The type of its errors, for the description, unless it is our own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that came with a form."""
+
+    name: str
+    """As the client calls it, without folders."""
+    content: bytes
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """A request that is being answered."""
@@ -114,6 +124,8 @@ class Call:
     """When it is too late for an answer."""
     characters: int = 0
     """Of all its texts."""
+    file: "Upload | None" = None
+    """The document of its form."""
     over: asyncio.Future[Exception] | None = None
     """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
     watch: asyncio.Task[None] | None = None
@@ -123,6 +135,12 @@ class Call:
     def headers(self) -> Headers:
         """Its headers."""
         return Headers(scope=self.scope)
+
+    @property
+    def named(self) -> str:
+        """What its path names."""
+        (name,) = self.scope["path_params"].values()
+        return str(name)
 
     def error(self, error: BaseException) -> Response:
         """Return the answer to an error, in the words of the dialect.
@@ -140,7 +158,8 @@ class Call:
         settings = self.service.settings
         most = max(settings.limits.deadline, settings.deadline)
         try:
-            seconds = float(self.headers.get(DEADLINE) or settings.deadline)
+            usual = most if self.endpoint.large else settings.deadline
+            seconds = float(self.headers.get(DEADLINE) or usual)
         except ValueError:
             seconds = 0.0
         if not 0 < seconds <= most:
@@ -163,9 +182,10 @@ class Call:
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
         limits, left = self.service.settings.limits, self.deadline - monotonic()
+        most = max(limits.file, limits.body) if self.endpoint.large else limits.body
         try:
             async with asyncio.timeout(min(left, limits.read_seconds)):
-                return await self._read(limits.body)
+                return await self._read(most)
         except TimeoutError:
             if left < limits.read_seconds:
                 raise late() from None
@@ -230,11 +250,18 @@ class Call:
 
         header = re.sub("charset", "_", self.headers["content-type"], flags=re.IGNORECASE)
         headers = Headers({"content-type": header})
-        parser = MultiPartParser(headers, stream(), max_files=0, max_part_size=len(body))
+        most = int(self.endpoint.large)
+        parser = MultiPartParser(headers, stream(), max_files=most, max_part_size=len(body))
+        parser.spool_max_size = len(body)  # no copy of it on a disk
         try:
             found = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
             raise Refusal(400, "The form cannot be read.", "Correct it.", where="body") from error
+        for value in found.values():
+            if not isinstance(value, str):
+                name = PurePosixPath((value.filename or "").replace("\\", "/")).name
+                self.file = Upload(name[-LONGEST_NAME:], await value.read())
+        await found.close()
         return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
@@ -263,6 +290,12 @@ class Call:
         """Let what is waited for fail."""
         if self.over is not None and not self.over.done():
             self.over.set_result(error)
+
+    def leave(self, *, answered: bool) -> None:
+        """Count it in the queue no more, and let its client go."""
+        self.service.queue.leave(self, answered=answered)
+        if self.watch is not None:
+            self.watch.cancel()
 
     async def _watch(self) -> None:
         """Notice that the client has disconnected."""
@@ -313,6 +346,8 @@ class Endpoint:
     """The type of the body, for the description."""
     returns: Any = None
     """The type of the answer."""
+    large: bool = field(default=False, kw_only=True)
+    """Whether a file may come with it."""
     open: bool = field(default=False, kw_only=True)
     """Whether no key is asked for, or the handler asks for it."""
     always: bool = field(default=False, kw_only=True)
@@ -335,7 +370,7 @@ class BoundEndpoint:
             response = await self._response(call)
             status = response.status_code
             if not isinstance(response, EventStream):
-                self.service.queue.leave(call, answered=status < 400)
+                call.leave(answered=status < 400)
             await response(scope, receive, send)
             status = response.status_code  # of a stream that ended by an error, that of the error
             kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
@@ -343,9 +378,7 @@ class BoundEndpoint:
         except Gone:
             pass
         finally:
-            self.service.queue.leave(call, answered=outcome == "answered")
-            if call.watch is not None:
-                call.watch.cancel()
+            call.leave(answered=outcome == "answered")
             seconds = monotonic() - started
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)

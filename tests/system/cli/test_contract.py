@@ -52,7 +52,7 @@ VERBS: dict[str, str | None] = {
     "embed": "--max-batch-tokens --json --device --verify --output --overwrite --resume",
     "serve": (
         "--host --port --lazy --max-memory --queue-tokens --deadline --drain-delay "
-        "--shutdown-timeout --api-keys --cors --limit --device --compute"
+        "--shutdown-timeout --api-keys --state --cors --limit --device --compute"
     ),
     "evaluate": (
         "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "

@@ -76,7 +76,6 @@ def test_languages(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLC
         ({"formality": "more"}, "'formality' is not supported for given 'target_lang'"),
         ({"target_lang": "DE"}, "Value for 'target_lang' not supported"),
         ({"source_lang": "FR"}, "Value for 'source_lang' not supported"),
-        ({"tag_handling": "xml"}, "Value for 'tag_handling' not supported"),
         ({"custom_instructions": ["kindly"]}, "Value for 'custom_instructions' not supported"),
     ],
 )
@@ -90,8 +89,8 @@ def test_what_is_lacking_is_refused(
         client.translate_text("a", **({"target_lang": "ZH"} | options))
 
 
-def test_other_refusals(client: Any, live: Live, tmp_path: Path) -> None:  # noqa: ANN401 -- a DeepLClient
-    """Missing fields, glossaries and documents, and paths and methods that are unknown."""
+def test_other_refusals(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLClient
+    """Missing fields, glossaries, and paths and methods that are unknown."""
     for ask, name in ({}, "text"), ({"text": ["a"]}, "target_lang"):
         refused = live.post(TRANSLATE, ask)
         assert refused.status == 400
@@ -100,11 +99,6 @@ def test_other_refusals(client: Any, live: Live, tmp_path: Path) -> None:  # noq
         client.get_glossary("none")
     with pytest.raises(deepl.DeepLException, match="Not found"):
         client.translate_text("a", source_lang="EN", target_lang="ZH", glossary="none")
-    (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(deepl.DeepLException, match="Not found"):
-        client.translate_document_from_filepath(
-            tmp_path / "a.txt", tmp_path / "b.txt", target_lang="ZH"
-        )
     assert "message" in live.get(TRANSLATE).json
 
 

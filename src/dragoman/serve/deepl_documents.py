@@ -1,0 +1,126 @@
+"""Documents as DeepL's clients send them: uploaded, asked for until they are done, fetched once."""
+
+import secrets
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Literal
+
+import msgspec
+from starlette.responses import Response
+
+from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, unsupported
+from dragoman.serve.refusals import LONGEST_NAME, busy
+from dragoman.serve.web import Call, Endpoint, json_response
+
+
+class DeepLDocumentForm(msgspec.Struct):
+    """How to translate a document; the file itself is a part of the form."""
+
+    target_lang: str | None = None
+    source_lang: str | None = None
+    filename: str | None = None
+    output_format: str | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    glossary_id: str | None = None
+    glossary_ids: list[str] | None = None
+    style_id: str | None = None
+    translation_memory_id: str | None = None
+
+
+class DeepLKeyForm(msgspec.Struct):
+    """The key to a document."""
+
+    document_key: str = ""
+
+
+class DeepLHandle(msgspec.Struct):
+    """How a document is asked for."""
+
+    document_id: str
+    document_key: str
+
+
+class DeepLStatus(msgspec.Struct, omit_defaults=True):
+    """How far a document is."""
+
+    document_id: str
+    status: str
+    seconds_remaining: int | None = None
+    billed_characters: int | None = None
+    error_message: str | None = None
+
+
+async def upload(call: Call) -> Response:
+    """Take a document."""
+    form = await call.form(DeepLDocumentForm, LISTS)
+    check(form, "target_lang")
+    service, file = call.service, call.file
+    if file is not None and form.filename:
+        file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
+    if file is not None and form.output_format not in {None, PurePath(file.name).suffix[1:]}:
+        raise unsupported("output_format")
+    translators = service.shelf.usable("translate")
+    if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
+        chosen_for(service, form.source_lang, form.target_lang)
+    key = secrets.token_hex(32)
+    one = service.documents.add(file, form.source_lang, form.target_lang, key=key)
+    return json_response(DeepLHandle(one.id, key))
+
+
+async def status(call: Call) -> Response:
+    """Say how far a document is."""
+    form = await call.form(DeepLKeyForm)
+    documents = call.service.documents
+    one = documents.find(call.named, form.document_key)
+    answer = DeepLStatus(one.id, one.status)
+    if one.status == "translating":
+        answer.seconds_remaining = documents.seconds_left(one)
+    elif one.status == "done":
+        answer.billed_characters = one.characters
+    elif one.status == "error":
+        answer.error_message = one.error
+    return json_response(answer)
+
+
+async def result(call: Call) -> Response:
+    """Send a translated document, and keep it no longer."""
+    form = await call.form(DeepLKeyForm)
+    documents = call.service.documents
+    one = documents.find(call.named, form.document_key)
+    if one.status != "done":
+        raise busy(503, "Document not ready", documents.seconds_left(one))
+    answer = documents.fetched(one)
+    documents.remove(one)
+    call.service.characters += one.characters
+    return answer
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/v2/document",
+        upload,
+        DEEPL,
+        "Take a document.",
+        DeepLDocumentForm,
+        DeepLHandle,
+        large=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v2/document/{document_id}",
+        status,
+        DEEPL,
+        "How far a document is.",
+        DeepLKeyForm,
+        DeepLStatus,
+    ),
+    Endpoint(
+        "POST",
+        "/v2/document/{document_id}/result",
+        result,
+        DEEPL,
+        "A translated document.",
+        DeepLKeyForm,
+    ),
+)

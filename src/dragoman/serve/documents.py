@@ -1,0 +1,245 @@
+"""Documents that are translated beside all else: uploaded, waited for, fetched, and removed.
+
+A document takes its place in the queue piece by piece, so that texts are answered meanwhile, and
+waits where it is full. What is not finished when the server ends begins again with the next.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import Message
+
+from dragoman.documents.formats import format_of_name, read_document
+from dragoman.documents.translate import Draft, Places
+from dragoman.serve.admission import GUESS
+from dragoman.serve.metrics import log
+from dragoman.serve.refusals import Refusal, busy
+from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.state import StateFolder, StoredDocument
+from dragoman.serve.web import Call, Dialect, Endpoint, Upload
+
+if TYPE_CHECKING:
+    from dragoman.serve.service import Service
+
+TOGETHER = 2
+"""Documents that are translated at a time."""
+SHARE = 8
+"""Which part of the queue a document takes at most, by its length."""
+PAUSE = 0.5
+"""Seconds after which a document looks whether the queue has room."""
+LOOKED_AT = 100
+"""Texts by which the language of a document is found."""
+LONGEST = 30 * 86_400.0
+"""Seconds after which a document is given up: it is removed long before."""
+SWEEP = 10.0
+"""Seconds between two looks for documents that are to be removed."""
+
+
+class DocumentDesk:
+    """All documents of a server. Used in the event loop alone."""
+
+    def __init__(self, service: "Service", store: StateFolder) -> None:
+        self._service, self._store = service, store
+        self._tasks = dict[str, asyncio.Task[None]]()
+        self._turn = asyncio.Semaphore(TOGETHER)
+        self._left = dict[str, float]()
+        """Which part of a document is to be translated yet."""
+
+    async def keep(self) -> None:
+        """Translate what an earlier server has left, and remove what is old, until cancelled."""
+        for one in self._store.all(StoredDocument):
+            if one.status in {"queued", "translating"}:
+                self._begin(one)
+        try:
+            while True:
+                for one in self._store.all(StoredDocument):
+                    if time() - one.made > self._service.settings.limits.file_seconds:
+                        self.remove(one)
+                await asyncio.sleep(SWEEP)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    def add(
+        self,
+        upload: Upload | None,
+        source: str | None,
+        target: str | None,
+        *,
+        model: str | None = None,
+        key: str = "",
+    ) -> StoredDocument:
+        """Take a document and begin to translate it; `key` opens it beside its id.
+
+        Raises Refusal where none came or no more are kept, InputError for an unknown format.
+        """
+        if upload is None or not upload.name:
+            raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
+        if format_of_name(upload.name) is None:
+            read_document(b"", upload.name)  # which says what there is
+        if len(self._store.all(StoredDocument)) >= self._service.settings.limits.files:
+            raise busy(429, "The server keeps as many documents as it may.", 60)
+        one = StoredDocument(
+            id=secrets.token_hex(16),
+            digest=_digest(key),
+            name=upload.name,
+            made=time(),
+            source=source,
+            target=target,
+            model=model,
+        )
+        self._store.write(one, "source", upload.content)
+        self._store.put(one)
+        self._begin(one)
+        return one
+
+    async def done(self, call: Call, one: StoredDocument) -> StoredDocument:
+        """Return a document when it is translated. Raises Refusal where it cannot be, or too late.
+
+        It is removed if nobody waits for it any more.
+        """
+        try:
+            if (task := self._tasks.get(one.id)) is not None:
+                await call.unless_gone(asyncio.shield(task))
+        except BaseException:
+            self.remove(one)
+            raise
+        found = self._store.get(StoredDocument, one.id) or one
+        if found.status != "done":
+            self.remove(one)
+            raise Refusal(400, found.error or "It was removed.", "", where="file")
+        return found
+
+    def find(self, name: str, key: str = "") -> StoredDocument:
+        """Return a document by its id and its key. Raises Refusal."""
+        one = self._store.get(StoredDocument, name)
+        if one is None or not hmac.compare_digest(one.digest, _digest(key)):
+            raise Refusal(404, "Document not found", "", where="document_id")
+        return one
+
+    def seconds_left(self, one: StoredDocument) -> int:
+        """About how long the rest of a document takes."""
+        left = self._left.get(one.id, 1.0)
+        return max(1, min(int((time() - one.made) * left / max(1 - left, 0.01)), 3600))
+
+    def fetched(self, one: StoredDocument) -> Response:
+        """Return the answer that has the translation of a document."""
+        named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
+        headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
+        content = self._store.file(one, "target").read_bytes()
+        return Response(content, 200, headers, "application/octet-stream")
+
+    def remove(self, one: StoredDocument) -> None:
+        """Keep a document no longer."""
+        if (task := self._tasks.pop(one.id, None)) is not None:
+            task.cancel()
+        self._left.pop(one.id, None)
+        self._store.remove(one)
+
+    def _begin(self, one: StoredDocument) -> None:
+        task = asyncio.get_running_loop().create_task(self._translate(one))
+        self._tasks[one.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(one.id, None))
+
+    async def _translate(self, one: StoredDocument) -> None:
+        """Translate a document, whatever comes of it."""
+        async with self._turn:
+            one.status = "translating"
+            self._store.put(one)
+            try:
+                await self._written(one)
+                one.status = "done"
+            except Exception as error:  # noqa: BLE001 -- told to whoever asks for the document
+                refusal = self._service.refusal(error)
+                if self._service.draining:
+                    return
+                one.status, one.error = "error", refusal.sentence
+            self._store.put(one)
+            self._store.file(one, "source").unlink(missing_ok=True)
+            fields = {"outcome": one.status, "characters": one.characters}
+            log("document", fields | {"seconds": round(time() - one.made, 3)})
+
+    async def _written(self, one: StoredDocument) -> None:
+        """Write the translation of a document."""
+        pair = one.source, one.target
+        call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
+        call.deadline = monotonic() + LONGEST
+        call.characters = (file := self._store.file(one, "source")).stat().st_size
+        draft = await self._service.in_thread(
+            call, lambda: Draft(read_document(file.read_bytes(), one.name, languages=pair))
+        )
+        one.characters = sum(len(text) for text, _ in draft.texts)
+        some = [text for text, _ in draft.texts[:LOOKED_AT]]
+        source = one.source or await self._service.source_of(call, some)
+        chosen = self._service.shelf.choose(one.model, source, one.target)
+        found: list[Any] = []
+        try:
+            for piece in pieces(draft.texts, self._service.queue.most // SHARE):
+                found += await self._piece(call, chosen, piece)
+                self._left[one.id] = 1 - len(found) / len(draft.texts)
+        finally:
+            call.leave(answered=True)
+        draft.put(found)
+        self._store.write(one, "target", draft.written())
+
+    async def _piece(
+        self,
+        call: Call,
+        chosen: tuple[Served, Pair],
+        piece: Sequence[tuple[str, Places]],
+    ) -> list[Any]:
+        """Return the translations of texts, as soon as the queue has room for them."""
+        call.characters = sum(len(text) for text, _ in piece)
+        while True:
+            try:
+                self._service.queue.guess(call, call.characters)
+                return await self._service.translate_marked(call, chosen, piece)
+            except Refusal as refusal:
+                self._service.queue.leave(call, answered=False)
+                if refusal.status == 413 and len(piece) > 1:
+                    half = len(piece) // 2
+                    first = await self._piece(call, chosen, piece[:half])
+                    return first + await self._piece(call, chosen, piece[half:])
+                if refusal.status not in {429, 503} or self._service.queue.closed:
+                    raise
+            await asyncio.sleep(PAUSE)
+
+
+def pieces(
+    texts: Sequence[tuple[str, Places]], tokens: int
+) -> Iterator[Sequence[tuple[str, Places]]]:
+    """Yield texts in pieces of about so many tokens, a text at least."""
+    piece, size = list[tuple[str, Places]](), 0
+    for each in texts:
+        if piece and size + len(each[0]) > tokens * GUESS:
+            yield piece
+            piece, size = [], 0
+        piece.append(each)
+        size += len(each[0])
+    if piece:
+        yield piece
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode()).hexdigest()
+
+
+async def _forever() -> Message:
+    """Wait for a client that does not leave, as nobody is there."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _nothing(_call: Call) -> Response:
+    raise AssertionError
+
+
+DOCUMENT = Endpoint("POST", "", _nothing, Dialect(name="document"), "")
+"""What documents are translated for, when nobody waits."""

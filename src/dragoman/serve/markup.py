@@ -1,0 +1,86 @@
+"""Texts with tags in a request, read as documents."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import islice
+from xml.parsers import expat
+
+import msgspec
+
+from dragoman.documents import html
+from dragoman.documents.document import Document
+from dragoman.documents.markup import Page, Rules, tokens_of
+from dragoman.errors import InputError
+
+
+def in_html(text: str, copied: Collection[str] = ()) -> Document:
+    """Return a text in HTML; the text of elements with some names is copied."""
+    rules = replace(html.RULES, copied=html.RULES.copied | _small(copied))
+    return Page(text, rules).document(str.encode, "text")
+
+
+def in_xml(
+    text: str,
+    *,
+    copied: Collection[str] = (),
+    splitting: Collection[str] = (),
+    joining: Collection[str] = (),
+    outline: bool = True,
+) -> Document:
+    """Return a text in XML of any kind.
+
+    Elements that are `splitting` begin and end a sentence, those that are `joining` do not. With
+    `outline` so do those that never stand in a line with text.
+    """
+    blocks = _small(outline_of(text) if outline else ()) | _small(splitting)
+    blocks -= _small(joining) | _small(copied)
+    rules = Rules(block=blocks.__contains__, copied=_small(copied))
+    return Page(text, rules).document(str.encode, "text")
+
+
+def outline_of(text: str) -> set[str]:
+    """Return the names of elements that have no text beside them, wherever they stand."""
+    inside: list[set[str]] = [set()]  # the names of what each open element has
+    beside, inline = [False], set[str]()
+    seen = set[str]()
+    for token in tokens_of(text, Rules(block=lambda _: False)):
+        if token.kind == "open":
+            inside[-1].add(token.name)
+            inside.append(set())
+            beside.append(False)
+        elif token.kind == "close" and len(inside) > 1:
+            names = inside.pop()
+            seen |= names
+            inline |= names if beside.pop() else set()
+        elif token.kind == "text" and not token.raw.isspace():
+            beside[-1] = True
+        elif token.kind == "void" and token.name:
+            inside[-1].add(token.name)
+    for names, has_text in zip(inside, beside, strict=True):
+        seen |= names
+        inline |= names if has_text else set()
+    return seen - inline
+
+
+def check_xml(text: str) -> None:
+    """Raise InputError unless a text is well-formed XML, or several elements and text of it."""
+    parser = expat.ParserCreate()
+    try:
+        parser.Parse(f"<x>{text}</x>".encode(), True)  # noqa: FBT003 -- expat's
+    except expat.ExpatError as error:
+        raise InputError(f"the text is no XML: {error}; close its tags") from None
+
+
+def joined(documents: Sequence[Document]) -> Document:
+    """Return documents as one, which is written as the list of theirs in JSON."""
+
+    def assemble(texts: Sequence[str]) -> bytes:
+        rest = iter(texts)
+        written = (each.assemble([*islice(rest, len(each.parts))]) for each in documents)
+        return msgspec.json.encode([each.decode() for each in written])
+
+    return Document(tuple(part for each in documents for part in each.parts), assemble)
+
+
+def _small(names: Collection[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)

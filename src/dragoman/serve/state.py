@@ -1,0 +1,135 @@
+"""What a server keeps, in a folder of its own: documents, their translations, and glossaries.
+
+What there is, is written in SQLite, which survives a `kill -9`. Names of files are made here; those
+that clients give are data in it.
+"""
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from dragoman.errors import InputError
+
+TABLES = ("document", "glossary")
+"""Each has contents in JSON, by their ids."""
+
+
+class StoredDocument(msgspec.Struct, kw_only=True):
+    """A document that is translated."""
+
+    id: str
+    digest: str
+    """Of the key by which its owner asks for it."""
+    name: str
+    made: float
+    """Seconds since 1970."""
+    source: str | None
+    target: str | None
+    model: str | None = None
+    status: Literal["queued", "translating", "done", "error"] = "queued"
+    error: str = ""
+    characters: int = 0
+    """Of its texts."""
+
+
+class StoredDictionary(msgspec.Struct):
+    """The terms of a glossary from one language to another."""
+
+    source_lang: str
+    target_lang: str
+    entries: dict[str, str]
+
+
+class StoredGlossary(msgspec.Struct, kw_only=True):
+    """A glossary."""
+
+    id: str
+    name: str
+    made: str
+    """A moment in ISO 8601."""
+    dictionaries: list[StoredDictionary]
+
+
+Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
+
+
+class StateFolder:
+    """A folder. Used in the event loop, but for the files of documents."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Without a folder, one that goes with the server. Raises InputError for one in use."""
+        self._temporary = TemporaryDirectory("dragoman") if folder is None else None
+        path = folder or Path(self._temporary.name if self._temporary else "")
+        self._files = path / "documents"
+        try:
+            self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._base = sqlite3.connect(path / "state.sqlite", timeout=1, check_same_thread=False)
+            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._base.execute("PRAGMA journal_mode = WAL")
+            for table in TABLES:
+                self._do(f"CREATE TABLE IF NOT EXISTS {table} (id TEXT PRIMARY KEY, content BLOB)")
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"--state {path} cannot be used ({error}); name a folder of this server's own."
+            ) from error
+        known = {each.id for each in self.all(StoredDocument)}
+        for file in self._files.iterdir():
+            if file.stem not in known:
+                file.unlink()
+
+    def all(self, kind: type[Stored]) -> list[Stored]:
+        """Return all of a kind, in the order in which they came."""
+        table = _table(kind)
+        rows = self._base.execute(f"SELECT content FROM {table} ORDER BY rowid")  # noqa: S608 -- a name of ours
+        return [msgspec.json.decode(content, type=kind) for (content,) in rows]
+
+    def get(self, kind: type[Stored], name: str) -> Stored | None:
+        """Return one by its id."""
+        found = self._base.execute(f"SELECT content FROM {_table(kind)} WHERE id = ?", (name,))  # noqa: S608
+        row = found.fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=kind)
+
+    def put(self, one: StoredDocument | StoredGlossary) -> None:
+        """Keep one, in place of that with the same id."""
+        self._do(
+            f"INSERT INTO {_table(type(one))} VALUES (?, ?) "  # noqa: S608
+            "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
+            (one.id, msgspec.json.encode(one)),
+        )
+
+    def remove(self, one: StoredDocument | StoredGlossary) -> None:
+        """Keep one no longer; nor the files of a document."""
+        self._do(f"DELETE FROM {_table(type(one))} WHERE id = ?", (one.id,))  # noqa: S608
+        if isinstance(one, StoredDocument):
+            for name in ("source", "target"):
+                self.file(one, name).unlink(missing_ok=True)
+
+    def file(self, one: StoredDocument, name: str) -> Path:
+        """Where the source or the target of a document is."""
+        return self._files / f"{one.id}.{name}"
+
+    def write(self, one: StoredDocument, name: str, content: bytes) -> None:
+        """Write a file of a document, which nobody else may read."""
+        file = self.file(one, name)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(content)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._base.close()
+        if self._temporary is not None:
+            with suppress(OSError):
+                self._temporary.cleanup()
+
+    def _do(self, statement: str, values: tuple[Any, ...] = ()) -> None:
+        with self._base:
+            self._base.execute(statement, values)
+
+
+def _table(kind: type[StoredDocument | StoredGlossary]) -> str:
+    return "document" if kind is StoredDocument else "glossary"

@@ -1,0 +1,245 @@
+"""Documents through the doors of LibreTranslate, DeepL and our own."""
+
+import json
+import sqlite3
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+from tests.processors import needs_independent_rows
+from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
+
+from dragoman.errors import InputError
+from dragoman.serve import documents
+from dragoman.serve.settings import ApiKeys, RequestLimits
+from dragoman.serve.state import StateFolder, StoredDocument
+from dragoman.tasks.translate.translator import Translator
+
+LINES = ["the cat sees a dog", "", "123", "a house", "the cat sees a dog"]
+TEXT = "\r\n".join(LINES).encode()
+PAIR = {"source": "en", "target": "zh"}
+
+
+@pytest.fixture
+def expected(translator_folder: Path) -> bytes:
+    """The translation of the document."""
+    alone = Translator.load(translator_folder)
+    first, second = (one.text for one in alone.translate([LINES[0], LINES[3]]))
+    return "\r\n".join([first, "", "123", second, first]).encode()
+
+
+def sent(
+    live: Live,
+    path: str,
+    fields: dict[str, str],
+    content: bytes = TEXT,
+    name: str = "a.txt",
+    headers: dict[str, str] | None = None,
+) -> Answered:
+    """Post a form with a file."""
+    parts = [
+        f'--x\r\ncontent-disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
+        for key, value in fields.items()
+    ]
+    head = f'--x\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    body = b"".join([*parts, head.encode(), content, b"\r\n--x--\r\n"])
+    kind = {"content-type": "multipart/form-data; boundary=x"}
+    return live.send("POST", path, body, kind | (headers or {}))
+
+
+@needs_independent_rows
+def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> None:
+    """Under an address that tells nothing of its name, and gives that back."""
+    assert ".txt" in live.get("/frontend/settings").json["supportedFilesFormat"]
+    for source in ("en", "auto"):
+        answer = sent(live, "/translate_file", PAIR | {"source": source}, name="../../é;a.txt")
+        url = answer.json["translatedFileUrl"]
+        prefix = f"http://127.0.0.1:{live.port}/download_file/"
+        assert url.startswith(prefix)
+        assert len(url) == len(prefix) + 32 + len(".txt")
+        file = live.get(url.removeprefix(f"http://127.0.0.1:{live.port}"))
+        assert file.body == expected
+        assert file.headers["content-disposition"].endswith("UTF-8''%C3%A9%3Ba.txt")
+    for path in ("/download_file/none", "/download_file/..%2fstate.sqlite"):
+        assert live.get(path).status == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "content", "error"),
+    [
+        ({"source": ""}, "a.txt", b"a", "missing source parameter"),
+        ({"target": "fr"}, "a.txt", b"a", "fr is not supported"),
+        ({}, "a.pdf", b"a", "is a PDF"),
+        ({}, "a.xyz", b"a", "The name of a.xyz tells no format"),
+        ({}, "a.docx", b"no zip", "a.docx"),
+        ({}, "", b"a", "No document was sent"),
+    ],
+)
+def test_what_cannot_be_translated_is_said(
+    live: Live, fields: dict[str, str], name: str, content: bytes, error: str
+) -> None:
+    """In a sentence; nothing of it is kept."""
+    answer = sent(live, "/translate_file", PAIR | fields, content, name)
+    assert answer.status == 400
+    assert error in answer.json["error"]
+    assert not live.service.store.all(StoredDocument)[2:]
+
+
+@needs_independent_rows
+def test_our_own_door_answers_with_the_document(live: Live, expected: bytes) -> None:
+    """And keeps nothing of it."""
+    before = len(live.service.store.all(StoredDocument))
+    answer = sent(live, "/v1/documents", {"tgt_lang": "zh"})
+    assert (answer.status, answer.body) == (200, expected)
+    assert len(live.service.store.all(StoredDocument)) == before
+    assert sent(live, "/v1/documents", {"tgt_lang": "fr", "src_lang": "en"}).status == 400
+    assert sent(live, "/v1/documents", {"beam": "2"}).status == 400
+    assert live.post("/v1/documents", {}).json["error"]["where"] == "file"
+
+
+@pytest.fixture
+def client(live: Live, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 -- DeepLClient
+    """DeepL's, which asks every 5 s."""
+    deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
+    monkeypatch.setattr("deepl.translator.time.sleep", lambda _: sleep(0.01))
+    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
+
+
+@needs_independent_rows
+def test_the_client_of_deepl_fetches_a_document(
+    client: Any,  # noqa: ANN401 -- DeepLClient
+    live: Live,
+    tmp_path: Path,
+    expected: bytes,
+) -> None:
+    """Uploaded, asked for and fetched, once; its characters are counted."""
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    before = client.get_usage().character.count
+    status = client.translate_document_from_filepath(
+        tmp_path / "a.txt", tmp_path / "b.txt", target_lang="ZH"
+    )
+    assert (tmp_path / "b.txt").read_bytes() == expected
+    assert status.billed_characters == len(LINES[0]) + len(LINES[3])
+    assert client.get_usage().character.count == before + status.billed_characters
+    handle = client.translate_document_upload(TEXT, filename="a.txt", target_lang="ZH")
+    path = f"/v2/document/{handle.document_id}"
+    assert live.post(path, {"document_key": "wrong"}).status == 404
+    assert live.get(f"/download_file/{handle.document_id}").status == 404
+    client.translate_document_wait_until_done(handle)
+    out = BytesIO()
+    client.translate_document_download(handle, out)
+    assert out.getvalue() == expected
+    assert live.post(path, {"document_key": handle.document_key}).status == 404
+
+
+def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # noqa: ANN401 -- DeepLClient
+    """At once where that is known, else as the status of the document."""
+    for more in ({"output_format": "pdf"}, {"target_lang": "FR"}, {"source_lang": "FR"}):
+        with pytest.raises(Exception, match="not supported"):
+            client.translate_document_upload(
+                TEXT, filename="a.txt", **({"target_lang": "ZH"} | more)
+            )
+    handle = client.translate_document_upload(b"no zip", filename="a.docx", target_lang="ZH")
+    status = client.translate_document_wait_until_done(handle)
+    assert not status.ok
+    assert "a.docx" in status.error_message
+    ready = live.post(
+        f"/v2/document/{handle.document_id}/result", {"document_key": handle.document_key}
+    )
+    assert ready.status == 503
+
+
+def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their bytes, their number and their age; what is old is removed with its files."""
+    monkeypatch.setattr(documents, "SWEEP", 0.05)
+    limits = RequestLimits(file=2000, files=2, file_seconds=1.5, body=1000)
+    with serving(translator_folder, limits=limits) as live:
+        assert sent(live, "/translate_file", PAIR, b"a" * 3000).status == 413
+        for _ in range(2):
+            assert sent(live, "/translate_file", PAIR, b"a house " * 100).status == 200
+        assert sent(live, "/translate_file", PAIR).status == 429
+        folder = live.service.store._files
+        assert len([*folder.iterdir()]) == 2
+        until(lambda: not [*folder.iterdir()])
+        assert not live.service.store.all(StoredDocument)
+        assert sent(live, "/translate_file", PAIR).status == 200
+    assert not folder.exists()
+
+
+def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
+    """Piece by piece, while texts are answered; who leaves takes it along."""
+    with serving(translator_folder, queue_tokens=120) as live:
+        lines = [f"the cat {number} sees a dog" for number in range(40)]
+        content = "\n".join(lines).encode()
+        call = in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
+        answered = 0
+        while live.service.store.all(StoredDocument) or not answered:
+            answered += live.post("/v1/translate", {"text": "the"}).status == 200
+        assert len(call().body.decode().splitlines()) == 40
+        gate = Gate(live, "en-zh")
+        with live.raw() as raw:
+            head = b"POST /v1/documents HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n"
+            kind = b"content-type: multipart/form-data; boundary=x\r\n\r\n"
+            body = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+            body += content + b"\r\n--x--\r\n"
+            raw.sendall(head % len(body) + kind + body)
+            until(lambda: bool(gate.batches))
+        until(lambda: not live.service.store.all(StoredDocument))
+        gate.opened.set()
+        until(lambda: not live.service.queue.costs)
+
+
+@needs_independent_rows
+def test_documents_survive_a_restart(
+    translator_folder: Path, tmp_path: Path, expected: bytes
+) -> None:
+    """What was not finished begins again; what lies there without being known is removed."""
+    state = tmp_path / "state"
+    with serving(translator_folder, state=state) as live:
+        gate = Gate(live, "en-zh")
+        fields = {"target_lang": "ZH"}
+        handle = sent(live, "/v2/document", fields).json
+        until(lambda: bool(gate.batches))
+        with pytest.raises(InputError, match="cannot be used"):
+            StateFolder(state)
+        (one,) = live.service.store.all(StoredDocument)
+        live.service.draining = True  # as a signal does
+        gate.opened.set()
+        live.service.documents._tasks[one.id].get_loop().call_soon_threadsafe(
+            live.service.documents._tasks[one.id].cancel
+        )
+        until(lambda: not live.service.documents._tasks)
+    (state / "documents" / "orphan.source").write_bytes(b"secret")
+    assert oct((state / "documents").stat().st_mode & 0o777) == "0o700"
+    with serving(translator_folder, state=state) as live:
+        path, key = (
+            f"/v2/document/{handle['document_id']}",
+            {"document_key": handle["document_key"]},
+        )
+        until(lambda: live.post(path, key).json["status"] == "done")
+        assert live.post(f"{path}/result", key).body == expected
+    assert [*(state / "documents").iterdir()] == []
+
+
+def test_documents_need_a_key(translator_folder: Path) -> None:
+    """Where the server has keys; a file that was translated needs none but its address."""
+    with serving(translator_folder, keys=ApiKeys(["k"])) as live:
+        assert sent(live, "/translate_file", PAIR).status == 400
+        assert sent(live, "/v1/documents", {}).status == 401
+        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 403
+        answer = sent(live, "/translate_file", PAIR | {"api_key": "k"})
+        name = answer.json["translatedFileUrl"].rpartition("/")[2]
+        assert live.get(f"/download_file/{name}").status == 200
+        assert json.loads(live.get("/frontend/settings").body)["filesTranslation"]
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    """With what to do."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="name a folder of this server's own"):
+        StateFolder(tmp_path / "file")
+    with sqlite3.connect(tmp_path / "state.sqlite") as base:
+        base.execute("CREATE TABLE document (x)")

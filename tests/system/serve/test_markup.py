@@ -1,0 +1,106 @@
+"""Texts with tags, through the doors of LibreTranslate, DeepL and our own."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.system.serve.live import Live
+
+from dragoman.errors import InputError
+from dragoman.serve.markup import check_xml, in_xml, outline_of
+
+HTML = '<p class="a">the <b>cat</b> sees a dog</p>\n<ul><li>a house<li>a &lt; tree</ul>'
+PAIR = {"source": "en", "target": "zh"}
+
+
+def tags(text: str) -> list[str]:
+    """All tags of a text, in any order."""
+    return sorted(re.findall(r"<[^>]*>", text))
+
+
+def test_html_of_libretranslate(live: Live) -> None:
+    """Its tags are those of the source, and what it had of entities is escaped."""
+    answer = live.post("/translate", PAIR | {"q": HTML, "format": "html", "alternatives": 1}).json
+    assert tags(answer["translatedText"]) == tags(HTML)
+    assert answer["alternatives"] == []
+    assert "cat" not in re.sub("<[^>]*>", "", answer["translatedText"]).split()
+    both = live.post("/translate", PAIR | {"q": [HTML, "<i>a</i>"], "format": "html"}).json
+    assert both["translatedText"][0] == answer["translatedText"]
+    assert tags(both["translatedText"][1]) == ["</i>", "<i>"]
+
+
+def test_our_own_door_reads_html_and_xml(live: Live) -> None:
+    """One answer a text; what has no meaning with tags is refused."""
+    ask = {"text": [HTML, "the cat"], "format": "html"}
+    answer = live.post("/v1/translate", ask).json["translations"]
+    assert tags(answer[0]["text"]) == tags(HTML)
+    assert answer[1]["text"] == live.texts(["the cat"])[0]
+    xml = live.texts(["<a:b x='<'>the cat</a:b>"], {"format": "xml"})
+    assert tags(xml[0]) == ["</a:b>", "<a:b x='<'>"]
+    for more in ({"alignment": True}, {"n_best": 2}, {"prefix": ["a", "b"]}):
+        assert live.post("/v1/translate", ask | more).status == 400
+    assert live.post("/v1/translate", ask | {"format": "pdf"}).status == 400
+
+
+XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m></doc>"
+
+
+@pytest.fixture
+def client(live: Live) -> Any:  # noqa: ANN401 -- DeepLClient
+    """DeepL's."""
+    deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
+    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_xml_of_deepl(client: Any, version: str) -> None:  # noqa: ANN401 -- DeepLClient
+    """Well-formed again, what is ignored as it was, and the version is told."""
+    told = {"target_lang": "ZH", "tag_handling": "xml", "tag_handling_version": version}
+    found = client.translate_text(XML, **told, ignore_tags=["x"])
+    assert tags(found.text) == tags(XML)
+    check_xml(found.text.replace("\b", ""))  # which an untrained model writes
+    assert "<x>big house</x>" in found.text
+    assert found.billed_characters == len(XML)
+    page = client.translate_text(HTML, target_lang="ZH", tag_handling="html")
+    assert tags(page.text) == tags(HTML)
+
+
+def test_only_version_two_refuses_broken_xml(client: Any, live: Live) -> None:  # noqa: ANN401 -- DeepLClient
+    """By their sentence; another kind of tags by the place."""
+    told = {"target_lang": "ZH", "tag_handling": "xml"}
+    for broken in ("<a>the cat", "<a>the</b>", "a & b", "<!DOCTYPE x><a/>", "&undefined;"):
+        with pytest.raises(Exception, match="Tag handling parsing failed, please check input"):
+            client.translate_text(broken, **told, tag_handling_version="v2")
+        assert client.translate_text(broken, **told, tag_handling_version="v1").text
+    refused = live.post("/v2/translate", {"text": ["a"], "target_lang": "ZH", "tag_handling": "x"})
+    assert refused.status == 400
+    answer = live.post("/v2/translate", {"text": ["a"], "target_lang": "ZH", "tag_handling": "xml"})
+    assert answer.json["translations"][0]["tag_handling_version"] == "v1"
+
+
+def sentences(text: str, **more: Any) -> list[str]:  # noqa: ANN401 -- of `in_xml`
+    """What is translated by itself."""
+    return [each.source.text for each in in_xml(text, **more).segments]
+
+
+def test_tags_split_sentences_as_they_are_told() -> None:
+    """By the outline, unless it is off; some always, some never."""
+    assert outline_of(XML) == {"doc", "t", "m"}
+    assert sentences(XML) == ["the cat sees a dog", "a big house", "the"]
+    (whole,) = sentences(XML, outline=False)
+    assert whole == "the cat sees a doga big housethe"
+    assert sentences(XML, outline=False, splitting=["T"])[:2] == [
+        "the cat sees a dog",
+        "a big house",
+    ]
+    assert sentences(XML, splitting=["i"])[:3] == ["the cat", "sees", "a dog"]
+    assert sentences(XML, joining=["t"])[0] == "the cat sees a doga big house"
+    assert outline_of("a <b>c</b>") == set()
+    assert outline_of("<b>c</b></x> <d/>") == {"b", "d"}
+
+
+def test_what_is_no_xml_is_said() -> None:
+    """Several elements, and text, are some."""
+    check_xml("a <b/> c<d>&amp;</d>")
+    with pytest.raises(InputError, match="the text is no XML"):
+        check_xml("</x><x>")
