@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
-from dragoman.cli.documents import AsDocument, tell, with_document
+from dragoman.cli.documents import AsDocument, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.output import (
@@ -35,7 +35,6 @@ from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
-    from dragoman.documents.translate import Translates
     from dragoman.tasks.results import Translation
     from dragoman.tasks.translate.translator import Translator
 
@@ -110,30 +109,23 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--as-published": as_published or None,
     }
     models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
-    load = partial(_load, models, loading, languages, memory, as_published=as_published)
+    load = partial(_load, models, loading, decoding, languages, as_published, memory)
     if file is not None and document.known(file, plain=plain) is not None:
-        if n_best > 1 or prefixes is not None:
-            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         check_output(to.output, model, Path(file))
-
-        def loaded() -> tuple["Translates", Decoding]:
-            translator = load().aligning()
-            return cast("Translates", translator), sampled_or_wide(decoding, translator.options)
-
         command |= {"model": digest_of(model)}
         known = _languages(model, languages)
-        report = document.translate(file, command, loaded, to, languages=known, glossary=terms)
-        tell(report, as_json=as_json)
+        document.translate(file, command, load, to, glossary=terms, languages=known)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
     to = replace(to, spares=prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
-        translator = load().aligning() if as_json else load()
+        translator, options = load()
+        translator = translator.aligning() if as_json else translator
         results = translator.stream(
             given.rest,
-            sampled_or_wide(decoding, translator.options),
+            options,
             prefixes=None if beginnings is None else given.skip(beginnings),
             glossary=terms,
             window=given.window,
@@ -146,12 +138,12 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 def _load(
     models: Sequence[Path],
     loading: Loading,
+    decoding: Decoding,
     languages: Languages,
+    as_published: bool,  # noqa: FBT001 -- the verb's
     memory: Path | None,
-    *,
-    as_published: bool,
-) -> "Translator":
-    """The model, or several that decode together; with what it remembers."""
+) -> tuple["Translator", Decoding]:
+    """The model, or several that decode together, with what it remembers; and how."""
     loading.check(models[0])
     from dragoman.tasks.translate.translator import Translator
 
@@ -163,9 +155,10 @@ def _load(
     )
     first, *others = map(load, models)
     translator = first.ensemble(*others).between(*languages)
-    if memory is None:
-        return translator
-    return translator.remembering(load_memory(memory, _languages(models[0], languages)))
+    if memory is not None:
+        known = load_memory(memory, _languages(models[0], languages))
+        translator = translator.remembering(known)
+    return translator, sampled_or_wide(decoding, translator.options)
 
 
 def _languages(model: Path, asked: Languages) -> Languages:
