@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 from starlette.applications import Starlette
@@ -32,7 +33,6 @@ from dragoman.serve.web import (
     Call,
     Dialect,
     Endpoint,
-    Handler,
     json_response,
 )
 
@@ -61,15 +61,12 @@ async def openapi(_call: Call) -> Response:
     return json_response(describe(ENDPOINTS))
 
 
-def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
-    return Endpoint("GET", path, handler, OPERATOR, summary, open=not key, always=True)
-
-
+_at = partial(Endpoint, "GET", dialect=OPERATOR, always=True)
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _operator("/health/live", live, "Whether the process is alive."),
-    _operator("/health/ready", ready, "Whether requests should be sent here."),
-    _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
-    _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
+    _at("/health/live", live, open=True),
+    _at("/health/ready", ready, open=True),
+    _at("/metrics", metrics),
+    _at("/openapi.json", openapi, open=True),
     *v1.ENDPOINTS,
     inside.ENDPOINT,
     *libretranslate.ENDPOINTS,

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Literal
 
@@ -94,32 +95,9 @@ async def result(call: Call) -> Response:
     return answer
 
 
+_at = partial(Endpoint, "POST", dialect=DEEPL)
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/document",
-        upload,
-        DEEPL,
-        "Take a document.",
-        DeepLDocumentForm,
-        DeepLHandle,
-        large=True,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}",
-        status,
-        DEEPL,
-        "How far a document is.",
-        DeepLKeyForm,
-        DeepLStatus,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}/result",
-        result,
-        DEEPL,
-        "A translated document.",
-        DeepLKeyForm,
-    ),
+    _at("/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
+    _at("/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus),
+    _at("/v2/document/{document_id}/result", result, DeepLKeyForm),
 )

@@ -262,5 +262,5 @@ async def _nothing(_call: Call) -> Response:
     raise AssertionError
 
 
-DOCUMENT = Endpoint("POST", "", _nothing, Dialect(name="document"), "")
+DOCUMENT = Endpoint("POST", "", _nothing, dialect=Dialect(name="document"))
 """What documents are translated for, when nobody waits."""

@@ -57,12 +57,4 @@ async def inspect(call: Call) -> Response:
     return json_response({"model": served.name, "inspection": inspection})
 
 
-ENDPOINT = Endpoint(
-    method="POST",
-    path="/v1/inspect",
-    handler=inspect,
-    dialect=V1,
-    summary="Look inside a translator.",
-    takes=InspectForm,
-    returns=InspectAnswer,
-)
+ENDPOINT = Endpoint("POST", "/v1/inspect", inspect, InspectForm, InspectAnswer, dialect=V1)

@@ -298,8 +298,4 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
-ENDPOINTS = (
-    Endpoint(
-        "POST", "/v1/chat/completions", chat, OPENAI, "Answer messages.", ChatForm, ChatAnswer
-    ),
-)
+ENDPOINTS = (Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),)

@@ -340,12 +340,12 @@ class Endpoint:
     method: str
     path: str
     handler: Handler
-    dialect: Dialect
-    summary: str
+    """Its docstring is the summary of the description."""
     takes: Any = None
     """The type of the body, for the description."""
     returns: Any = None
     """The type of the answer."""
+    dialect: Dialect = field(kw_only=True)
     large: bool = field(default=False, kw_only=True)
     """Whether a file may come with it."""
     open: bool = field(default=False, kw_only=True)

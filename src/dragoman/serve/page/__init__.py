@@ -83,15 +83,7 @@ def _part(package: str, name: str) -> str:
 
 
 ENDPOINTS = tuple(
-    Endpoint(
-        method="GET",
-        path=path,
-        handler=partial(_show, path),
-        dialect=PAGE,
-        summary="The web page.",
-        open=True,
-        always=True,
-    )
+    Endpoint("GET", path, partial(_show, path), dialect=PAGE, open=True, always=True)
     for path in ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
 )
 """Its files. They are no part of the description of the server's API."""
