@@ -24,17 +24,12 @@ from dragoman.serve import (
     page,
     v1,
 )
+from dragoman.serve.endpoints import BoundEndpoint, BoundPath, Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
-from dragoman.serve.web import (
-    BoundEndpoint,
-    Call,
-    Dialect,
-    Endpoint,
-    json_response,
-)
+from dragoman.serve.web import Call, json_response
 
 OPERATOR = Dialect(name="operator")
 
@@ -80,6 +75,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 def make_app(service: Service) -> Starlette:
     """Return the application that answers for a service, and loads its models meanwhile."""
+    paths = dict[str, BoundPath]()
+    for each in (*ENDPOINTS, *page.ENDPOINTS):
+        bound = paths.setdefault(each.path, BoundPath({}))
+        bound.endpoints[each.method] = BoundEndpoint(each, service)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -117,10 +116,7 @@ def make_app(service: Service) -> Starlette:
         expose_headers=["retry-after"],
     )
     app = Starlette(
-        routes=[
-            Route(each.path, BoundEndpoint(each, service), methods=[each.method])
-            for each in (*ENDPOINTS, *page.ENDPOINTS)
-        ],
+        routes=[Route(path, each, methods=[*each.endpoints]) for path, each in paths.items()],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},
         lifespan=lifespan,

@@ -13,12 +13,13 @@ from starlette.responses import Response
 from dragoman.decoding import Decoding
 from dragoman.documents.document import Document
 from dragoman.errors import InputError
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StoredGlossary
-from dragoman.serve.web import Call, Dialect, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")

@@ -10,8 +10,9 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import LONGEST_NAME
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 
 
 class DeepLDocumentForm(msgspec.Struct):

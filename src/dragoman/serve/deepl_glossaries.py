@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from dragoman.errors import InputError
 from dragoman.serve.deepl import DEEPL, no_glossary, pair_of, unsupported
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StoredGlossary
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.glossary import Glossary
 from dragoman.text.languages import base_of
 
@@ -160,7 +161,7 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
     """Return dictionaries by their pairs. Raises Refusal for a pair that is not served."""
     served = call.service.shelf.languages(base_of)
     for form in forms:
-        source, target = pair_of(form.source_lang, form.target_lang).split()
+        source, target = base_of(form.source_lang), base_of(form.target_lang)
         for name, code, codes in (
             ("source_lang", source, served),
             ("target_lang", target, served.get(source, ())),
@@ -234,6 +235,8 @@ async def entries(call: Call) -> Response:
 async def change(call: Call) -> Response:
     """Name a glossary anew, and add terms, which go before those with the same source."""
     form, one = await call.form(GlossaryChangeForm), find(call)
+    if not form.name and not form.dictionaries:
+        raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
     one.name = form.name or one.name
     for pair, more in (await read(call, form.dictionaries)).items():
         one.dictionaries[pair] = one.dictionaries.get(pair, {}) | more

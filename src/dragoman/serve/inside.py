@@ -6,9 +6,10 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.v1 import V1
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.tasks.folders import read_folder
 from dragoman.wording import format_bytes
 

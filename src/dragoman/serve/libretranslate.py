@@ -12,10 +12,11 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.shelf import Pair, Served, Shelf
-from dragoman.serve.web import Call, Dialect, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.languages import Detected, name_of, resolve, tag
 
 FALLBACK = "en"

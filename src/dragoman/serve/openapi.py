@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from dragoman import __version__
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.schema import ErrorAnswer
-from dragoman.serve.web import FORM, JSON, MULTIPART, Endpoint
+from dragoman.serve.web import FORM, JSON, MULTIPART
 
 REFERENCE = "#/components/schemas/{name}"
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding
+from dragoman.serve.endpoints import Dialect, Endpoint, Handler
 from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
@@ -33,14 +34,7 @@ from dragoman.serve.schema import (
 )
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.web import (
-    Call,
-    Dialect,
-    Endpoint,
-    EventStream,
-    Handler,
-    json_response,
-)
+from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 

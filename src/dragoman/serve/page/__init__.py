@@ -19,7 +19,8 @@ from starlette.responses import Response
 from dragoman import __version__
 from dragoman.lens import page as lens_page
 from dragoman.lens.page import as_json, join_scripts
-from dragoman.serve.web import Call, Dialect, Endpoint
+from dragoman.serve.endpoints import Dialect, Endpoint
+from dragoman.serve.web import Call
 
 LENS_SCRIPTS = (
     *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
