@@ -110,7 +110,7 @@ class _Paragraphs:
         elif kind == "End":
             self._close(name, before, end)
         elif name in ("Text", "SoftBreak"):
-            self._pieces.append((" ", more or " "))
+            self._pieces.append((" ", " " if more is None else more))
         elif name in ("Code", "InlineMath", "DisplayMath"):
             self._copy(re.sub(r"\s*\n[>\s]*", " ", raw))
         elif name == "InlineHtml":

@@ -135,7 +135,8 @@ def merged(pieces: Iterable[str | Tag]) -> Marked:
 def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
     """Marked text of pieces with their names: a close tag ends the last open one of its name.
 
-    Those without a partner, and whatever would not be nested, become void.
+    Those without a partner, and whatever would not be nested, become void. A void tag between two
+    spaces takes one with it, so that the text has one.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -153,7 +154,14 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return merged(made)
+    joined = [*merged(made).pieces]
+    for n in range(1, len(joined) - 1):
+        before, piece, after = joined[n - 1 : n + 2]
+        if isinstance(before, str) and isinstance(after, str) and isinstance(piece, Tag):
+            spaced = before[-1:].isspace() and after[:1].isspace()
+            if spaced and piece.kind == "void" and not piece.shown:
+                joined[n : n + 2] = replace(piece, raw=piece.raw + after[0]), after[1:]
+    return merged(joined)
 
 
 def void(tag: Tag) -> Tag:
