@@ -13,12 +13,13 @@ from starlette.responses import Response
 from dragoman.decoding import Decoding
 from dragoman.documents.document import Document
 from dragoman.errors import InputError
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StoredGlossary
-from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -270,13 +271,10 @@ async def glossary_pairs(call: Call) -> Response:
     return json_response({"supported_languages": listed})
 
 
-def _get(path: str, handler: Handler, summary: str, returns: Any) -> Endpoint:  # noqa: ANN401 -- a type
-    return Endpoint("GET", f"/v2/{path}", handler, DEEPL, summary, None, returns)
-
-
+_at = partial(Endpoint, dialect=DEEPL)
 ENDPOINTS = (
-    Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm, DeepLAnswer),
-    _get("languages", languages, "List the languages.", list[DeepLLanguage]),
-    _get("usage", usage, "Characters that were translated.", DeepLUsage),
-    Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "Pairs of glossaries."),
+    _at("POST", "/v2/translate", translate, DeepLForm, DeepLAnswer),
+    _at("GET", "/v2/languages", languages, None, list[DeepLLanguage]),
+    _at("GET", "/v2/usage", usage, None, DeepLUsage),
+    _at("GET", "/v2/glossary-language-pairs", glossary_pairs),
 )

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Literal
 
@@ -9,8 +10,9 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import LONGEST_NAME
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 
 
 class DeepLDocumentForm(msgspec.Struct):
@@ -94,32 +96,9 @@ async def result(call: Call) -> Response:
     return answer
 
 
+_at = partial(Endpoint, "POST", dialect=DEEPL)
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/document",
-        upload,
-        DEEPL,
-        "Take a document.",
-        DeepLDocumentForm,
-        DeepLHandle,
-        large=True,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}",
-        status,
-        DEEPL,
-        "How far a document is.",
-        DeepLKeyForm,
-        DeepLStatus,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}/result",
-        result,
-        DEEPL,
-        "A translated document.",
-        DeepLKeyForm,
-    ),
+    _at("/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
+    _at("/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus),
+    _at("/v2/document/{document_id}/result", result, DeepLKeyForm),
 )

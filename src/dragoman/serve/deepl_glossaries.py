@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from dragoman.errors import InputError
 from dragoman.serve.deepl import DEEPL, no_glossary, pair_of, unsupported
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StoredGlossary
-from dragoman.serve.web import Call, Endpoint, Handler, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.glossary import Glossary
 from dragoman.text.languages import base_of
 
@@ -160,7 +161,7 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
     """Return dictionaries by their pairs. Raises Refusal for a pair that is not served."""
     served = call.service.shelf.languages(base_of)
     for form in forms:
-        source, target = pair_of(form.source_lang, form.target_lang).split()
+        source, target = base_of(form.source_lang), base_of(form.target_lang)
         for name, code, codes in (
             ("source_lang", source, served),
             ("target_lang", target, served.get(source, ())),
@@ -234,6 +235,8 @@ async def entries(call: Call) -> Response:
 async def change(call: Call) -> Response:
     """Name a glossary anew, and add terms, which go before those with the same source."""
     form, one = await call.form(GlossaryChangeForm), find(call)
+    if not form.name and not form.dictionaries:
+        raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
     one.name = form.name or one.name
     for pair, more in (await read(call, form.dictionaries)).items():
         one.dictionaries[pair] = one.dictionaries.get(pair, {}) | more
@@ -260,48 +263,25 @@ async def delete_dictionary(call: Call) -> Response:
     return Response(status_code=204)
 
 
-def _at(
-    method: str,
-    path: str,
-    handler: Handler,
-    summary: str,
-    types: tuple[Any, Any] = (None, None),
-) -> Endpoint:
-    return Endpoint(method, path, handler, DEEPL, summary, *types, large=True)
-
-
+_at = partial(Endpoint, dialect=DEEPL, large=True)
 _V2, _V3 = "/v2/glossaries", "/v3/glossaries"
-_ONE, _PAIR = f"{_V3}/{{glossary_id}}", f"{_V2}/{{glossary_id}}"
+_PAIR, _ONE = f"{_V2}/{{glossary_id}}", f"{_V3}/{{glossary_id}}"
+_make_pair, _make = (
+    partial(create, shown_pair, PairGlossaryForm),
+    partial(create, shown, GlossaryForm),
+)
 ENDPOINTS = (
-    _at(
-        "POST",
-        _V2,
-        partial(create, shown_pair, PairGlossaryForm),
-        "Make a glossary.",
-        (PairGlossaryForm, PairGlossaryAnswer),
-    ),
-    _at("GET", _V2, partial(listed, shown_pair), "List glossaries.", (None, PairGlossaryList)),
-    _at("GET", _PAIR, partial(details, shown_pair), "A glossary.", (None, PairGlossaryAnswer)),
-    _at("DELETE", _PAIR, delete, "Delete a glossary."),
-    _at("GET", f"{_PAIR}/entries", pair_entries, "The terms of a glossary."),
-    _at(
-        "POST",
-        _V3,
-        partial(create, shown, GlossaryForm),
-        "Make a glossary of several pairs.",
-        (GlossaryForm, GlossaryAnswer),
-    ),
-    _at("GET", _V3, partial(listed, shown), "List glossaries.", (None, GlossaryList)),
-    _at("GET", _ONE, partial(details, shown), "A glossary.", (None, GlossaryAnswer)),
-    _at("PATCH", _ONE, change, "Change a glossary.", (GlossaryChangeForm, GlossaryAnswer)),
-    _at("DELETE", _ONE, delete, "Delete a glossary."),
-    _at("GET", f"{_ONE}/entries", entries, "The terms of a pair.", (None, EntriesAnswer)),
-    _at(
-        "PUT",
-        f"{_ONE}/dictionaries",
-        replace,
-        "Put terms in place of a pair's.",
-        (DictionaryForm, DictionaryAnswer),
-    ),
-    _at("DELETE", f"{_ONE}/dictionaries", delete_dictionary, "Delete the terms of a pair."),
+    _at("POST", _V2, _make_pair, PairGlossaryForm, PairGlossaryAnswer),
+    _at("GET", _V2, partial(listed, shown_pair), None, PairGlossaryList),
+    _at("GET", _PAIR, partial(details, shown_pair), None, PairGlossaryAnswer),
+    _at("DELETE", _PAIR, delete),
+    _at("GET", f"{_PAIR}/entries", pair_entries),
+    _at("POST", _V3, _make, GlossaryForm, GlossaryAnswer),
+    _at("GET", _V3, partial(listed, shown), None, GlossaryList),
+    _at("GET", _ONE, partial(details, shown), None, GlossaryAnswer),
+    _at("PATCH", _ONE, change, GlossaryChangeForm, GlossaryAnswer),
+    _at("DELETE", _ONE, delete),
+    _at("GET", f"{_ONE}/entries", entries, None, EntriesAnswer),
+    _at("PUT", f"{_ONE}/dictionaries", replace, DictionaryForm, DictionaryAnswer),
+    _at("DELETE", f"{_ONE}/dictionaries", delete_dictionary),
 )

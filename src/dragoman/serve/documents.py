@@ -19,11 +19,12 @@ from starlette.types import Message
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Dialect, Endpoint, Upload
+from dragoman.serve.web import Call, Upload
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -262,5 +263,5 @@ async def _nothing(_call: Call) -> Response:
     raise AssertionError
 
 
-DOCUMENT = Endpoint("POST", "", _nothing, Dialect(name="document"), "")
+DOCUMENT = Endpoint("POST", "", _nothing, dialect=Dialect(name="document"))
 """What documents are translated for, when nobody waits."""

@@ -110,7 +110,10 @@ def test_what_cannot_be_a_glossary_is_refused(live: Live, entries: str, what: st
 
 def test_other_refusals(live: Live) -> None:
     """A pair that no model has, a format, a missing name, and too many glossaries."""
-    assert create(live, "a\tb", {"target_lang": "de"}).status == 400
+    for wrong in ({"target_lang": "de"}, {"source_lang": ""}, {"target_lang": "zh en"}):
+        assert create(live, "a\tb", wrong).status == 400
+    methods = live.send("OPTIONS", "/v3/glossaries/a").headers["allow"].split(", ")
+    assert sorted(methods) == ["DELETE", "GET", "HEAD", "PATCH"]
     assert create(live, "a\tb", {"entries_format": "xls"}).status == 400
     assert create(live, "a\tb", {"name": " "}).status == 400
     statuses = [create(live, "a\tb").status for _ in range(4)]

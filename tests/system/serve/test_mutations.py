@@ -27,8 +27,10 @@ PAIR = {"source": "en", "target": "zh"}
 SAID = [{"role": "user", "content": "the cat"}]
 SHORT = {"beam_size": 1, "retry": False}
 TERMS = {
-    "source_lang": "en", "target_lang": "zh",
-    "entries": "cat\t我\n", "entries_format": "tsv",
+    "source_lang": "en",
+    "target_lang": "zh",
+    "entries": "cat\t我\n",
+    "entries_format": "tsv",
 }
 UPLOADS = ("/translate_file", "/v2/document", "/v1/documents")
 FILE = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nthe cat\r\n'
@@ -74,8 +76,12 @@ TEMPLATES: list[Template] = [
     in_json(
         "/v2/translate",
         {
-            "text": ["<a>the <i>cat</i></a>"], "target_lang": "ZH", "tag_handling": "xml",
-            "tag_handling_version": "v2", "ignore_tags": ["i"], "splitting_tags": ["a"],
+            "text": ["<a>the <i>cat</i></a>"],
+            "target_lang": "ZH",
+            "tag_handling": "xml",
+            "tag_handling_version": "v2",
+            "ignore_tags": ["i"],
+            "splitting_tags": ["a"],
         },
     ),
     *(("POST", path, b"multipart/form-data; boundary=x", UPLOAD) for path in UPLOADS),
