@@ -7,6 +7,7 @@ such text belongs in the translation is told by the attention on what stands bef
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from dragoman.tasks.results import Alignment, Translation
@@ -81,7 +82,7 @@ class Shortened:
             src = in_line(gap.place) - len(gap.more) - len(gap.text)
             tgt = written - len(letters) + letters.index(gap.text)
             copied.append((src, src + len(gap.text), tgt, tgt + len(gap.text)))
-        return replace(
+        found = replace(
             translation,
             text="".join([*pieces, text[end:]]),
             flags=tuple(flag for flag in translation.flags if flag != "empty"),
@@ -91,7 +92,9 @@ class Shortened:
             ),
             copied=tuple(copied),
             alternatives=tuple(map(self.restored, translation.alternatives)),
-        ).aligned_by(lambda: tuple(_moved(a, in_line, in_text) for a in translation.alignments))
+        )
+        moved = tuple(_moved(each, in_line, in_text) for each in translation.alignments)
+        return found.aligned_by(partial(tuple, moved))
 
     def _place(self, text: str, links: Sequence[tuple[int, int, int, int]], place: int) -> int:
         """Where in the translation something belongs that stands at a place of what is left.
