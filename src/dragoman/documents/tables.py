@@ -38,7 +38,8 @@ def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]
             continue
         chosen = chosen or {_number(asked, head, name) for asked in columns}
         where = f"row {row}, {head[column] if column < len(head) else column + 1}"
-        if (chosen and column not in chosen) or (raw[:1] == '"' and not closed):
+        is_text = closed or raw[:1] != '"'
+        if (chosen and column not in chosen) or not is_text or not any(map(str.isalpha, raw)):
             continue
         if not closed:
             yield Segment(place, place + len(raw), Marked((cell,)), write, where)

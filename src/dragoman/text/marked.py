@@ -8,7 +8,6 @@ partner is elsewhere, or that has none, is void.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -33,7 +32,7 @@ class Tag:
 Pieces = tuple[str | Tag, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Marked:
     """A text and its tags, in order. Raises ValueError unless open and close tags are nested."""
 
@@ -53,7 +52,7 @@ class Marked:
         """The tags, in order."""
         return (piece for piece in self.pieces if isinstance(piece, Tag))
 
-    @cached_property
+    @property
     def text(self) -> str:
         """What is read: the pieces of text, and what void tags show."""
         return "".join(p if isinstance(p, str) else p.shown for p in self.pieces)
@@ -62,7 +61,7 @@ class Marked:
         """The text and the tags as a document has them; `escape` writes text in its format."""
         return "".join(escape(p) if isinstance(p, str) else p.raw for p in self.pieces)
 
-    @cached_property
+    @property
     def kept(self) -> tuple[tuple[int, int], ...]:
         """The places in `text` of what is copied."""
         found, place, depth, start = list[tuple[int, int]](), 0, 0, 0
@@ -135,7 +134,8 @@ def merged(pieces: Iterable[str | Tag]) -> Marked:
 def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
     """Marked text of pieces with their names: a close tag ends the last open one of its name.
 
-    Those without a partner, and whatever would not be nested, become void.
+    Those without a partner, and whatever would not be nested, become void. A void tag between two
+    spaces takes one with it, so that the text has one.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -153,7 +153,14 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return merged(made)
+    joined = [*merged(made).pieces]
+    for n in range(1, len(joined) - 1):
+        before, piece, after = joined[n - 1 : n + 2]
+        if isinstance(before, str) and isinstance(after, str) and isinstance(piece, Tag):
+            spaced = before[-1:].isspace() and after[:1].isspace()
+            if spaced and piece.kind == "void" and not piece.shown:
+                joined[n : n + 2] = replace(piece, raw=piece.raw + after[0]), after[1:]
+    return merged(joined)
 
 
 def void(tag: Tag) -> Tag:

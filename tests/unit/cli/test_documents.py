@@ -17,12 +17,6 @@ PAGE = "<title>A page</title><p>One <b>red</b> word.</p><p>x</p><pre>left</pre>"
 class Model(WordTranslator):
     """A model that is loaded."""
 
-    options = TRANSLATING
-
-    def between(self, *_: str | None) -> Self:
-        """Of any languages."""
-        return self
-
     def aligning(self) -> Self:
         """It does."""
         return self
@@ -37,7 +31,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translate, "_load", lambda *_, **__: Model(str.upper, most=most))
+        patch.setattr(translate, "_load", lambda *_: (Model(str.upper, most=most), TRANSLATING))
         return run("translate", folder, *options)
 
 

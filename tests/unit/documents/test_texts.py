@@ -1,0 +1,241 @@
+"""What of each text format is translated, and how a translation is written."""
+
+import pytest
+from tests.word_translator import WordTranslator
+
+from dragoman.documents import markdown, subtitles
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import DocumentReport, translate_document
+from dragoman.errors import InputError
+from dragoman.text.marked import Tag, merged
+
+
+def translated(
+    source: str, name: str, translator: WordTranslator | None = None
+) -> tuple[str, list[str], DocumentReport]:
+    """A document in capitals, the texts that the model was given, and the report."""
+    translator = translator or WordTranslator(str.upper)
+    data, report = translate_document(read_document(source.encode(), name), translator)
+    return data.decode(), translator.lines, report
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>One<br>two<p>three", "<p>ONE<br>TWO<p>THREE"),
+        ("<ul><li>a <li>b</ul>", "<ul><li>A <li>B</ul>"),
+        ("<p>a &lt; b &amp; c</p>", "<p>A &lt; B &amp; C</p>"),
+        ("<p>caf&eacute; x</p>", "<p>CAFÉ X</p>"),
+        ("<p>x\n   <b>y\n z</b></p>", "<p>X <b>Y Z</b></p>"),
+        ("<p> <b> in </b> </p>", "<p> <b> IN </b> </p>"),
+        ("<p>see <code>ls</code> now", "<p>SEE <code>ls</code> NOW"),
+        ("<p>by <i translate=no>Ann Lee</i>", "<p>BY <i translate=no>Ann Lee</i>"),
+        ("<div class='a notranslate'>x<div>y</div></div>z", None),
+        ("<pre>a b</pre><textarea>c d</textarea><svg><text>e</text></svg>", None),
+        ("<script>'<p>a</p>'</script><style>a b</style><!-- <p>c</p> -->", None),
+        ("<title>a <b></title>", "<title>A &lt;B&gt;</title>"),
+        ("<img alt='it is' title=\"a b\">", "<img alt='IT IS' title=\"A B\">"),
+        ("<p>a <img alt='b c'> d<p>e<wbr>f", "<p>A <img alt='B C'> D<p>EF<wbr>"),
+        ("<a title='&lt;it&#39;s&gt; x'>y</a>", "<a title='&lt;IT&#39;S&gt; X'>Y</a>"),
+        ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
+        ("<meta name=generator content='a b'>", None),
+        ("<p>a <a href='x>y'>b</a", "<p>A <a href='x>y'>B</a"),
+        ("a <b>c <i>d</b> e</i> f", "A <b>C <i>D</b> E</i> F"),
+        ("if a < b and c > d", "IF A &lt; B AND C &gt; D"),
+    ],
+)
+def test_html(source: str, expected: str | None) -> None:
+    """Text and what is shown of attributes; entities are decoded, tags are as they were."""
+    if expected is None:
+        expected = source.replace("</div>z", "</div>Z")
+    assert translated(source, "a.html")[0] == expected
+
+
+def test_html_in_another_encoding() -> None:
+    """The one that the page declares; what it lacks is written as a reference."""
+    page = '<meta charset="iso-8859-1"><p>Käse</p>'.encode("latin-1")
+    data, _ = translate_document(read_document(page, "a.html"), WordTranslator(lambda _: "ä 奶酪"))
+    assert data == '<meta charset="iso-8859-1"><p>ä &#22902;&#37226;</p>'.encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("# a *b* #\n\nc\nd\n===\n", "# A *B* #\n\nC D\n===\n"),
+        ("> a\n> b\n", "> A B\n"),
+        ("a  \n  b\\\nc\n", "A  \n  B\\\nC\n"),
+        ("[a b](u 't') [c] `d e` <http://x> $y$\n\n[c]: /u\n", None),
+        ("![a b](u) __c__ ~~d~~ <b>e</b>\n", "![A B](u) **C** ~~D~~ <b>E</b>\n"),
+        ("a[^1]\n\n[^1]: note\n", "A[^1]\n\n[^1]: NOTE\n"),
+        ("| a b | `c` |\n|---|---|\n| d\\|e | f |\n", "| A B | `c` |\n|---|---|\n| D\\|E | F |\n"),
+        ("- [ ] a\n  1. b\n\n```\nc\n```\n", "- [ ] A\n  1. B\n\n```\nc\n```\n"),
+        ("---\na: b\n---\n<div>c</div>\n\n    d\n", None),
+        ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
+    ],
+)
+def test_markdown(source: str, expected: str | None) -> None:
+    """Paragraphs and what is in them; a link that is found by its text keeps its name."""
+    if expected is None:
+        expected = source.replace("[a b]", "[A B]").replace(" [c]", " [C][c]")
+    assert translated(source, "a.md")[0] == expected
+
+
+@pytest.mark.parametrize("text", ["1. x", "# x", "- x", "+", "> x", "* * *", "12) x", "---"])
+def test_text_does_not_become_markdown(text: str) -> None:
+    """What would be a heading or an item at the beginning of a line."""
+    data, _, _ = translated("word\n", "a.md", WordTranslator(lambda _: text))
+    again = translated(data, "a.md")[1]
+    assert again in ([text], []), data
+    assert data.replace("\\", "") == f"{text}\n"
+
+
+def test_emphasis_without_spaces() -> None:
+    """In Chinese: beside a sign it is written as HTML, where it would be read as text."""
+    bold = Tag("**", "open"), Tag("**", "close")
+    for inner, written in (
+        ("重要", "注意**重要**请"),
+        ("重要：", "注意<strong>重要：</strong>请"),
+        ("", "注意请"),
+    ):
+        marked = merged(["注意", bold[0], inner, bold[1], "请"])
+        assert markdown._written(marked) == written
+
+
+CUES = """1
+00:00:01,000 --> 00:00:03,000
+We <i>think</i>
+of a
+
+2
+00:00:03,000 --> 00:00:05,000 X1:1
+house.
+
+3
+00:00:06,000 --> 00:00:07,000
+- Who?
+- Me
+too.
+"""
+
+
+def test_a_sentence_runs_over_cues() -> None:
+    """It is translated as one; two who speak are two."""
+    data, lines, _ = translated(CUES, "a.srt")
+    assert lines == ["We think of a house.", "Who?", "Me too."]
+    expected = CUES.replace("We <i>think</i>\nof a", "WE <i>THINK</i>\nOF A")
+    expected = expected.replace("house", "HOUSE").replace("Who", "WHO")
+    assert data == expected.replace("Me\ntoo", "ME\nTOO")
+
+
+def test_cues_are_read_in_their_times() -> None:
+    """What would be too fast is shared by time, and long lines are broken."""
+    data, _, _ = translated(CUES, "a.srt", WordTranslator(lambda w: w if w in "<i>." else w * 4))
+    texts = [block.split("\n", 2)[2].rstrip() for block in data.split("\n\n")]
+    assert texts[0] == "WeWeWeWe\n<i>thinkthinkthinkthink</i>"
+    assert texts[1] == "ofofofof aaaa househousehousehouse."
+    assert max(map(len, data.split("\n"))) <= subtitles.LONGEST + len("<i></i>")
+
+
+def test_webvtt() -> None:
+    """Headers, notes, styles and settings stay; text has entities."""
+    source = (
+        "WEBVTT x\n\nNOTE a\nb\n\nSTYLE\n::cue { c: d }\n\nid\n01:00.000 --> 01:02.000 align:end\n"
+    )
+    data, lines, _ = translated(f"{source}<v Ann>a &amp; b\n", "a.vtt")
+    assert data == f"{source}<v Ann>A &amp; B\n"
+    assert lines == ["a & b"]
+
+
+def test_json() -> None:
+    """Values only, line by line; escapes stay as the file has them."""
+    source = '{"a b": ["c d\\n\\te \\u00e4", 1, {"f": "g\\"h\\/"}], "u": "http://x"}'
+    data, lines, report = translated(source, "a.json")
+    assert data == '{"a b": ["C D\\n\\tE \\u00c4", 1, {"f": "G\\"H\\/"}], "u": "http://x"}'
+    assert lines == ["c d", "e ä", 'g"h/']
+    assert [remark.where for remark in report.untranslated] == ['line 1, "u"']
+    assert translated('{"a": "ä"}\n{"a": "b"}\n', "a.jsonl")[0] == '{"a": "Ä"}\n{"a": "B"}\n'
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", "{", '{"a"}', "[1,]", '{"a" "b"}', "[1 2]", '["a\nb"]', "nul", "]", '{"a": }', "x"],
+)
+def test_what_is_not_json_is_refused(source: str) -> None:
+    """With its line."""
+    with pytest.raises(InputError, match=r"a\.json line \d is not JSON; correct it"):
+        translated(source, "a.json")
+
+
+YAML = """# c
+a: one two # c
+b: &x 'it''s'
+c: "d\\te"
+d: |
+  line one
+
+  line two
+e: >-
+  folded
+  text
+
+  more
+f: [g h, 12, yes, !t x]
+g: 2020-01-01
+"""
+
+
+def test_yaml() -> None:
+    """Strings that are values, in their style; the others stay."""
+    data, lines, _ = translated(YAML, "a.yaml")
+    assert lines == [
+        "one two",
+        "it's",
+        "d\te",
+        "line one",
+        "line two",
+        "folded text",
+        "more",
+        "g h",
+    ]
+    changes = ("one two", "it''s", "line one", "line two", "more", "g h")
+    expected = YAML.replace('d\\te"', 'D\\tE"').replace("folded\n  text", "FOLDED TEXT")
+    for text in changes:
+        expected = expected.replace(text, text.upper())
+    assert data == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [("no", '"no"'), ("a: b", '"a: b"'), ("12", '"12"'), ("- a", '"- a"'), ("a b", "a b")],
+)
+def test_a_plain_string_stays_one(word: str, written: str) -> None:
+    """It is quoted where it would be read as something else."""
+    assert translated("a: x\n", "a.yaml", WordTranslator(lambda _: word))[0] == f"a: {written}\n"
+
+
+def test_yaml_that_is_none_is_refused() -> None:
+    """So is one that is too deep."""
+    with pytest.raises(InputError, match=r"is not YAML: .*line 1"):
+        translated("a: b: c", "a.yaml")
+    with pytest.raises(InputError, match="more than 200 levels"):
+        translated("[" * 100_000, "a.yaml")
+
+
+def test_tables() -> None:
+    """Cells with text but for the first row; quotes stay, and come where they are needed."""
+    source = 'id;text\r\n1;"a ""b""\nc"\r\n2;d'
+    data, lines, _ = translated(source, "a.csv")
+    assert data == 'id;text\r\n1;"A ""B""\nC"\r\n2;D'
+    assert lines == ['a "b"', "c", "d"]
+    comma = WordTranslator(lambda word: f"{word},")
+    assert translated("a,b\nc,d e", "a.csv", comma)[0] == 'a,b\n"c,","d, e,"'
+    assert translated("a\tb\nc\td e", "a.tsv", comma)[0] == "a\tb\nc,\td, e,"
+
+
+def test_columns_of_a_table() -> None:
+    """By name or number."""
+    for asked in ("b", "2"):
+        document = read_document(b"a,b\nc,d\n", "a.csv", columns=[asked])
+        assert translate_document(document, WordTranslator(str.upper))[0] == b"a,b\nc,D\n"
+    with pytest.raises(InputError, match=r"has no column titel; did you mean title\?"):
+        read_document(b"id,title\nc,d\n", "a.csv", columns=["titel"])
