@@ -218,13 +218,15 @@ def test_a_model_of_many_languages_asks_which(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["marian", "t5"])
 def test_a_line_of_unknown_characters_is_one_line(name: str, tmp_path: Path) -> None:
-    """Its ids decode to nothing, and are cut for the last retry all the same; others stay."""
+    """It is copied; where that is not wanted it is flagged, and others stay as they are."""
     make_folder(tmp_path, name)
     translator = dragoman.load(tmp_path, device="cpu")
     lines = ["A man.", "😀 😀 😀 😀 😀 😀 😀 😀", "\u200b", "A dog runs."]
     options = replace(translator.options, max_length_factor=0.0, max_length_constant=2)  # all fail
     before, unknown, empty, after = translator.translate(lines, options=options)
-    assert "retried" in {*unknown.flags} or "max_length" in unknown.flags
+    assert (unknown.text, unknown.flags) == (lines[1], ())
+    (plain,) = translator.translate([lines[1]], options=replace(options, retry=False))
+    assert "unknown_characters" in plain.flags
     assert (empty.text, empty.flags) == ("", ("empty",))
     assert [before, after] == translator.translate([lines[0], lines[3]], options=options)
 

@@ -62,7 +62,9 @@ class AsDocument:
         command: Mapping[str, object],
         load: "Callable[[], tuple[Translator, Decoding]]",
         to: Destination,
+        *,
         glossary: Glossary | None,
+        languages: tuple[str | None, str | None],
     ) -> None:
         """Translate it, or what an interrupted command has left of it, and report.
 
@@ -79,9 +81,7 @@ class AsDocument:
                 "--plain to read it line by line as it is."
             )
         data = read_file(Path(file), LARGEST)
-        asked = (command.get(name) for name in ("--src-lang", "--tgt-lang"))
-        src_lang, tgt_lang = (None if code is None else str(code) for code in asked)
-        read = partial(read_document, columns=self.column, languages=(src_lang, tgt_lang))
+        read = partial(read_document, columns=self.column, languages=languages)
         draft = Draft(read(data, file, known))
         content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
         out = ResumableFile(to.output, {**command, **content, "--format": known})

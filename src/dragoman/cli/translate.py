@@ -28,7 +28,9 @@ from dragoman.cli.output import (
     with_destination,
 )
 from dragoman.cli.pipes import check_output, lines_from
+from dragoman.data.memory import Languages, load_memory
 from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
 
@@ -42,6 +44,10 @@ Prefixes = Annotated[
 GlossaryFile = Annotated[
     Path | None,
     option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
+]
+MemoryFile = Annotated[
+    Path | None,
+    option("Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.", "--tm"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -69,6 +75,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
     glossary: GlossaryFile = None,
+    memory: MemoryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -93,6 +100,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
+        "--tm": None if memory is None else str(memory),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -100,11 +108,13 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    languages = src_lang, tgt_lang
-    load = partial(_load, [model, *(ensemble or ())], loading, decoding, languages, as_published)
+    models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
+    load = partial(_load, models, loading, decoding, languages, as_published, memory)
     if file is not None and document.known(file, plain=plain) is not None:
         check_output(to.output, model, Path(file))
-        document.translate(file, {"model": digest_of(model), **command}, load, to, terms)
+        command |= {"model": digest_of(model)}
+        known = _languages(model, languages)
+        document.translate(file, command, load, to, glossary=terms, languages=known)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
@@ -129,10 +139,11 @@ def _load(
     models: Sequence[Path],
     loading: Loading,
     decoding: Decoding,
-    languages: tuple[str | None, str | None],
+    languages: Languages,
     as_published: bool,  # noqa: FBT001 -- the verb's
+    memory: Path | None,
 ) -> tuple["Translator", Decoding]:
-    """The model, or several that decode together, and how."""
+    """The model, or several that decode together, with what it remembers; and how."""
     loading.check(models[0])
     from dragoman.tasks.translate.translator import Translator
 
@@ -144,7 +155,21 @@ def _load(
     )
     first, *others = map(load, models)
     translator = first.ensemble(*others).between(*languages)
+    if memory is not None:
+        known = load_memory(memory, _languages(models[0], languages))
+        translator = translator.remembering(known)
     return translator, sampled_or_wide(decoding, translator.options)
+
+
+def _languages(model: Path, asked: Languages) -> Languages:
+    """The languages that were asked for, or that the model was trained for."""
+    from dragoman.folder.opening import open_folder
+
+    try:
+        config = open_folder(model).config
+    except InputError:  # loading says what is wrong
+        return asked
+    return asked[0] or config.src_lang, asked[1] or config.tgt_lang
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:

@@ -32,6 +32,7 @@ STANDS = 0.8
 """Attention stands on a term that has a token with this share of the step's greatest weight."""
 MARGIN = 20.0
 """Nats that the first token of a term may be less probable than the best."""
+MARGIN_ELSEWHERE = 10.0
 WORTH = 10.0
 """What a term adds to the score of a complete hypothesis."""
 
@@ -224,10 +225,10 @@ class ConstrainedFrontier(BeamFrontier):
             )
             weights_NC = weights_N1S.masked_fill(~on_NCS, 0.0).amax(2)
             stands_NC = weights_NC >= STANDS * weights_N1S.amax(2)
-        begins_NC = (stands_NC | ends_N[:, None]) & ~self._forced_N[:, None]
-        likely_NTJ = more_NTJ >= best_N[:, None, None] - MARGIN
-        begins_NTJ = likely_NTJ[:, 1:] & begins_NC[:, :, None]
-        goes_on_N1J = self._forced_N[:, None, None].expand_as(likely_NTJ[:, :1])
+        margins_NC1 = torch.where(stands_NC, MARGIN, MARGIN_ELSEWHERE)[:, :, None]
+        likely_NCJ = more_NTJ[:, 1:] >= best_N[:, None, None] - margins_NC1
+        begins_NTJ = likely_NCJ & ~self._forced_N[:, None, None]
+        goes_on_N1J = self._forced_N[:, None, None].expand_as(likely_NCJ[:, :1])
         return torch.cat([goes_on_N1J, begins_NTJ], dim=1)
 
     def keep(self, sentences_K: Tensor) -> None:

@@ -8,12 +8,14 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from dragoman.documents.document import Document
+from dragoman.documents.paragraphs import decode_xml
 from dragoman.errors import InputError
+from dragoman.files.xml import Element, find_elements
 
 MOST_MEMBERS = 20_000
 """Members of an archive."""
@@ -110,6 +112,11 @@ class Archive:
             except (NotImplementedError, RuntimeError) as error:
                 raise InputError(f"{place} cannot be unpacked: {error}.") from error
         return found
+
+    def elements(self, member: str, *names: str) -> Iterator[Element]:
+        """The elements with these local names in a member of XML."""
+        place = f"{self.name}: {member}"
+        return find_elements(decode_xml(self.read(member)[member], place)[0], names, place)
 
     def document(self, members: Mapping[str, Document], left: Sequence[str] = ()) -> Document:
         """The document whose text is in these members."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from xml.sax.saxutils import quoteattr
 
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import (
@@ -57,7 +58,7 @@ def _with_language(into: str, tag: re.Match[str]) -> str:
 def _with(tag: str, name: str, value: str) -> str:
     """A start tag with this value of an attribute."""
     tag = re.sub(rf"\s{name}\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", tag)
-    return re.sub(r"^<[^\s/>]+", lambda start: f'{start[0]} {name}="{escape_xml(value)}"', tag)
+    return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
 
 
 def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
@@ -127,8 +128,8 @@ def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw)
     if filled is not None:
         place = filled.start, filled.end
     else:
-        language = escape_xml(languages[1])
-        start = f'{_indent(source, text)}<{source.prefix}tuv xml:lang="{language}">{start}'
+        language = quoteattr(languages[1])
+        start = f"{_indent(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
     marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()

@@ -9,7 +9,7 @@ from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
 from dragoman.documents.runs import has_text, read_runs
-from dragoman.files.xml import Element, find_elements
+from dragoman.files.xml import Element
 
 _TEXT_PARTS = {
     r"wordprocessingml\.(document|template)\.main": {"p"},
@@ -64,10 +64,8 @@ def read(data: bytes, name: str) -> Document:
 
 def _types(archive: Archive) -> dict[str, str]:
     """The type of content of each member."""
-    member = "[Content_Types].xml"
     declared = dict[str, str]()
-    content = archive.read(member)[member].decode(errors="replace")
-    for element in find_elements(content, {"Default", "Override"}, f"{archive.name}: {member}"):
+    for element in archive.elements("[Content_Types].xml", "Default", "Override"):
         of = element.attributes
         key = of.get("PartName") or "." + of.get("Extension", "")
         declared[key.lower()] = of.get("ContentType", "")
@@ -85,15 +83,10 @@ def _parts(types: dict[str, str], part: str) -> list[str]:
 
 def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
     """The names of the columns of tables: a header that differs from them breaks the table."""
-    members = archive.read(*_parts(types, _NAMING_PARTS))
     return frozenset(
         element.attributes.get("name", "")
-        for member, content in members.items()
-        for element in find_elements(
-            content.decode(errors="replace"),
-            {"tableColumn", "cacheField"},
-            f"{archive.name}: {member}",
-        )
+        for member in _parts(types, _NAMING_PARTS)
+        for element in archive.elements(member, "tableColumn", "cacheField")
     )
 
 

@@ -94,7 +94,7 @@ class RunWriter:
 
 def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
     """The marked text of children of a paragraph, of which some have text; and its writer."""
-    runs = _Runs(children, text, raw)
+    runs = _ParagraphRuns(children, text, raw)
     pieces = merged(runs.pieces(children))
     switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
     first = next(_with_text(children))
@@ -115,7 +115,7 @@ def _writer(
     return RunWriter(usual, tags, text, dict(switches), inside)
 
 
-class _Runs:
+class _ParagraphRuns:
     """Reads the runs of a paragraph."""
 
     def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:

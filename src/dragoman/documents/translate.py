@@ -168,7 +168,7 @@ class Draft:
         )
 
 
-_USUAL = {"empty", "retried", "split"}
+_USUAL = {"empty", "memory", "retried", "split"}
 """Flags that nobody need look at."""
 _NO_LETTER = "it has no letter"
 _CODE = re.compile(

@@ -105,7 +105,7 @@ class Translation(Plain):
     (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
     "terms_missed" (see `terms`), and "numbers", "urls", "placeholders", "tags" (those of
-    source and translation differ)."""
+    source and translation differ), and "memory" (taken over from a translation memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from time import sleep
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from tests.system.serve.live import Gate, Live, in_background, serving, taken, u
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.decode import Prefixes
+from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.translator import Translator
 
 LINES = [*random_lines(12, seed=3), "", "   ", "😀", "我喜欢学习"]
@@ -166,22 +168,23 @@ def test_every_request_is_answered_or_refused_under_overload(translator_folder: 
         assert live.service.queue.tokens == 0
 
 
-def test_a_library_that_fails_refuses_one_text(translator_folder: Path) -> None:
+def test_a_library_that_fails_refuses_one_text(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also by what is no `Exception`, as Rust's panics: the others are answered."""
 
     class PanicException(BaseException):
         """As pyo3's."""
 
     with serving(translator_folder) as live:
-        translator = live.answering("en-zh")
-        result = translator._result
+        result = LineTranslator._result
 
-        def panics(line: str, *rest: object) -> object:
+        def panics(self: LineTranslator, line: str, *rest: Any) -> Any:  # noqa: ANN401 -- as it is
             if line == "the dog":
                 raise PanicException("index out of bounds")
-            return result(line, *rest)
+            return result(self, line, *rest)
 
-        translator._result = panics
+        monkeypatch.setattr(LineTranslator, "_result", panics)
         answer = live.post("/v1/translate", {"text": ["the cat", "the dog", "a tree"]})
         assert answer.status == 200
         assert [one["flags"] == ["failed"] for one in answer.json["translations"]] == [
