@@ -43,7 +43,7 @@ LONG = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Plain):
+class RuleFindings(Plain):
     """What a rule has found."""
 
     rule: str
@@ -67,7 +67,7 @@ class CorpusReport(Plain):
     words: tuple[int, int]
     """Of both sides."""
     languages: Languages
-    rules: tuple[Found, ...]
+    rules: tuple[RuleFindings, ...]
     """In the order in which they remove."""
 
 
@@ -108,7 +108,7 @@ class Checked:
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]
         rules = (
-            Found(name, int(removed[rule]), broken[rule], tuple(shown[rule]))
+            RuleFindings(name, int(removed[rule]), broken[rule], tuple(shown[rule]))
             for rule, name in enumerate(EVERY)
         )
         return CorpusReport(

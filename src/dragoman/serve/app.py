@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 from starlette.applications import Starlette
@@ -13,19 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.serve import deepl, deepl_documents, inside, libretranslate, openai, page, v1
+from dragoman.serve import (
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    inside,
+    libretranslate,
+    openai,
+    page,
+    v1,
+)
+from dragoman.serve.endpoints import BoundEndpoint, BoundPath, Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
-from dragoman.serve.web import (
-    BoundEndpoint,
-    Call,
-    Dialect,
-    Endpoint,
-    Handler,
-    json_response,
-)
+from dragoman.serve.web import Call, json_response
 
 OPERATOR = Dialect(name="operator")
 
@@ -52,20 +56,18 @@ async def openapi(_call: Call) -> Response:
     return json_response(describe(ENDPOINTS))
 
 
-def _operator(path: str, handler: Handler, summary: str, *, key: bool = False) -> Endpoint:
-    return Endpoint("GET", path, handler, OPERATOR, summary, open=not key, always=True)
-
-
+_at = partial(Endpoint, "GET", dialect=OPERATOR, always=True)
 ENDPOINTS: tuple[Endpoint, ...] = (
-    _operator("/health/live", live, "Whether the process is alive."),
-    _operator("/health/ready", ready, "Whether requests should be sent here."),
-    _operator("/metrics", metrics, "Figures for Prometheus.", key=True),
-    _operator("/openapi.json", openapi, "This description, by OpenAPI 3.1."),
+    _at("/health/live", live, open=True),
+    _at("/health/ready", ready, open=True),
+    _at("/metrics", metrics),
+    _at("/openapi.json", openapi, open=True),
     *v1.ENDPOINTS,
     inside.ENDPOINT,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_documents.ENDPOINTS,
+    *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
 )
 """All endpoints, in the order of the description."""
@@ -73,6 +75,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 def make_app(service: Service) -> Starlette:
     """Return the application that answers for a service, and loads its models meanwhile."""
+    paths = dict[str, BoundPath]()
+    for each in (*ENDPOINTS, *page.ENDPOINTS):
+        bound = paths.setdefault(each.path, BoundPath({}))
+        bound.endpoints[each.method] = BoundEndpoint(each, service)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -110,10 +116,7 @@ def make_app(service: Service) -> Starlette:
         expose_headers=["retry-after"],
     )
     app = Starlette(
-        routes=[
-            Route(each.path, BoundEndpoint(each, service), methods=[each.method])
-            for each in (*ENDPOINTS, *page.ENDPOINTS)
-        ],
+        routes=[Route(path, each, methods=[*each.endpoints]) for path, each in paths.items()],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},
         lifespan=lifespan,

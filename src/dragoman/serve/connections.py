@@ -20,7 +20,8 @@ CLOSED = (
 
 
 OVERHEAD = 16
-"""How many times as many bytes as a body has may come after the headers, chunks and all."""
+"""How many times as many bytes as a body has may come after the headers, chunks and all; of a file
+twice as many."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -65,7 +66,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse, as far as neither the headers nor what comes after them is too long."""
         while data and not self.transport.is_closing():
             limits, in_headers = self._limits, self._in_headers
-            longest = OVERHEAD * max(limits.body, limits.file)
+            longest = max(OVERHEAD * limits.body, 2 * limits.file)
             most = limits.headers if in_headers else longest
             part, data = data[: most - self._size], data[most - self._size :]
             self._size += len(part)

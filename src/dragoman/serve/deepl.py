@@ -13,11 +13,13 @@ from starlette.responses import Response
 from dragoman.decoding import Decoding
 from dragoman.documents.document import Document
 from dragoman.errors import InputError
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
+from dragoman.serve.state import StoredGlossary
+from dragoman.serve.web import Call, json_response
 from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -115,13 +117,44 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
+def no_glossary() -> Refusal:
+    """Return the refusal of a glossary that is not there."""
+    return Refusal(404, "Glossary not found.", "", where="glossary_id")
+
+
+def pair_of(source: str, target: str) -> str:
+    """Return a pair of languages as glossaries have it, without regions."""
+    return f"{base_of(source)} {base_of(target)}"
+
+
+def glossary_of(service: Service, form: Any) -> dict[str, str]:  # noqa: ANN401 -- of texts or of a document
+    """Return the terms of the glossaries that a form names; the first has the word.
+
+    Raises Refusal for one that is not there, or has not its languages.
+    """
+    given = [form.glossary_id] if form.glossary_id else form.glossary_ids or []
+    ids = [name.strip() for each in given for name in each.split(",")]
+    if ids and not form.source_lang:
+        what = "A glossary needs source_lang."
+        raise Refusal(400, what, "Name the source language.", where="source_lang")
+    terms = dict[str, str]()
+    for name in reversed(ids):
+        found = service.store.get(StoredGlossary, name)
+        pair = pair_of(form.source_lang, form.target_lang)
+        if found is None:
+            raise no_glossary()
+        if pair not in found.dictionaries:
+            what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
+            raise Refusal(400, what, "", where="glossary_id")
+        terms |= found.dictionaries[pair]
+    return terms
+
+
 def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
     """Raise Refusal for a missing field, and for what this server lacks."""
     for name in needed:
         if not getattr(form, name):
             raise Refusal(400, f"Parameter '{name}' not specified.", "", where=name)
-    if form.glossary_id or form.glossary_ids:
-        raise Refusal(404, "Glossary not found.", "This server has none.", where="glossary_id")
     if form.formality in {"more", "less"}:
         what = "'formality' is not supported for given 'target_lang'."
         raise Refusal(400, what, f"Use prefer_{form.formality}.", where="formality")
@@ -178,7 +211,7 @@ async def translate(call: Call) -> Response:
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers = dict[int, DeepLText]()
+    answers, terms = dict[int, DeepLText](), glossary_of(service, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
@@ -189,10 +222,11 @@ async def translate(call: Call) -> Response:
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
             read = partial(map, partial(marked, form), some)
-            found = await service.translate_markup(call, chosen, read, options)
+            found = await service.translate_markup(call, chosen, read, options, terms)
         else:
             found = [
-                best for best, *_ in await service.translate_lines(call, chosen, some, options)
+                best
+                for best, *_ in await service.translate_lines(call, chosen, some, options, terms)
             ]
         for place, text in zip(places, found, strict=True):
             source = base_of(sources[place] or chosen[0].src_lang or "en").upper()
@@ -226,18 +260,21 @@ async def usage(call: Call) -> Response:
     return json_response(DeepLUsage(call.service.characters))
 
 
-async def glossary_pairs(_call: Call) -> Response:
+async def glossary_pairs(call: Call) -> Response:
     """List the pairs of languages for which there can be glossaries."""
-    return json_response({"supported_languages": []})
+    pairs = call.service.shelf.languages(base_of)
+    listed = [
+        {"source_lang": source, "target_lang": target}
+        for source, targets in pairs.items()
+        for target in sorted(targets)
+    ]
+    return json_response({"supported_languages": listed})
 
 
-def _get(path: str, handler: Handler, summary: str, returns: Any) -> Endpoint:  # noqa: ANN401 -- a type
-    return Endpoint("GET", f"/v2/{path}", handler, DEEPL, summary, None, returns)
-
-
+_at = partial(Endpoint, dialect=DEEPL)
 ENDPOINTS = (
-    Endpoint("POST", "/v2/translate", translate, DEEPL, "Translate texts.", DeepLForm, DeepLAnswer),
-    _get("languages", languages, "List the languages.", list[DeepLLanguage]),
-    _get("usage", usage, "Characters that were translated.", DeepLUsage),
-    Endpoint("GET", "/v2/glossary-language-pairs", glossary_pairs, DEEPL, "None as yet."),
+    _at("POST", "/v2/translate", translate, DeepLForm, DeepLAnswer),
+    _at("GET", "/v2/languages", languages, None, list[DeepLLanguage]),
+    _at("GET", "/v2/usage", usage, None, DeepLUsage),
+    _at("GET", "/v2/glossary-language-pairs", glossary_pairs),
 )

@@ -2,15 +2,17 @@
 
 import secrets
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Literal
 
 import msgspec
 from starlette.responses import Response
 
-from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, unsupported
-from dragoman.serve.refusals import LONGEST_NAME, busy
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
+from dragoman.serve.endpoints import Endpoint
+from dragoman.serve.refusals import LONGEST_NAME
+from dragoman.serve.web import Call, json_response
 
 
 class DeepLDocumentForm(msgspec.Struct):
@@ -63,7 +65,8 @@ async def upload(call: Call) -> Response:
     if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
         chosen_for(service, form.source_lang, form.target_lang)
     key = secrets.token_hex(32)
-    one = service.documents.add(file, form.source_lang, form.target_lang, key=key)
+    terms = glossary_of(service, form)
+    one = service.documents.add(file, form.source_lang, form.target_lang, glossary=terms, key=key)
     return json_response(DeepLHandle(one.id, key))
 
 
@@ -87,40 +90,15 @@ async def result(call: Call) -> Response:
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key)
-    if one.status != "done":
-        raise busy(503, "Document not ready", documents.seconds_left(one))
     answer = documents.fetched(one)
     documents.remove(one)
     call.service.characters += one.characters
     return answer
 
 
+_at = partial(Endpoint, "POST", dialect=DEEPL)
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/document",
-        upload,
-        DEEPL,
-        "Take a document.",
-        DeepLDocumentForm,
-        DeepLHandle,
-        large=True,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}",
-        status,
-        DEEPL,
-        "How far a document is.",
-        DeepLKeyForm,
-        DeepLStatus,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/document/{document_id}/result",
-        result,
-        DEEPL,
-        "A translated document.",
-        DeepLKeyForm,
-    ),
+    _at("/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
+    _at("/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus),
+    _at("/v2/document/{document_id}/result", result, DeepLKeyForm),
 )

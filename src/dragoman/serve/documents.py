@@ -19,11 +19,13 @@ from starlette.types import Message
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log
-from dragoman.serve.refusals import Refusal, busy
+from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Dialect, Endpoint, Upload
+from dragoman.serve.web import Call, Upload
+from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
     from dragoman.serve.service import Service
@@ -51,6 +53,8 @@ class DocumentDesk:
         self._turn = asyncio.Semaphore(TOGETHER)
         self._left = dict[str, float]()
         """Which part of a document is to be translated yet."""
+        self._awaited = set[str]()
+        """Documents for which a client waits."""
 
     async def keep(self) -> None:
         """Translate what an earlier server has left, and remove what is old, until cancelled."""
@@ -74,6 +78,7 @@ class DocumentDesk:
         target: str | None,
         *,
         model: str | None = None,
+        glossary: dict[str, str] | None = None,
         key: str = "",
     ) -> StoredDocument:
         """Take a document and begin to translate it; `key` opens it beside its id.
@@ -84,7 +89,7 @@ class DocumentDesk:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
-        if len(self._store.all(StoredDocument)) >= self._service.settings.limits.files:
+        if self._store.count(StoredDocument) >= self._service.settings.limits.files:
             raise busy(429, "The server keeps as many documents as it may.", 60)
         one = StoredDocument(
             id=secrets.token_hex(16),
@@ -94,6 +99,7 @@ class DocumentDesk:
             source=source,
             target=target,
             model=model,
+            glossary=glossary or {},
         )
         self._store.write(one, "source", upload.content)
         self._store.put(one)
@@ -105,17 +111,20 @@ class DocumentDesk:
 
         It is removed if nobody waits for it any more.
         """
+        self._awaited.add(one.id)
         try:
             if (task := self._tasks.get(one.id)) is not None:
                 await call.unless_gone(asyncio.shield(task))
+            if one.status == "error":
+                raise Refusal(400, one.error, "", where="file")
+            if one.status != "done":
+                raise ended()
         except BaseException:
             self.remove(one)
             raise
-        found = self._store.get(StoredDocument, one.id) or one
-        if found.status != "done":
-            self.remove(one)
-            raise Refusal(400, found.error or "It was removed.", "", where="file")
-        return found
+        finally:
+            self._awaited.discard(one.id)
+        return one
 
     def find(self, name: str, key: str = "") -> StoredDocument:
         """Return a document by its id and its key. Raises Refusal."""
@@ -130,7 +139,9 @@ class DocumentDesk:
         return max(1, min(int((time() - one.made) * left / max(1 - left, 0.01)), 3600))
 
     def fetched(self, one: StoredDocument) -> Response:
-        """Return the answer that has the translation of a document."""
+        """Return the answer that has the translation of a document. Raises Refusal."""
+        if one.status != "done":
+            raise busy(503, "Document not ready", self.seconds_left(one))
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
         content = self._store.file(one, "target").read_bytes()
@@ -156,10 +167,12 @@ class DocumentDesk:
             try:
                 await self._written(one)
                 one.status = "done"
-            except Exception as error:  # noqa: BLE001 -- told to whoever asks for the document
+            except BaseException as error:
+                if not isinstance(error, Exception) and not is_library_error(error):
+                    raise
                 refusal = self._service.refusal(error)
                 if self._service.draining:
-                    return
+                    return  # and it begins again
                 one.status, one.error = "error", refusal.sentence
             self._store.put(one)
             self._store.file(one, "source").unlink(missing_ok=True)
@@ -182,32 +195,41 @@ class DocumentDesk:
         found: list[Any] = []
         try:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
-                found += await self._piece(call, chosen, piece)
+                if self._service.queue.closed and self._waits(one):
+                    raise ended()
+                found += await self._piece(call, chosen, piece, one.glossary)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
         draft.put(found)
         self._store.write(one, "target", draft.written())
 
+    def _waits(self, one: StoredDocument) -> bool:
+        """Whether a document can wait for the next server."""
+        return self._service.settings.state is not None and one.id not in self._awaited
+
     async def _piece(
         self,
         call: Call,
         chosen: tuple[Served, Pair],
         piece: Sequence[tuple[str, Places]],
+        glossary: dict[str, str],
     ) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
         call.characters = sum(len(text) for text, _ in piece)
         while True:
             try:
                 self._service.queue.guess(call, call.characters)
-                return await self._service.translate_marked(call, chosen, piece)
+                return await self._service.translate_marked(call, chosen, piece, glossary=glossary)
             except Refusal as refusal:
-                self._service.queue.leave(call, answered=False)
+                queue = self._service.queue
+                if call in queue.costs:
+                    queue.take(call, 1)  # it stays accepted
                 if refusal.status == 413 and len(piece) > 1:
                     half = len(piece) // 2
-                    first = await self._piece(call, chosen, piece[:half])
-                    return first + await self._piece(call, chosen, piece[half:])
-                if refusal.status not in {429, 503} or self._service.queue.closed:
+                    first = await self._piece(call, chosen, piece[:half], glossary)
+                    return first + await self._piece(call, chosen, piece[half:], glossary)
+                if refusal.status not in {429, 503} or (queue.closed and call not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)
 
@@ -241,5 +263,5 @@ async def _nothing(_call: Call) -> Response:
     raise AssertionError
 
 
-DOCUMENT = Endpoint("POST", "", _nothing, Dialect(name="document"), "")
+DOCUMENT = Endpoint("POST", "", _nothing, dialect=Dialect(name="document"))
 """What documents are translated for, when nobody waits."""

@@ -6,9 +6,10 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.v1 import V1
-from dragoman.serve.web import Call, Endpoint, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.tasks.folders import read_folder
 from dragoman.wording import format_bytes
 
@@ -57,12 +58,4 @@ async def inspect(call: Call) -> Response:
     return json_response({"model": served.name, "inspection": inspection})
 
 
-ENDPOINT = Endpoint(
-    method="POST",
-    path="/v1/inspect",
-    handler=inspect,
-    dialect=V1,
-    summary="Look inside a translator.",
-    takes=InspectForm,
-    returns=InspectAnswer,
-)
+ENDPOINT = Endpoint("POST", "/v1/inspect", inspect, InspectForm, InspectAnswer, dialect=V1)

@@ -3,7 +3,6 @@
 Suggestions are answered as by a server that has them switched off.
 """
 
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -13,10 +12,11 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.shelf import Pair, Served, Shelf
-from dragoman.serve.web import Call, Dialect, Endpoint, Handler, json_response
+from dragoman.serve.web import Call, json_response
 from dragoman.text.languages import Detected, name_of, resolve, tag
 
 FALLBACK = "en"
@@ -239,32 +239,19 @@ async def health(_call: Call) -> Response:
     return json_response({"status": "ok"})
 
 
-async def switched_off(what: str, _call: Call) -> Response:
-    """Refuse what this server does not have."""
-    return json_response({"error": f"{what} are disabled on this server."}, 403)
+async def suggest(_call: Call) -> Response:
+    """Refuse suggestions, which this server does not keep."""
+    return json_response(LibreFault("Suggestions are disabled on this server."), 403)
 
 
-def _open(
-    method: str,
-    path: str,
-    handler: Handler,
-    summary: str,
-    takes: Any = None,  # noqa: ANN401 -- a type
-    returns: Any = None,  # noqa: ANN401
-) -> Endpoint:
-    return Endpoint(method, path, handler, LIBRE, summary, takes, returns, open=True)
-
-
+_at = partial(Endpoint, dialect=LIBRE, open=True)
 ENDPOINTS = (
-    _open("POST", "/translate", translate, "Translate.", LibreTranslateForm, LibreAnswer),
-    _open("POST", "/detect", detect, "Detect a language.", LibreDetectForm, list[LibreLanguage]),
-    _open("GET", "/languages", languages, "List the languages.", None, list[LibrePairs]),
-    _open("GET", "/frontend/settings", frontend_settings, "Settings for a page."),
-    _open("GET", "/health", health, "Whether the server is there."),
-    _open("POST", "/suggest", partial(switched_off, "Suggestions"), "Switched off."),
-    replace(
-        _open("POST", "/translate_file", translate_file, "Translate a file.", LibreFileForm),
-        large=True,
-    ),
-    _open("GET", "/download_file/{name}", download_file, "A translated file."),
+    _at("POST", "/translate", translate, LibreTranslateForm, LibreAnswer),
+    _at("POST", "/detect", detect, LibreDetectForm, list[LibreLanguage]),
+    _at("GET", "/languages", languages, None, list[LibrePairs]),
+    _at("GET", "/frontend/settings", frontend_settings),
+    _at("GET", "/health", health),
+    _at("POST", "/suggest", suggest),
+    _at("POST", "/translate_file", translate_file, LibreFileForm, large=True),
+    _at("GET", "/download_file/{name}", download_file),
 )

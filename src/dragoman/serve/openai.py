@@ -17,10 +17,11 @@ from msgspec.json import encode
 from starlette.responses import Response
 
 from dragoman.decoding import Decoding
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served, Shelf
-from dragoman.serve.web import Call, Dialect, Endpoint, EventStream, json_response
+from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
@@ -298,8 +299,4 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
-ENDPOINTS = (
-    Endpoint(
-        "POST", "/v1/chat/completions", chat, OPENAI, "Answer messages.", ChatForm, ChatAnswer
-    ),
-)
+ENDPOINTS = (Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),)

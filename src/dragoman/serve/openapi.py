@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable
+from inspect import getdoc
 from typing import Any
 
 import msgspec
 
 from dragoman import __version__
+from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.schema import ErrorAnswer
-from dragoman.serve.web import FORM, JSON, MULTIPART, Endpoint
+from dragoman.serve.web import FORM, JSON, MULTIPART
 
 REFERENCE = "#/components/schemas/{name}"
 
@@ -50,7 +52,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
     error = {"description": "Why there is none.", "content": {JSON: {"schema": fault}}}
     responses = {"200": answer, "default": error}
     found: dict[str, Any] = {
-        "summary": endpoint.summary,
+        "summary": getdoc(getattr(endpoint.handler, "func", endpoint.handler)),
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}").strip("_"),
         "tags": [endpoint.dialect.name],
         "responses": responses,
@@ -62,6 +64,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         ]
     if endpoint.takes is not None:
         kinds = (JSON, FORM, MULTIPART) if endpoint.dialect.forms else (JSON,)
+        kinds = kinds if endpoint.dialect.forms or not endpoint.large else (MULTIPART,)
         content = {kind: {"schema": schema_of[endpoint.takes]} for kind in kinds}
         found["requestBody"] = {"required": True, "content": content}
     found["security"] = [{}] if endpoint.open else [{}, {endpoint.dialect.scheme: []}]

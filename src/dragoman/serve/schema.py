@@ -38,6 +38,7 @@ class TranslateForm(TextForm, kw_only=True):
     prefix: str | list[str] | None = None
     alignment: bool = False
     format: Literal["text", "html", "xml"] = "text"
+    glossary: dict[str, str] = {}
 
 
 class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
@@ -29,6 +29,7 @@ from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import Glossary
 from dragoman.text.languages import Detected, LanguageDetector
 from dragoman.text.putback import Link
 
@@ -194,7 +195,7 @@ class Service:
         call.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, call.unless_gone)
 
-    async def translate(
+    async def translate(  # noqa: PLR0913 -- what differs from call to call has a name
         self,
         call: Call,
         chosen: tuple[Served, Pair],
@@ -202,6 +203,8 @@ class Service:
         *,
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
+        kept: Sequence[Places] | None = None,
+        glossary: Mapping[str, str] | None = None,
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
         """Translate texts by a model that was chosen, between two of its languages."""
@@ -211,10 +214,13 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
+            terms = Glossary(glossary) if glossary else None
+
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
-                    some = texts[first : first + size]
-                    yield from bound.courses(some, chosen_ones, prefixes)
+                    some = slice(first, first + size)
+                    copied = kept[some] if kept is not None and any(kept[some]) else None
+                    yield from bound.courses(texts[some], chosen_ones, prefixes, terms, copied)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
@@ -226,6 +232,7 @@ class Service:
         texts: Sequence[tuple[str, Places]],
         *,
         options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[Any]:
         """Translate the texts of a document, for `Draft.put`."""
 
@@ -233,8 +240,10 @@ class Service:
             with chosen[0].aside:
                 return found.text, found.text_links, found.flags
 
-        lines = [text for text, _ in texts]
-        return await self.translate(call, chosen, lines, options=options, finish=finish)
+        lines, kept = [text for text, _ in texts], [places for _, places in texts]
+        return await self.translate(
+            call, chosen, lines, options=options, kept=kept, glossary=glossary, finish=finish
+        )
 
     async def translate_markup(
         self,
@@ -242,10 +251,15 @@ class Service:
         chosen: tuple[Served, Pair],
         read: Callable[[], Iterable[Document]],
         options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Translate texts that are read as documents; equal sentences once."""
         draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
-        draft.put(await self.translate_marked(call, chosen, draft.texts, options=options))
+        draft.put(
+            await self.translate_marked(
+                call, chosen, draft.texts, options=options, glossary=glossary
+            )
+        )
         self.characters += call.characters
         texts: list[str] = msgspec.json.decode(draft.written())
         return texts
@@ -256,6 +270,7 @@ class Service:
         chosen: tuple[Served, Pair],
         texts: Sequence[str],
         options: Decoding | None = None,
+        glossary: Mapping[str, str] | None = None,
     ) -> list[list[str]]:
         """Return the translations of each text, best first; its lines and outer spaces stay.
 
@@ -266,7 +281,7 @@ class Service:
         if len(lines) > (most := LINES * self.settings.limits.texts):
             what = f"The texts have {len(lines):,} lines. This server allows at most {most:,}"
             raise Refusal(413, f"{what}.", "Send several requests.", where="text")
-        found = await self.translate(call, chosen, lines, options=options)
+        found = await self.translate(call, chosen, lines, options=options, glossary=glossary)
         if None in found:
             raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
         self.characters += sum(map(len, texts))

@@ -31,18 +31,11 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     source: str | None
     target: str | None
     model: str | None = None
+    glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0
     """Of its texts."""
-
-
-class StoredDictionary(msgspec.Struct):
-    """The terms of a glossary from one language to another."""
-
-    source_lang: str
-    target_lang: str
-    entries: dict[str, str]
 
 
 class StoredGlossary(msgspec.Struct, kw_only=True):
@@ -52,7 +45,8 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     name: str
     made: str
     """A moment in ISO 8601."""
-    dictionaries: list[StoredDictionary]
+    dictionaries: dict[str, dict[str, str]]
+    """Targets by sources, by the pair of languages, such as "en de"."""
 
 
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
@@ -87,6 +81,11 @@ class StateFolder:
         table = _table(kind)
         rows = self._base.execute(f"SELECT content FROM {table} ORDER BY rowid")  # noqa: S608 -- a name of ours
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
+
+    def count(self, kind: type[Stored]) -> int:
+        """Return how many of a kind there are."""
+        (found,) = self._base.execute(f"SELECT COUNT(*) FROM {_table(kind)}").fetchone()  # noqa: S608
+        return int(found)
 
     def get(self, kind: type[Stored], name: str) -> Stored | None:
         """Return one by its id."""

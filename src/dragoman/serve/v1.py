@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -12,6 +11,7 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding
+from dragoman.serve.endpoints import Dialect, Endpoint, Handler
 from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
@@ -34,14 +34,7 @@ from dragoman.serve.schema import (
 )
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.web import (
-    Call,
-    Dialect,
-    Endpoint,
-    EventStream,
-    Handler,
-    json_response,
-)
+from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 
@@ -93,11 +86,17 @@ async def translate(call: Call) -> Response:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
             raise Refusal(400, what, "Leave them out.", where="format")
         read = partial(map, in_html if form.format == "html" else in_xml, texts)
-        marked = await service.translate_markup(call, chosen, read, options)
+        marked = await service.translate_markup(call, chosen, read, options, form.glossary)
         answers = [{"text": text, "flags": []} for text in marked]
         return json_response({"model": chosen[0].name, "translations": answers})
     found = await service.translate(
-        call, chosen, texts, options=options, prefixes=prefixes, finish=finish
+        call,
+        chosen,
+        texts,
+        options=options,
+        prefixes=prefixes,
+        glossary=form.glossary,
+        finish=finish,
     )
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
@@ -155,6 +154,7 @@ def label(task: str, key: str) -> Handler:
     """Return what labels texts by an encoder's task."""
 
     async def answer(call: Call) -> Response:
+        """Read texts by an encoder."""
         form = await call.json(TextForm)
         service, texts = call.service, as_list(form.text)
         service.accept(call, texts)
@@ -221,23 +221,15 @@ async def models(call: Call) -> Response:
     return json_response(ModelsAnswer([*map(convert, listed)]))
 
 
-def _post(path: str, handler: Handler, summary: str, takes: Any, returns: Any) -> Endpoint:  # noqa: ANN401 -- types
-    return Endpoint("POST", f"/v1/{path}", handler, V1, summary, takes, returns)
-
-
+_at = partial(Endpoint, dialect=V1)
 ENDPOINTS = (
-    _post("translate", translate, "Translate texts.", TranslateRequest, TranslateAnswer),
-    _post("generate", generate, "Continue prompts.", GenerateRequest, GenerateAnswer),
-    *(
-        _post(task, label(task, key), f"{task.capitalize()} texts.", TextForm, answer)
-        for task, key, answer in (
-            ("classify", "classifications", ClassifyAnswer),
-            ("tag", "taggings", TagAnswer),
-            ("embed", "embeddings", EmbedAnswer),
-        )
-    ),
-    replace(_post("documents", document, "Translate a document.", DocumentForm, None), large=True),
-    _post("score", score, "Score pairs of texts.", ScoreForm, ScoreAnswer),
-    _post("detect", detect, "Name the languages of texts.", DetectForm, DetectAnswer),
-    Endpoint("GET", "/v1/models", models, V1, "List the models.", None, ModelsAnswer),
+    _at("POST", "/v1/translate", translate, TranslateRequest, TranslateAnswer),
+    _at("POST", "/v1/generate", generate, GenerateRequest, GenerateAnswer),
+    _at("POST", "/v1/classify", label("classify", "classifications"), TextForm, ClassifyAnswer),
+    _at("POST", "/v1/tag", label("tag", "taggings"), TextForm, TagAnswer),
+    _at("POST", "/v1/embed", label("embed", "embeddings"), TextForm, EmbedAnswer),
+    _at("POST", "/v1/documents", document, DocumentForm, large=True),
+    _at("POST", "/v1/score", score, ScoreForm, ScoreAnswer),
+    _at("POST", "/v1/detect", detect, DetectForm, DetectAnswer),
+    _at("GET", "/v1/models", models, None, ModelsAnswer),
 )

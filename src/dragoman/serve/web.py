@@ -1,4 +1,4 @@
-"""HTTP under the dialects: endpoints, and a request that is read within limits and watched."""
+"""A request under the dialects: read within limits, watched, and given up when it is late."""
 
 import asyncio
 import re
@@ -22,11 +22,11 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.metrics import log
 from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, ended
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
+    from dragoman.serve.endpoints import Endpoint
     from dragoman.serve.service import Service
 
 T = TypeVar("T")
@@ -80,25 +80,6 @@ class EventStream(Response):
                     answer = self._call.error(error)
                     event, self.status_code = bytes(answer.body), answer.status_code
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def plain_error(refusal: Refusal) -> Response:
-    """Return an error in our own form."""
-    return json_response(refusal.plain(), refusal.status, refusal.headers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """How a family of clients sends its key and reads errors."""
-
-    name: str
-    error: Callable[[Refusal], Response] = plain_error
-    scheme: str = "Bearer"
-    """The word before the key in the header `authorization`."""
-    forms: bool = False
-    """Whether forms are read beside JSON."""
-    fault: Any = None
-    """The type of its errors, for the description, unless it is our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,72 +309,3 @@ def valid(read: Callable[[], T]) -> T:
     except ValueError as error:
         what, where = f"The body cannot be read ({error})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
-
-
-Handler = Callable[[Call], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """What a method and a path do."""
-
-    method: str
-    path: str
-    handler: Handler
-    dialect: Dialect
-    summary: str
-    takes: Any = None
-    """The type of the body, for the description."""
-    returns: Any = None
-    """The type of the answer."""
-    large: bool = field(default=False, kw_only=True)
-    """Whether a file may come with it."""
-    open: bool = field(default=False, kw_only=True)
-    """Whether no key is asked for, or the handler asks for it."""
-    always: bool = field(default=False, kw_only=True)
-    """Whether it answers also while the server shuts down."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoundEndpoint:
-    """An endpoint of a service: an ASGI application."""
-
-    endpoint: Endpoint
-    service: "Service"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, count it, and log it."""
-        endpoint, metrics = self.endpoint, self.service.metrics
-        call, started = Call(self.service, endpoint, scope, receive), monotonic()
-        outcome, status = "gone", 0
-        try:
-            response = await self._response(call)
-            status = response.status_code
-            if not isinstance(response, EventStream):
-                call.leave(answered=status < 400)
-            await response(scope, receive, send)
-            status = response.status_code  # of a stream that ended by an error, that of the error
-            kind = "failed" if status >= 500 else "refused" if status >= 400 else "answered"
-            outcome = OUTCOMES.get(status, kind)
-        except Gone:
-            pass
-        finally:
-            call.leave(answered=outcome == "answered")
-            seconds = monotonic() - started
-            metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
-            metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
-            fields = {"dialect": endpoint.dialect.name, "path": endpoint.path, "outcome": outcome}
-            log("request", fields | {"status": status, "seconds": round(seconds, 4)} | call.notes)
-
-    async def _response(self, call: Call) -> Response:
-        """The answer, or the error, in the words of the dialect."""
-        try:
-            if self.service.queue.closed and not self.endpoint.always:
-                raise ended()
-            call.begin()
-            return await self.endpoint.handler(call)
-        except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
-            return call.error(error)
-
-
-OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}

@@ -26,6 +26,15 @@ PARTS = b'--x\r\ncontent-disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 PAIR = {"source": "en", "target": "zh"}
 SAID = [{"role": "user", "content": "the cat"}]
 SHORT = {"beam_size": 1, "retry": False}
+TERMS = {
+    "source_lang": "en",
+    "target_lang": "zh",
+    "entries": "cat\t我\n",
+    "entries_format": "tsv",
+}
+UPLOADS = ("/translate_file", "/v2/document", "/v1/documents")
+FILE = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nthe cat\r\n'
+UPLOAD = FILE + PARTS % (b"target_lang", b"zh") + PARTS % (b"target", b"zh") + b"--x--"
 
 Message = MutableMapping[str, Any]
 Template = tuple[str, str, bytes, bytes]
@@ -62,6 +71,27 @@ TEMPLATES: list[Template] = [
     in_json(
         "/v1/chat/completions", {"model": "en-zh:en-zh", "messages": SAID, "stream": True, "n": 1}
     ),
+    in_json("/translate", {"q": "<p>the <b>cat</b></p>", "format": "html", **PAIR}),
+    in_json("/v1/translate", {"text": ["<a>the</a>"], "format": "xml", "glossary": {"a": "b"}}),
+    in_json(
+        "/v2/translate",
+        {
+            "text": ["<a>the <i>cat</i></a>"],
+            "target_lang": "ZH",
+            "tag_handling": "xml",
+            "tag_handling_version": "v2",
+            "ignore_tags": ["i"],
+            "splitting_tags": ["a"],
+        },
+    ),
+    *(("POST", path, b"multipart/form-data; boundary=x", UPLOAD) for path in UPLOADS),
+    in_json("/v2/document/0/result", {"document_key": "0"}),
+    ("GET", "/download_file/0.txt", b"", b""),
+    in_json("/v2/glossaries", TERMS | {"name": "a"}),
+    in_json("/v3/glossaries", {"name": "a", "dictionaries": [TERMS]}),
+    ("GET", "/v3/glossaries/0/entries", FORM, b"source_lang=en&target_lang=zh"),
+    ("PUT", "/v3/glossaries/0/dictionaries", JSON, json.dumps(TERMS).encode()),
+    ("GET", "/v2/glossaries", b"", b""),
     ("GET", "/v1/models", b"", b""),
     ("GET", "/openapi.json", b"", b""),
     ("GET", "/health/ready", b"", b""),
@@ -177,6 +207,6 @@ def test_no_request_fails_or_hangs(service: Service, capfd: pytest.CaptureFixtur
     asyncio.run(send_all())
     assert monotonic() - started < 60
     assert sum(statuses.values()) == REQUESTS
-    assert {200, 400, 404, 405, 413, 415} <= set(statuses)
+    assert {200, 201, 400, 404, 405, 413, 415} <= set(statuses)
     assert service.queue.tokens == 0
     assert '"failure"' not in capfd.readouterr().err

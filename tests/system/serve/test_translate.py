@@ -179,7 +179,7 @@ def test_a_library_that_fails_refuses_one_text(
     with serving(translator_folder) as live:
         result = LineTranslator._result
 
-        def panics(self: LineTranslator, line: str, *rest: Any) -> object:
+        def panics(self: LineTranslator, line: str, *rest: Any) -> Any:  # noqa: ANN401 -- as it is
             if line == "the dog":
                 raise PanicException("index out of bounds")
             return result(self, line, *rest)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -52,6 +53,33 @@ def test_what_came_before_is_a_duplicate() -> None:
              ("A house!", "Das Haus."), ("A bad one", "Ein x")]  # fmt: skip
     found = rules_at(checked(pairs))
     assert found == [{"encoding", "duplicate"}, set(), {"duplicate"}, set(), set()]
+
+
+def invented(count: int) -> list[Pair]:
+    """Sentences of two languages, word for word, in other orders of words."""
+    rng = Random(0)
+    words = [f"{a}{b}{c}" for a in "bdfgkl" for b in "aeiou" for c in "mnprst"]
+    other = dict(zip(words, rng.sample([f"{word}zo" for word in words], len(words)), strict=True))
+    chosen = (rng.choices(words, k=rng.randrange(6, 14)) for _ in range(count))
+    return [(" ".join(some), " ".join(other[word] for word in reversed(some))) for some in chosen]
+
+
+def test_unrelated_pairs_are_found_by_the_words_of_the_others() -> None:
+    """Those that were shuffled and those that were cut; hardly others, and none the next time."""
+    pairs = invented(2000)
+    others = pairs[1:200] + pairs[:1]
+    pairs[:200] = [(src, tgt) for (src, _), (_, tgt) in zip(pairs[:200], others, strict=True)]
+    pairs[200:400] = [(src, " ".join(tgt.split()[:2])) for src, tgt in pairs[200:400]]
+    config = CleaningConfig(max_ratio=100)
+    found = check(lambda: pairs, config, (None, None))
+    unrelated = np.array(["unrelated" in rules for rules in rules_at(found)])
+    assert unrelated[:200].mean() > 0.95
+    assert unrelated[200:400].mean() > 0.8
+    assert unrelated[400:].mean() < 0.01
+    kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
+    assert check(lambda: kept, config, (None, None)).kept.all()
+    skip = ("unrelated", "ratio")
+    assert check(lambda: pairs, CleaningConfig(skip=skip), (None, None)).kept.all()
 
 
 def test_lines_that_are_held_out() -> None:

@@ -19,7 +19,8 @@ from starlette.responses import Response
 from dragoman import __version__
 from dragoman.lens import page as lens_page
 from dragoman.lens.page import as_json, join_scripts
-from dragoman.serve.web import Call, Dialect, Endpoint
+from dragoman.serve.endpoints import Dialect, Endpoint
+from dragoman.serve.web import Call
 
 LENS_SCRIPTS = (
     *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
@@ -83,15 +84,7 @@ def _part(package: str, name: str) -> str:
 
 
 ENDPOINTS = tuple(
-    Endpoint(
-        method="GET",
-        path=path,
-        handler=partial(_show, path),
-        dialect=PAGE,
-        summary="The web page.",
-        open=True,
-        always=True,
-    )
+    Endpoint("GET", path, partial(_show, path), dialect=PAGE, open=True, always=True)
     for path in ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
 )
 """Its files. They are no part of the description of the server's API."""

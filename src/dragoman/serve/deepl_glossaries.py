@@ -1,0 +1,287 @@
+"""Glossaries as DeepL's clients manage them: of one pair of languages (v2), or of several (v3)."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
+from uuid import uuid4
+
+import msgspec
+from starlette.responses import Response
+
+from dragoman.errors import InputError
+from dragoman.serve.deepl import DEEPL, no_glossary, pair_of, unsupported
+from dragoman.serve.endpoints import Endpoint
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.state import StoredGlossary
+from dragoman.serve.web import Call, json_response
+from dragoman.text.glossary import Glossary
+from dragoman.text.languages import base_of
+
+QUOTA = 456
+"""DeepL's status for more than an account may have."""
+TSV = "text/tab-separated-values"
+
+
+class DictionaryForm(msgspec.Struct):
+    """Terms from one language to another, one a line."""
+
+    source_lang: str
+    target_lang: str
+    entries: str
+    entries_format: Literal["tsv", "csv"] = "tsv"
+
+
+class PairGlossaryForm(DictionaryForm, kw_only=True):
+    """A glossary of one pair of languages."""
+
+    name: str
+
+
+class GlossaryForm(msgspec.Struct):
+    """A glossary of several."""
+
+    name: str
+    dictionaries: list[DictionaryForm]
+
+
+class GlossaryChangeForm(msgspec.Struct):
+    """Another name, and terms that are added."""
+
+    name: str | None = None
+    dictionaries: list[DictionaryForm] = []
+
+
+class PairForm(msgspec.Struct):
+    """A pair of languages."""
+
+    source_lang: str
+    target_lang: str
+
+
+class DictionaryAnswer(PairForm):
+    """How many terms there are from one language to another."""
+
+    entry_count: int
+
+
+class PairGlossaryAnswer(DictionaryAnswer, kw_only=True):
+    """A glossary of one pair of languages."""
+
+    glossary_id: str
+    name: str
+    creation_time: str
+    ready: bool = True
+
+
+class GlossaryAnswer(msgspec.Struct):
+    """A glossary of several."""
+
+    glossary_id: str
+    name: str
+    dictionaries: list[DictionaryAnswer]
+    creation_time: str
+
+
+class EntriesAnswer(msgspec.Struct):
+    """The terms of a dictionary."""
+
+    dictionaries: list[DictionaryForm]
+
+
+GlossaryList = msgspec.defstruct("GlossaryList", [("glossaries", list[GlossaryAnswer])])
+PairGlossaryList = msgspec.defstruct("PairGlossaryList", [("glossaries", list[PairGlossaryAnswer])])
+
+
+Show = Callable[[StoredGlossary], Any]
+"""Returns what is told of a glossary, in a version of the interface."""
+
+
+def shown(one: StoredGlossary) -> GlossaryAnswer:
+    """Return what is told of a glossary."""
+    counts = [counted(*each) for each in one.dictionaries.items()]
+    return GlossaryAnswer(one.id, one.name, counts, one.made)
+
+
+def counted(pair: str, entries: dict[str, str]) -> DictionaryAnswer:
+    """Return how many terms a pair of languages has."""
+    source, target = pair.split()
+    return DictionaryAnswer(source, target, len(entries))
+
+
+def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
+    """Return what is told of a glossary of one pair. Raises Refusal for another."""
+    whole = shown(one)
+    if len(whole.dictionaries) != 1:
+        raise no_glossary()
+    (only,) = whole.dictionaries
+    return PairGlossaryAnswer(
+        only.source_lang,
+        only.target_lang,
+        only.entry_count,
+        glossary_id=one.id,
+        name=one.name,
+        creation_time=one.made,
+    )
+
+
+def tsv(entries: dict[str, str]) -> str:
+    """Return terms, one a line."""
+    return "\n".join(map("\t".join, entries.items()))
+
+
+def rows(form: DictionaryForm) -> Iterator[list[str]]:
+    """Yield the columns of each line that is not empty."""
+    if form.entries_format == "csv":
+        yield from filter(None, csv.reader(io.StringIO(form.entries)))
+    else:
+        yield from (line.split("\t") for line in form.entries.splitlines() if line.strip())
+
+
+def terms(form: DictionaryForm) -> dict[str, str]:
+    """Return the terms of a dictionary. Raises Refusal for none, and for what cannot be terms."""
+    entries = dict[str, str]()
+    try:
+        for number, row in enumerate(rows(form), start=1):
+            first, second = (cell.strip() for cell in (*row, "", "")[:2])
+            if not first or not second or first in entries:
+                raise InputError(f"line {number} has not a source of its own and a target")
+            entries[first] = second
+        if not Glossary(entries):
+            raise InputError("there is none")
+    except (InputError, csv.Error) as error:
+        what = f"Invalid glossary entries provided: {error}."
+        raise Refusal(400, what, "Send a source and a target in each line.") from None
+    return entries
+
+
+async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[str, str]]:
+    """Return dictionaries by their pairs. Raises Refusal for a pair that is not served."""
+    served = call.service.shelf.languages(base_of)
+    for form in forms:
+        source, target = base_of(form.source_lang), base_of(form.target_lang)
+        for name, code, codes in (
+            ("source_lang", source, served),
+            ("target_lang", target, served.get(source, ())),
+        ):
+            if code not in codes:
+                raise unsupported(name)
+    call.characters = sum(len(form.entries) for form in forms)
+    call.service.queue.guess(call, call.characters)
+    return await call.service.in_thread(
+        call, lambda: {pair_of(f.source_lang, f.target_lang): terms(f) for f in forms}
+    )
+
+
+def find(call: Call) -> StoredGlossary:
+    """Return the glossary that the path names. Raises Refusal."""
+    found = call.service.store.get(StoredGlossary, call.named)
+    if found is None:
+        raise no_glossary()
+    return found
+
+
+async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
+    """Make a glossary."""
+    form, service = await call.form(kind), call.service
+    if service.store.count(StoredGlossary) >= service.settings.limits.glossaries:
+        raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
+    dictionaries = await read(call, getattr(form, "dictionaries", [form]))
+    if not form.name.strip() or not dictionaries:
+        raise Refusal(400, "A glossary needs a name and a dictionary.", "", where="name")
+    made = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    one = StoredGlossary(id=str(uuid4()), name=form.name, made=made, dictionaries=dictionaries)
+    service.store.put(one)
+    return json_response(show(one), 201)
+
+
+async def listed(show: Show, call: Call) -> Response:
+    """List glossaries: in v2 those of one pair."""
+    found = call.service.store.all(StoredGlossary)
+    fitting = [each for each in found if show is shown or len(each.dictionaries) == 1]
+    return json_response({"glossaries": [*map(show, fitting)]})
+
+
+async def details(show: Show, call: Call) -> Response:
+    """Tell of a glossary."""
+    return json_response(show(find(call)))
+
+
+async def delete(call: Call) -> Response:
+    """Delete a glossary."""
+    call.service.store.remove(find(call))
+    return Response(status_code=204)
+
+
+async def pair_entries(call: Call) -> Response:
+    """List the terms of a glossary of one pair."""
+    one = find(call)
+    shown_pair(one)
+    return Response(tsv(*one.dictionaries.values()), media_type=TSV)
+
+
+async def entries(call: Call) -> Response:
+    """List the terms of a dictionary."""
+    form = await call.form(PairForm)
+    pair = pair_of(form.source_lang, form.target_lang)
+    if (found := find(call).dictionaries.get(pair)) is None:
+        raise no_glossary()
+    source, target = pair.split()
+    return json_response(EntriesAnswer([DictionaryForm(source, target, tsv(found))]))
+
+
+async def change(call: Call) -> Response:
+    """Name a glossary anew, and add terms, which go before those with the same source."""
+    form, one = await call.form(GlossaryChangeForm), find(call)
+    if not form.name and not form.dictionaries:
+        raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
+    one.name = form.name or one.name
+    for pair, more in (await read(call, form.dictionaries)).items():
+        one.dictionaries[pair] = one.dictionaries.get(pair, {}) | more
+    call.service.store.put(one)
+    return json_response(shown(one))
+
+
+async def replace(call: Call) -> Response:
+    """Put a dictionary in place of that of its pair."""
+    form, one = await call.form(DictionaryForm), find(call)
+    new = await read(call, [form])
+    one.dictionaries |= new
+    call.service.store.put(one)
+    ((pair, found),) = new.items()
+    return json_response(counted(pair, found))
+
+
+async def delete_dictionary(call: Call) -> Response:
+    """Delete a dictionary."""
+    form, one = await call.form(PairForm), find(call)
+    if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
+        raise no_glossary()
+    call.service.store.put(one)
+    return Response(status_code=204)
+
+
+_at = partial(Endpoint, dialect=DEEPL, large=True)
+_V2, _V3 = "/v2/glossaries", "/v3/glossaries"
+_PAIR, _ONE = f"{_V2}/{{glossary_id}}", f"{_V3}/{{glossary_id}}"
+_make_pair, _make = (
+    partial(create, shown_pair, PairGlossaryForm),
+    partial(create, shown, GlossaryForm),
+)
+ENDPOINTS = (
+    _at("POST", _V2, _make_pair, PairGlossaryForm, PairGlossaryAnswer),
+    _at("GET", _V2, partial(listed, shown_pair), None, PairGlossaryList),
+    _at("GET", _PAIR, partial(details, shown_pair), None, PairGlossaryAnswer),
+    _at("DELETE", _PAIR, delete),
+    _at("GET", f"{_PAIR}/entries", pair_entries),
+    _at("POST", _V3, _make, GlossaryForm, GlossaryAnswer),
+    _at("GET", _V3, partial(listed, shown), None, GlossaryList),
+    _at("GET", _ONE, partial(details, shown), None, GlossaryAnswer),
+    _at("PATCH", _ONE, change, GlossaryChangeForm, GlossaryAnswer),
+    _at("DELETE", _ONE, delete),
+    _at("GET", f"{_ONE}/entries", entries, None, EntriesAnswer),
+    _at("PUT", f"{_ONE}/dictionaries", replace, DictionaryForm, DictionaryAnswer),
+    _at("DELETE", f"{_ONE}/dictionaries", delete_dictionary),
+)

@@ -1,0 +1,157 @@
+"""Glossaries through the doors of DeepL, by its client, and ours."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.conftest import CommandLine
+from tests.system.serve.live import Answered, Live, serving
+from tests.system.serve.test_operation import Process, free_port
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.serve.settings import RequestLimits
+
+deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
+
+TERMS = {"cat": "我", "big house": "习"}
+Client = Any  # a DeepLClient
+
+
+@pytest.fixture
+def live(translator_folder: Path) -> Iterator[Live]:
+    """A server without glossaries."""
+    with serving(translator_folder, limits=RequestLimits(glossaries=3)) as live:
+        yield live
+
+
+@pytest.fixture
+def client(live: Live) -> Client:
+    """DeepL's."""
+    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
+
+
+def test_glossaries_of_a_pair(client: Client) -> None:
+    """Made, listed, read, used and deleted."""
+    pairs = [(pair.source_lang, pair.target_lang) for pair in client.get_glossary_languages()]
+    assert pairs == [("en", "zh")]
+    made = client.create_glossary("ours", "EN", "ZH", TERMS)
+    assert (made.name, made.ready, made.entry_count) == ("ours", True, 2)
+    assert [one.glossary_id for one in client.list_glossaries()] == [made.glossary_id]
+    assert client.get_glossary(made.glossary_id).creation_time == made.creation_time
+    assert client.get_glossary_entries(made) == TERMS
+    with_terms = client.translate_text(
+        "the cat sees a dog", source_lang="EN", target_lang="ZH", glossary=made
+    )
+    assert "我" in with_terms.text
+    from_csv = client.create_glossary_from_csv("other", "EN", "ZH", 'a,我\n"b ""c""",习,en,zh\n')
+    assert client.get_glossary_entries(from_csv) == {"a": "我", 'b "c"': "习"}
+    client.delete_glossary(made)
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        client.get_glossary(made.glossary_id)
+    with pytest.raises(deepl.DeepLException, match="Not found"):
+        client.translate_text("a", source_lang="EN", target_lang="ZH", glossary=made)
+
+
+def test_glossaries_of_several_pairs(client: Client) -> None:
+    """Made, changed by dictionaries, and used."""
+    dictionary = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "ZH", TERMS)
+    made = client.create_multilingual_glossary("ours", [dictionary])
+    more = deepl.api_data.MultilingualGlossaryDictionaryEntries(
+        "EN", "ZH", {"cat": "习", "dog": "我"}
+    )
+    client.update_multilingual_glossary_dictionary(made, more)
+    assert client.update_multilingual_glossary_name(made, "theirs").name == "theirs"
+    (listed,) = client.list_multilingual_glossaries()
+    assert (listed.name, listed.dictionaries[0].entry_count) == ("theirs", 3)
+    (read,) = client.get_multilingual_glossary_entries(made, "EN", "ZH").dictionaries
+    assert read.entries.splitlines() == ["cat\t习", "big house\t习", "dog\t我"]
+    replaced = client.replace_multilingual_glossary_dictionary(made, dictionary)
+    assert replaced.entry_count == 2
+    told = {"source_lang": "EN", "target_lang": "ZH"}
+    assert (
+        "我"
+        in client.translate_text("<b>the cat</b>", **told, glossary=made, tag_handling="xml").text
+    )
+    client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="ZH")
+    with pytest.raises(deepl.DeepLException, match="no dictionary for en to zh"):
+        client.translate_text("a", **told, glossary=made)
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        client.get_multilingual_glossary_entries(made, "EN", "ZH")
+    client.delete_multilingual_glossary(made)
+    assert client.list_multilingual_glossaries() == []
+
+
+def create(live: Live, entries: str, more: dict[str, Any] | None = None) -> Answered:
+    """Make a glossary."""
+    ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": entries}
+    return live.post("/v2/glossaries", ask | {"entries_format": "tsv"} | (more or {}))
+
+
+@pytest.mark.parametrize(
+    ("entries", "what"),
+    [
+        ("", "there is none"),
+        ("a", "line 1"),
+        ("a\t我\nb\t", "line 2"),
+        ("a\t我\na\t习", "line 2"),
+        ("a\t我\n" + "b" * 2000 + "\t习", "at most"),
+        ("a\x00\t我", "Invalid glossary entries"),
+    ],
+)
+def test_what_cannot_be_a_glossary_is_refused(live: Live, entries: str, what: str) -> None:
+    """With the line."""
+    refused = create(live, entries)
+    assert refused.status == 400
+    assert what in refused.json["message"]
+
+
+def test_other_refusals(live: Live) -> None:
+    """A pair that no model has, a format, a missing name, and too many glossaries."""
+    for wrong in ({"target_lang": "de"}, {"source_lang": ""}, {"target_lang": "zh en"}):
+        assert create(live, "a\tb", wrong).status == 400
+    methods = live.send("OPTIONS", "/v3/glossaries/a").headers["allow"].split(", ")
+    assert sorted(methods) == ["DELETE", "GET", "HEAD", "PATCH"]
+    assert create(live, "a\tb", {"entries_format": "xls"}).status == 400
+    assert create(live, "a\tb", {"name": " "}).status == 400
+    statuses = [create(live, "a\tb").status for _ in range(4)]
+    assert statuses == [201, 201, 201, 456]
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/entries")):
+        for version in ("v2", "v3"):
+            query = "?source_lang=en&target_lang=zh"
+            assert live.send(method, f"/{version}/glossaries/none{path}{query}").status == 404
+    without = live.post("/v2/translate", {"text": ["a"], "target_lang": "ZH", "glossary_id": "x"})
+    assert (without.status, without.json["message"]) == (400, "A glossary needs source_lang.")
+
+
+def test_our_own_door_takes_terms_along(live: Live) -> None:
+    """With each request; what became of them is told."""
+    ask = {"text": ["the cat sees a dog", "a tree"], "glossary": {"cat": "我", "dog": "dog"}}
+    first, second = live.post("/v1/translate", ask).json["translations"]
+    assert "我" in first["text"]
+    assert [term["source"] for term in first["terms"]] == ["cat", "dog"]
+    assert second["terms"] == []
+    assert live.post("/v1/translate", ask | {"glossary": {" ": "a"}}).status == 400
+
+
+def test_glossaries_survive_a_kill(dragoman: CommandLine, tmp_path: Path) -> None:
+    """What was answered is there after `kill -9`."""
+    folder, state = save_translator(tmp_path / "en-zh"), tmp_path / "state"
+
+    def started() -> Process:
+        port = free_port()
+        running = dragoman.start(["serve", folder, "--port", port, "--state", state])
+        found = Process(running, port)
+        assert running.wait_until(lambda: found.status() == 200), running.said()
+        return found
+
+    first = started()
+    made = create(first.live, "cat\t我").json
+    os.kill(first.running.pid, signal.SIGKILL)
+    first.end()
+    second = started()
+    again = second.live.get(f"/v2/glossaries/{made['glossary_id']}")
+    assert again.json == made
+    second.end(signal.SIGTERM)
