@@ -56,6 +56,8 @@ def markdown(data: bytes) -> Shape:
     for event in pyromark.events(_text(data), options=options):
         kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
         name = str(next(iter(value)) if isinstance(value, dict) else value)
+        if kind == "InlineHtml" and re.fullmatch("</?(em|strong|del)>", str(value)):
+            continue  # as emphasis is written where its signs would be read as text
         if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
             text += str(value)
         elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
@@ -69,6 +71,8 @@ def html(data: bytes) -> Shape:
     text = decoded(data, "x", declared[1].decode() if declared else "")[0]
     tree = html5lib.parse(without_damage(text), namespaceHTMLElements=False)
     elements = [node for node in tree.iter() if node.tag is not Comment]
+    if any("<script" in (node.text or "") for node in tree.iter("script")):
+        return None  # one that looks as if it contained another, where browsers go on
     tags = {(str(node.tag), str(sorted(plain(dict(node.attrib)).items()))) for node in elements}
     return tags, letters("".join(tree.itertext()))
 
@@ -78,7 +82,10 @@ def subtitles(data: bytes) -> Shape:
     text = _text(data)
     if not text.lstrip("\ufeff").startswith("WEBVTT"):
         logging.disable()
-        cues = list(srt.parse(text, ignore_errors=True))
+        try:
+            cues = list(srt.parse(text, ignore_errors=True))
+        except OverflowError:
+            return None
         if len(cues) != text.count("-->"):
             return None  # some are damaged, and read as text
         return [(c.start, c.end) for c in cues], letters(text)

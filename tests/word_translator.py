@@ -57,10 +57,10 @@ class WordTranslator:
             line[a[1] : b[0]]
             for a, b in zip([(0, 0), *words], [*words, (len(line),) * 2], strict=True)
         ]
-        text, links = spaces[0], []
+        text, links, copied = spaces[0], [], {*kept}
         for number, space in zip(self._order([*range(len(words))]), spaces[1:], strict=True):
             start, end = words[number]
-            word = line[start:end] if (start, end) in kept else self._change(line[start:end])
+            word = line[start:end] if (start, end) in copied else self._change(line[start:end])
             links.append((start, end, len(text), len(text) + len(word)))
             text += word + space
         return Linked(text=text, text_links=tuple(links))

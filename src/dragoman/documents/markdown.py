@@ -163,7 +163,7 @@ def _written(marked: Marked) -> str:
                 opened.append(len(made) - 1)
             elif piece.kind == "close":
                 after = following.raw if isinstance(following, Tag) else following
-                _mend(made, opened.pop(), after[:1])
+                _mend(made, opened, after[:1])
             begins = "\n" in piece.raw or (begins and not piece.raw)
             continue
         text = piece
@@ -178,17 +178,19 @@ def _written(marked: Marked) -> str:
     return "".join(made)
 
 
-def _mend(made: list[str], opened: int, after: str) -> None:
+def _mend(made: list[str], opens: list[int], after: str) -> None:
     """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
-    if made[opened] not in _HTML:
+    start = opens.pop()
+    if made[start] not in _HTML:
         return
-    before = next((made[n][-1] for n in range(opened - 1, -1, -1) if made[n]), "")
-    inner = "".join(made[opened + 1 : -1])
+    before = next((made[n][-1] for n in range(start - 1, -1, -1) if made[n]), "")
+    inner = "".join(made[start + 1 : -1])
+    beside = before == made[start][0] and opens[-1:] != [start - 1]  # other emphasis has ended
     if not inner:
-        del made[opened:]
-    elif not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
-        name = _HTML[made[opened]]
-        made[opened], made[-1] = f"<{name}>", f"</{name}>"
+        del made[start:]
+    elif beside or not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
+        name = _HTML[made[start]]
+        made[start], made[-1] = f"<{name}>", f"</{name}>"
 
 
 def _may_stand(outside: str, inside: str) -> bool:

@@ -34,7 +34,7 @@ XHTML = re.compile(
 XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
 """The same; entities of its own are void tags."""
 _NAME = re.compile(rf"</?({_NOT}]+)")
-_ATTRIBUTE = re.compile(rf"({_NOT}=\"']++){_VALUE}")
+_ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
 _LEFT = re.compile(
     r"\s(?:translate\s*=\s*[\"']?no[\"'\s/>]"
     r"|class\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b))",

@@ -183,9 +183,11 @@ _LONGEST_WORD = 256
 
 def _why_not(source: Marked) -> str | None:
     """Why a text is not translated, if it is not."""
-    text, end = "", 0
-    for start, after in (*source.kept, (len(source.text),) * 2):
-        text, end = text + source.text[end:start], after
+    whole, parts, end = source.text, list[str](), 0
+    for start, after in (*source.kept, (len(whole),) * 2):
+        parts.append(whole[end:start])
+        end = after
+    text = "".join(parts)
     if not any(char.isalpha() for char in text):
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
     if len(text) <= _LONGEST_WORD and _CODE.fullmatch(text.strip()):

@@ -108,7 +108,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinePart:
     """What is translated separately: a sentence of a line, in one chunk unless it is too long."""
 
     start: int
@@ -121,7 +121,7 @@ class Part:
 
 def to_parts(
     lines: Sequence[str], tokenizer: Tokenizer, limit: int, *, split: bool
-) -> list[list[Part] | None]:
+) -> list[list[LinePart] | None]:
     """For each line its sentences, or with `split` off the line as one; chunks as `to_chunks`.
 
     A line without ids has no part. None marks a line that cannot be encoded. The mark of a
@@ -137,13 +137,15 @@ def to_parts(
     return [_parts(of, [*islice(found, len(of))]) for of in spans]
 
 
-def _parts(spans: list[tuple[int, int]], chunks_of: list[list[Chunk] | None]) -> list[Part] | None:
+def _parts(
+    spans: list[tuple[int, int]], chunks_of: list[list[Chunk] | None]
+) -> list[LinePart] | None:
     parts = []
     for (start, end), chunks in zip(spans, chunks_of, strict=True):
         if chunks is None:
             return None
         if chunks:
-            parts.append(Part(start, end, chunks))
+            parts.append(LinePart(start, end, chunks))
     return parts
 
 

@@ -99,6 +99,8 @@ def test_emphasis_without_spaces() -> None:
     ):
         marked = merged(["注意", bold[0], inner, bold[1], "请"])
         assert markdown._written(marked) == written
+    marked = merged([*bold[:1], "a", bold[1], *bold[:1], "b", bold[1]])
+    assert markdown._written(marked) == "**a**<strong>b</strong>"
 
 
 CUES = """1

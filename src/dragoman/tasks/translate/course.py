@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise
 
 from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
-from dragoman.tasks.lines import Part, decode_line, joined, to_parts, trimmed
+from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
@@ -41,7 +41,7 @@ class Line:
     """What is translated, and what is asked of its translation."""
 
     text: str
-    parts: list[Part] | None
+    parts: list[LinePart] | None
     """Its sentences; None for a line that cannot be encoded."""
     prefix: Ids = ()
     """The ids that the translation begins with."""
@@ -61,7 +61,7 @@ class LineTranslator:
     options: Decoding
     """For ids: without words."""
 
-    def parts_of(self, texts: Sequence[str]) -> list[list[Part] | None]:
+    def parts_of(self, texts: Sequence[str]) -> list[list[LinePart] | None]:
         """The sentences of each text, in chunks that the model can take."""
         limit = self.ids.longest_source(self.options.max_src_tokens)
         split = self.options.split_sentences is not False
@@ -147,7 +147,7 @@ class LineTranslator:
         found = yield from search_and_retry(self._search, sources, self.options, src, tgt)
         return self._result(line.text, line.parts, found)
 
-    def _sources(self, line: Line, part: Part, wanted: Sequence[WantedText]) -> list[Source]:
+    def _sources(self, line: Line, part: LinePart, wanted: Sequence[WantedText]) -> list[Source]:
         """A sentence's chunks, each with what is wanted of it."""
         sources = [Source(ids, text=text) for text, ids in part.chunks]
         if not any(each.start < part.end and part.start < each.end for each in wanted):
@@ -156,7 +156,7 @@ class LineTranslator:
         pairs = zip(sources, spans_of, strict=True)
         return [with_terms(source, spans, wanted, tgt) for source, spans in pairs]
 
-    def _spans(self, line: str, part: Part) -> Iterator[list[Span | None]]:
+    def _spans(self, line: str, part: LinePart) -> Iterator[list[Span | None]]:
         """Where in the line the pieces of each chunk stand."""
         return read_spans(line, part.start, [c.text for c in part.chunks], self.src_tokenizer)
 
@@ -184,7 +184,7 @@ class LineTranslator:
             ]
         return n_bests
 
-    def _result(self, line: str, parts: list[Part] | None, found: list[Found]) -> Translation:
+    def _result(self, line: str, parts: list[LinePart] | None, found: list[Found]) -> Translation:
         """A line's translation from what was found for each chunk of its parts.
 
         The n-th best of a line consists of the n-th best of its chunks (the last where a chunk
@@ -200,7 +200,7 @@ class LineTranslator:
         self,
         n: int,
         line: str,
-        parts: list[Part],
+        parts: list[LinePart],
         found: list[Found],
         alternatives: tuple[Translation, ...] = (),
     ) -> Translation:
