@@ -8,13 +8,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
@@ -45,9 +46,9 @@ def read(data: bytes, name: str) -> Document:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
-    part = Part(text, limited(reader.segments(), name))
+    document = one_part(text, encode, reader.segments(), name)
     left = (f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items())
-    return Document((part,), lambda texts: encode(texts[0]), tuple(left))
+    return replace(document, left=tuple(left))
 
 
 class _Paragraphs:

@@ -47,6 +47,8 @@ class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
+    glossary: str = ""
+    """Terms: a source, a tab and a target in each line."""
 
 
 class GenerateForm(TextForm, kw_only=True):

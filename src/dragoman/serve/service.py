@@ -214,9 +214,10 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
-            terms = Glossary(glossary) if glossary else None
+            call.characters += sum(map(len, glossary or ()))  # which are read, too
 
             def courses() -> Iterator[Course[Any, Any, Translation]]:
+                terms = Glossary(glossary) if glossary else None
                 for first in range(0, len(texts), size):
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None

@@ -37,6 +37,7 @@ from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
+from dragoman.text.glossary import Glossary
 
 V1 = Dialect(name="v1")
 
@@ -80,7 +81,8 @@ async def translate(call: Call) -> Response:
         return plain
 
     options = options_of(form)
-    service.accept(call, texts, options, beside=prefixes or ())
+    terms = [*form.glossary, *form.glossary.values()]
+    service.accept(call, texts, options, beside=[*(prefixes or ()), *terms])
     if form.format != "text":
         if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
@@ -199,8 +201,13 @@ async def document(call: Call) -> Response:
     service = call.service
     if form.src_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
+    terms = dict[str, str]()
+    if form.glossary:
+        terms = {
+            each.source: each.target for each in Glossary.parse(form.glossary.encode(), "glossary")
+        }
     documents = service.documents
-    one = documents.add(call.file, form.src_lang, form.tgt_lang, model=form.model)
+    one = documents.add(call.file, form.src_lang, form.tgt_lang, model=form.model, glossary=terms)
     try:
         return documents.fetched(await documents.done(call, one))
     finally:

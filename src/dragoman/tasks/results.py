@@ -124,6 +124,10 @@ class Translation(Plain):
         self.__dict__["_align"] = align
         return self
 
+    def aligned_as(self, other: "Translation") -> Self:
+        """Let `alignments` be those of another result; return this one."""
+        return self.aligned_by(other.__dict__.get("_align", tuple))
+
     @property
     def alignments(self) -> tuple[Alignment, ...]:
         """One for each chunk that was translated: one for most lines, none for an empty one.
@@ -149,7 +153,7 @@ class Translation(Plain):
     def __getstate__(self) -> dict[str, Any]:
         """All but the model, which `alignments` needs until they are computed."""
         align = self.__dict__.get("_align")
-        if align is None or isinstance(align, partial):
+        if align in (None, tuple) or isinstance(align, partial):
             return self.__dict__
         return self.__dict__ | {"_align": _no_model}
 

@@ -301,7 +301,7 @@ def test_everything_is_done_by_keys(show: Show, live: Live) -> None:
     page.keyboard.type("I eat é red apples.")
     expect(words(page)).to_have_count(1)
     focus = page.locator(":focus")
-    for _ in range(2):
+    for _ in range(4):  # the terms, a file, to clear, and the words
         page.keyboard.press("Tab")
     expect(focus).to_have_text("我")
     page.keyboard.press("ArrowRight")
@@ -318,6 +318,31 @@ def test_everything_is_done_by_keys(show: Show, live: Live) -> None:
     expect(focus).to_have_text("Inside the model")
     page.keyboard.press("Enter")
     expect(page.locator("#inside .stage")).to_be_visible()
+
+
+def test_a_file_is_translated_by_the_terms_that_are_typed(
+    show: Show, live: Live, tmp_path: Path
+) -> None:
+    """It is handed back under its name; what is wrong with it is said."""
+    page = show(live, *REFUSED)
+    source(page).fill("the cat")
+    expect(words(page)).to_have_count(1)
+    page.get_by_text("Terms").click()
+    with page.expect_request(TRANSLATE) as asked:
+        page.get_by_role("textbox", name="Terms").fill("cat = 我\nno term")
+    assert json.loads(asked.value.post_data or "")["glossary"] == {"cat": "我"}
+    file = tmp_path / "é.txt"
+    file.write_text("the cat\n\nthe cat", encoding="utf-8")
+    with page.expect_download() as saved:
+        page.get_by_label("Translate a file").set_input_files(file)
+    assert saved.value.suggested_filename == "é.txt"
+    first, empty, last = saved.value.path().read_text("utf-8").split("\n")
+    assert (first, empty) == (last, "")
+    assert "我" in first
+    expect(page.locator("#said")).to_have_text("é.txt is translated.")
+    (tmp_path / "a.pdf").write_text("a")
+    page.get_by_label("Translate a file").set_input_files(tmp_path / "a.pdf")
+    expect(page.get_by_role("alert")).to_contain_text("is a PDF")
 
 
 def test_the_inside_follows_what_is_typed(show: Show, live: Live) -> None:

@@ -3,7 +3,8 @@
     index.html, page.css, icon.svg, labels.json (every word of the page, in English and Chinese)
     server.js   requests, and their errors in words    places.js  where tokens stand in a text
     models.js   models, languages, pairs               result.js  a translation, word by word
-    inside.js   what the model did, as `inspect`       main.js    the page itself
+    files.js    documents, and terms                   inside.js  what the model did, as `inspect`
+    main.js     the page itself
 
 The scripts are plain JavaScript, joined behind those parts of the page of `dragoman inspect` that
 this page has too (`lens.page`). It needs nothing but this server.
@@ -27,7 +28,10 @@ LENS_SCRIPTS = (
     *("search.js", "beam.js"),
 )
 """What both pages have."""
-SCRIPTS = ("server.js", "places.js", "models.js", "result.js", "inside.js", "main.js")
+SCRIPTS = (
+    *("server.js", "places.js", "models.js", "files.js", "result.js"),
+    *("inside.js", "main.js"),
+)
 """What this page has besides, in the order in which it is joined."""
 
 HEADERS: Mapping[str, str] = {

@@ -17,6 +17,7 @@ Object.assign(state, {
   problem: null,
   locked: false,
   inside: false,
+  terms: "",
 });
 
 const part = (id) => document.getElementById(id);
@@ -68,7 +69,7 @@ async function translate(signal) {
   const tgt = targetFor(src);
   const chosen = { model: state.model || null, src_lang: src, tgt_lang: tgt || null };
   const { model, translations } = await ask("v1/translate",
-    { text: lines, ...chosen, n_best: 3, alignment: true }, signal);
+    { text: lines, ...chosen, n_best: 3, alignment: true, glossary: termsOf(state.terms) }, signal);
   Object.assign(state, { line: Math.max(0, lines.findIndex((line) => line.trim())),
     result: { lines, translations, src, tgt: tgt && tag(tgt), chosen: { ...chosen, model } } });
 }
@@ -76,6 +77,25 @@ async function translate(signal) {
 async function detect(signal) {
   const text = state.text.slice(0, 2000);
   return (await ask("v1/detect", { text }, signal)).detections[0];
+}
+
+/** Translate a file between the languages that are chosen. */
+async function fileChosen(file) {
+  const say = (name) => { part("said").textContent = part("by").textContent = t(name, { name: file.name }); };
+  const glossary = Object.entries(termsOf(state.terms)).map((pair) => pair.join("\t")).join("\n");
+  say("file.busy");
+  try {
+    await translateFile(file,
+      { model: state.model, src_lang: state.src, tgt_lang: targetFor(state.src || null), glossary });
+    state.problem = null;
+    say("file.done");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status === 401) state.locked = true;
+    state.problem = error;
+    part("by").textContent = "";
+  }
+  drawProblem();
 }
 
 /** Say what is wrong, and try again by itself where that may help. */
@@ -133,7 +153,8 @@ function sourcePane() {
   return el("section", { class: "pane", "aria-label": t("source") },
     el("div", { class: "pane-bar", id: "from" }),
     el("div", { class: "writing" }, el("div", { id: "mirror", "aria-hidden": "true", dir: "auto" }), field),
-    el("div", { class: "pane-foot" }, el("span", { id: "count" }),
+    termsField(() => changed(PAUSE)),
+    el("div", { class: "pane-foot" }, el("span", { id: "count" }), ...fileField(fileChosen),
       el("button", { type: "button", class: "quiet", id: "clear", onclick: () => write("") }, t("clear"))));
 }
 

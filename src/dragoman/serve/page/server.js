@@ -18,19 +18,29 @@ class Refused extends Error {
 
 /** The JSON at a path; with a body it is posted. Throws Refused, or an AbortError of `signal`. */
 async function ask(path, body = null, signal = null) {
-  const headers = key ? { authorization: `Bearer ${key}` } : {};
-  if (body) headers["content-type"] = "application/json";
-  const request = { method: body ? "POST" : "GET", headers, signal, cache: "no-store" };
-  if (body) request.body = JSON.stringify(body);
+  const request = body
+    ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) } : {};
+  const response = await send(path, { ...request, signal });
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0);
+  }
+}
+
+/** The response to a request. Throws Refused, or an AbortError. */
+async function send(path, request) {
+  const headers = { ...request.headers, ...(key ? { authorization: `Bearer ${key}` } : {}) };
   let response, content;
   try {
-    response = await fetch(path, request);
+    response = await fetch(path, { ...request, headers, cache: "no-store" });
+    if (response.ok) return response;
     content = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(response && !response.ok ? response.status : 0);
   }
-  if (response.ok) return content;
   const seconds = response.headers.get("retry-after");
   throw new Refused(response.status, content.error, seconds === null ? null : Number(seconds));
 }

@@ -271,4 +271,4 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         flags=tuple(dict.fromkeys([*translation.flags, *raised])),
         terms=terms,
         alternatives=others,
-    ).aligned_by(lambda: translation.alignments)
+    ).aligned_as(translation)
