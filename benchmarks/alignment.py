@@ -9,26 +9,35 @@ stands beside them.
 
 import argparse
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from benchmarks.paired import Figures, environment, paired, show
 from dragoman.data.aligner import Aligner
 from dragoman.data.corpus import CorpusConfig, Finding, read_pairs
 from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.prepare import special_ids
-from dragoman.decode import Head
+from dragoman.decode import Head, Hypothesis
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.held import Held
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.linking import Rendered, alignments_of
+from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.marked import Marked, Tag
+from dragoman.text.putback import put_back
 
 Links = set[tuple[int, int]]
 """Places in the source and in the target."""
@@ -120,6 +129,84 @@ def by_our_aligner(pairs: Pairs, wanted: int, folder: ModelFolder) -> list[Links
     return [{(s, t) for t, s in enumerate(links[n].tolist()) if s >= 0} for n in range(wanted)]
 
 
+TAG = re.compile(r"<(/?)(g|bx|ex|x)\b[^>]*>")
+
+
+def marked(line: str) -> Marked:
+    """A line of the corpus of tags."""
+    pieces, end = list[str | Tag](), 0
+    for match in TAG.finditer(line):
+        kind: Literal["open", "close", "void"] = "void"
+        if match[2] == "g":
+            kind = "close" if match[1] else "open"
+        pieces += line[end : match.start()], Tag(match[0], kind)
+        end = match.end()
+    return Marked((*pieces, line[end:]))
+
+
+def places(text: Marked) -> dict[tuple[str, str], int]:
+    """Where each tag stands: the characters before it, white space aside."""
+    found, opened, place = dict[tuple[str, str], int](), list[str](), 0
+    for piece in text.pieces:
+        if isinstance(piece, str):
+            place += len("".join(piece.split()))
+            continue
+        if piece.kind == "open":
+            opened.append(piece.raw)
+        found[opened.pop() if piece.kind == "close" else piece.raw, piece.kind] = place
+    return found
+
+
+def tags_in_place(folder: ModelFolder, data: Path, lines: int) -> dict[str, float]:
+    """The share of tags that stand in references where a human put them, by the links of each kind.
+
+    Those of the folder's head, and those of our aligner, which learns from these texts alone.
+    """
+    files = [data / f"markup-tags/dev-eurlex.{code}" for code in ("en", "de")]
+    texts = zip(*(map(marked, file.read_text("utf-8").splitlines()) for file in files), strict=True)
+    both = [pair for pair in texts if places(pair[0]).keys() == places(pair[1]).keys()]
+    both = both[:: max(1, len(both) // lines)]
+    sides = zip(folder.tokenizers, zip(*both, strict=True), strict=True)
+    columns = [tokenizer.encode_batch([m.text for m in side]) for tokenizer, side in sides]
+    pairs: Pairs = [*zip(*columns, strict=True)]
+    held = Held.of(model_of(folder, EncoderDecoder), "fp32")
+    head = folder.config.alignment or (-1, None)
+    ids = IdTranslator(held, Translator.of(folder).specials, "fp32", head=head)
+    linked = iter(by_our_aligner(pairs, len(pairs), folder))
+
+    def by_aligner(src: Ids, tgt: Ids) -> Tensor:
+        """Its links; the diagonal for a token that has none."""
+        source_of = {t: s for s, t in next(linked)}
+        rows = [source_of.get(t, t * len(src) // len(tgt)) for t in range(len(tgt))]
+        return F.one_hot(torch.tensor([*rows, len(src)]), len(src) + 1).float()
+
+    return {
+        "head": placed(both, pairs, folder, ids.attention),
+        "aligner": placed(both, pairs, folder, by_aligner),
+    }
+
+
+def placed(
+    texts: Sequence[tuple[Marked, Marked]],
+    pairs: Pairs,
+    folder: ModelFolder,
+    attention: Callable[[Ids, Ids], Tensor],
+) -> float:
+    """The share of the tags that `put_back` puts where the second text has them."""
+    right = count = 0
+    rest: dict[str, Any] = {"score": 0.0, "log_prob": 0.0, "token_log_probs": (), "stopped": "eos"}
+    for (source, target), (src, tgt) in zip(texts, pairs, strict=True):
+        pair = Source(src, text=source.text), Hypothesis(ids=tuple(tgt), **rest)
+        sentence = Rendered(0, (0, len(target.text)), [pair])
+        line, text = source.text, target.text
+        found = alignments_of(line, text, [sentence], folder.tokenizers, attention)
+        links = [link for each in found for link in each.text_links]
+        wanted, got = places(target), places(put_back(source, text, links))
+        right += sum(got.get(tag) == place for tag, place in wanted.items())
+        count += len(wanted)
+    return right / max(1, count)
+
+
 def cost_of_keeping(path: Path, lines: list[str], precision: Arithmetic, rounds: int) -> Figures:
     """Tokens per second with the attention kept, beside the same without."""
     plain = Translator.load(path, device="cpu", precision=precision)
@@ -143,6 +230,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("--lines", type=int, default=300, help="pairs that are measured")
     parser.add_argument("--texts", nargs="+", default=CORPUS, metavar="FILE", help="source, target")
     parser.add_argument("--precisions", nargs="*", default=["fp32", "int8"])
+    parser.add_argument(
+        "--tags", type=int, default=0, help="lines with tags to put into references"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
     folder = open_folder(chosen.model)
@@ -173,6 +263,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         print(f"  the folder's, {named!s:<12} {rates[named]:.3f}")
     best = min(every, key=rates.__getitem__)
     print(f"  the best one, {best!s:<12} {rates[best]:.3f}")
+    tags = tags_in_place(folder, data, chosen.tags) if chosen.tags else {}
+    for links, share in tags.items():
+        print(f"  tags in place, by {links:<8} {share:.3f}")
     speed: Figures = {}
     for precision in chosen.precisions:
         sources = [src for src, _ in texts[:lines]]
@@ -181,6 +274,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         "environment": environment(["eflomal"]),
         "error": {"aligner": ours, **{str(head): rate for head, rate in rates.items()}},
         "named": named,
+        "tags": tags,
         "speed": speed,
     }
     return {"alignment": figures}

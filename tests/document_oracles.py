@@ -17,6 +17,7 @@ import webvtt
 import yaml
 
 from dragoman.documents.characters import decoded, without_damage
+from dragoman.documents.html import _CHARSET
 
 Shape = Any
 
@@ -64,18 +65,22 @@ def markdown(data: bytes) -> Shape:
 
 def html(data: bytes) -> Shape:
     """The kinds of elements, as broken ones are repeated, with their attributes, and all text."""
-    tree = html5lib.parse(_text(data), namespaceHTMLElements=False)
+    declared = _CHARSET.search(data[:4096])
+    text = decoded(data, "x", declared[1].decode() if declared else "")[0]
+    tree = html5lib.parse(without_damage(text), namespaceHTMLElements=False)
     elements = [node for node in tree.iter() if node.tag is not Comment]
     tags = {(str(node.tag), str(sorted(plain(dict(node.attrib)).items()))) for node in elements}
     return tags, letters("".join(tree.itertext()))
 
 
 def subtitles(data: bytes) -> Shape:
-    """The times, and all text."""
+    """The times, and all text; None for what another reader does not understand."""
     text = _text(data)
     if not text.lstrip("\ufeff").startswith("WEBVTT"):
         logging.disable()
         cues = list(srt.parse(text, ignore_errors=True))
+        if len(cues) != text.count("-->"):
+            return None  # some are damaged, and read as text
         return [(c.start, c.end) for c in cues], letters(text)
     try:
         read = webvtt.from_buffer(io.StringIO(text.lstrip("\ufeff"))).captions

@@ -63,7 +63,7 @@ def was_read(data: bytes, name: str) -> bool:
     changed, _ = translate_document(document, WordTranslator(swapped))
     oracle = ORACLES[format_of_name(name) or ""]
     if not name.endswith(".md") or b"\r" not in data.replace(b"\r\n", b""):
-        assert oracle(changed) == oracle(data)
+        assert oracle(data) in (None, oracle(changed))
     _, told = translate_document(document, WordTranslator(lambda word: f"{word}x", disordered))
     return told.segments >= told.translated
 

@@ -42,7 +42,7 @@ def read(data: bytes, name: str) -> Document:
     return read_document(data, name, languages=("en", "de"))
 
 
-def check_unchanged(document: Document, data: bytes, name: str) -> None:
+def assert_unchanged(document: Document, data: bytes, name: str) -> None:
     """Neither nothing, nor the sources, nor what an engine returns as it was changes a byte."""
     sources = [segment.source for segment in document.segments]
     assert document.written([None] * len(sources)) == data
@@ -50,7 +50,7 @@ def check_unchanged(document: Document, data: bytes, name: str) -> None:
     assert translate_document(read(data, name), WordTranslator())[0] == data
 
 
-def check_changed(document: Document, name: str) -> Document:
+def assert_readable_when_changed(document: Document, name: str) -> Document:
     """What is written with other words, in any order, is a document that can be read."""
     made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
     return read(made, name)
@@ -60,8 +60,8 @@ def check_changed(document: Document, name: str) -> Document:
 def test_unchanged_texts_are_the_same_file(name: str) -> None:
     """Of all formats."""
     document = read(sample(name), name)
-    check_unchanged(document, sample(name), name)
-    check_changed(document, name)
+    assert_unchanged(document, sample(name), name)
+    assert_readable_when_changed(document, name)
 
 
 def test_unchanged_real_files_are_the_same() -> None:
@@ -71,8 +71,8 @@ def test_unchanged_real_files_are_the_same() -> None:
         pytest.skip("no package with documents is installed")
     for path in files:
         document = read(path.read_bytes(), path.name)
-        check_unchanged(document, path.read_bytes(), path.name)
-        check_changed(document, path.name)
+        assert_unchanged(document, path.read_bytes(), path.name)
+        assert_readable_when_changed(document, path.name)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name[2:] not in {"xlf", "tmx", "po"}])
@@ -99,9 +99,9 @@ def check_mutated(name: str, draw: Random) -> str:
         document = read(data, name)
     except InputError:
         return "refused"
-    check_unchanged(document, data, name)
+    assert_unchanged(document, data, name)
     try:
-        check_changed(document, name)
+        assert_readable_when_changed(document, name)
     except InputError:
         return "unwritten"
     return "read"

@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
@@ -19,10 +19,12 @@ from dragoman.documents.formats import LARGEST, format_of_name, read_document
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile
+from dragoman.text.glossary import Glossary
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.documents.translate import DocumentReport, Translates
+    from dragoman.documents.translate import DocumentReport
+    from dragoman.tasks.translate.translator import Translator
 
 SAID = 10
 """Remarks of a kind that are printed."""
@@ -58,34 +60,35 @@ class AsDocument:
         self,
         file: str,
         command: Mapping[str, object],
-        load: "Callable[[], tuple[Translates, Decoding]]",
+        load: "Callable[[], tuple[Translator, Decoding]]",
         to: Destination,
         *,
-        glossary: Any = None,  # noqa: ANN401 -- a Glossary
-    ) -> "DocumentReport":
-        """Translate it, or what an interrupted command has left of it.
+        glossary: Glossary | None,
+        languages: tuple[str | None, str | None],
+    ) -> None:
+        """Translate it, or what an interrupted command has left of it, and report.
 
         `load` gives the model and how it decodes; `command` is what results depend on.
         """
         from dragoman.documents.translate import Draft
 
         known = self.known(file, plain=False)
+        if command["--n-best"] != 1 or command["--prefixes"]:
+            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         if to.output is None:
             raise InputError(
                 f"{file} is a document ({known}); name its translation with --output, or add "
                 "--plain to read it line by line as it is."
             )
         data = read_file(Path(file), LARGEST)
-        asked = (command.get(name) for name in ("--src-lang", "--tgt-lang"))
-        src_lang, tgt_lang = (None if code is None else str(code) for code in asked)
-        read = partial(read_document, columns=self.column, languages=(src_lang, tgt_lang))
+        read = partial(read_document, columns=self.column, languages=languages)
         draft = Draft(read(data, file, known))
         content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
         out = ResumableFile(to.output, {**command, **content, "--format": known})
         out.find(overwrite=to.overwrite, resume=to.resume)
         translator, decoding = load()
         start, before = perf_counter(), out.kept()
-        results = draft.stream(translator, decoding, glossary=glossary, before=before)
+        results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
         progress = progress_of(results, "texts", total=draft.total, before=len(before))
         try:
             with out.keeping() as keep, progress as shown:
@@ -98,14 +101,14 @@ class AsDocument:
         report, taken = draft.report(), perf_counter() - start
         count = counted(report.translated, "text")
         say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
-        return report
+        _tell(report, as_json=bool(command["--json"]))
 
 
 with_document = with_options("document", AsDocument())
 """The verb takes them as `document`."""
 
 
-def tell(report: "DocumentReport", *, as_json: bool) -> None:
+def _tell(report: "DocumentReport", *, as_json: bool) -> None:
     """Print what was not translated, and what somebody should look at; as JSON all of it."""
     if as_json:
         with to_stdout() as write:

@@ -8,6 +8,7 @@ FLAGS = {
     "kept": "with changed text that was to be kept",
     "loop": "repeating themselves",
     "max_length": "cut at the length limit",
+    "memory": "taken over from the memory",
     "no_output": "with a sentence without output",
     "numbers": "with other numbers",
     "placeholders": "with other placeholders",
@@ -23,7 +24,7 @@ FLAGS = {
 }
 """What the summary calls the flags."""
 
-LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "retried", "split")}
+LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "memory", "retried", "split")}
 """Those whose lines it lists: somebody should look at them."""
 
 

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from dragoman.train.recipe import RunRecipe
 
 
+MemoryFile = Annotated[
+    Path | None, typer.Option(help="Translation memory: TMX, XLIFF, PO, CSV or TSV.")
+]
+RunOutput = Annotated[
+    Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
+]
+
+
 def train(  # noqa: PLR0913 -- the options of the verb
     arguments: Annotated[
         list[str] | None,
@@ -31,12 +39,8 @@ def train(  # noqa: PLR0913 -- the options of the verb
     *,
     src: Annotated[Path | None, typer.Option(help="Source sentences, one per line.")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target sentences, one per line.")] = None,
-    tm: Annotated[
-        Path | None, typer.Option(help="Translation memory: TMX, XLIFF, PO, CSV or TSV.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
-    ] = None,
+    tm: MemoryFile = None,
+    out: RunOutput = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,

@@ -1,17 +1,17 @@
 """`dragoman translate`: lines of text, or a document, to their translations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
-from dragoman.cli.documents import AsDocument, tell, with_document
+from dragoman.cli.documents import AsDocument, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.output import (
@@ -28,13 +28,13 @@ from dragoman.cli.output import (
     with_destination,
 )
 from dragoman.cli.pipes import check_output, lines_from
+from dragoman.data.memory import Languages, load_memory
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
-    from dragoman.documents.translate import Translates
     from dragoman.tasks.results import Translation
     from dragoman.tasks.translate.translator import Translator
 
@@ -44,6 +44,10 @@ Prefixes = Annotated[
 GlossaryFile = Annotated[
     Path | None,
     option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
+]
+MemoryFile = Annotated[
+    Path | None,
+    option("Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.", "--tm"),
 ]
 Ensemble = Annotated[
     list[Path] | None,
@@ -71,6 +75,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     tgt_lang: TgtLang = None,
     prefixes: Prefixes = None,
     glossary: GlossaryFile = None,
+    memory: MemoryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
     as_json: Annotated[
@@ -95,6 +100,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--n-best": n_best,
         "--prefixes": None if prefixes is None else str(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
+        "--tm": None if memory is None else str(memory),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,
@@ -102,29 +108,24 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    load = partial(_load, model, ensemble or (), loading, as_published=as_published)
+    models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
+    load = partial(_load, models, loading, decoding, languages, as_published, memory)
     if file is not None and document.known(file, plain=plain) is not None:
-        if n_best > 1 or prefixes is not None:
-            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         check_output(to.output, model, Path(file))
-
-        def loaded() -> tuple["Translates", Decoding]:
-            translator = load().between(src_lang, tgt_lang).aligning()
-            return cast("Translates", translator), sampled_or_wide(decoding, translator.options)
-
         command |= {"model": digest_of(model)}
-        tell(document.translate(file, command, loaded, to), as_json=as_json)
+        known = _languages(model, languages)
+        document.translate(file, command, load, to, glossary=terms, languages=known)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if prefixes is None else lines_from(prefixes)
     to = replace(to, spares=prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
-        translator = load().between(src_lang, tgt_lang)
+        translator, options = load()
         translator = translator.aligning() if as_json else translator
         results = translator.stream(
             given.rest,
-            sampled_or_wide(decoding, translator.options),
+            options,
             prefixes=None if beginnings is None else given.skip(beginnings),
             glossary=terms,
             window=given.window,
@@ -135,10 +136,15 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _load(
-    model: Path, ensemble: Iterable[Path], loading: Loading, *, as_published: bool
-) -> "Translator":
-    """The model, or several that decode together."""
-    loading.check(model)
+    models: Sequence[Path],
+    loading: Loading,
+    decoding: Decoding,
+    languages: Languages,
+    as_published: bool,  # noqa: FBT001 -- the verb's
+    memory: Path | None,
+) -> tuple["Translator", Decoding]:
+    """The model, or several that decode together, with what it remembers; and how."""
+    loading.check(models[0])
     from dragoman.tasks.translate.translator import Translator
 
     load = partial(
@@ -147,8 +153,23 @@ def _load(
         precision=loading.precision,
         as_published=as_published,
     )
-    first, *others = map(load, [model, *ensemble])
-    return first.ensemble(*others)
+    first, *others = map(load, models)
+    translator = first.ensemble(*others).between(*languages)
+    if memory is not None:
+        known = load_memory(memory, _languages(models[0], languages))
+        translator = translator.remembering(known)
+    return translator, sampled_or_wide(decoding, translator.options)
+
+
+def _languages(model: Path, asked: Languages) -> Languages:
+    """The languages that were asked for, or that the model was trained for."""
+    from dragoman.folder.opening import open_folder
+
+    try:
+        config = open_folder(model).config
+    except InputError:  # loading says what is wrong
+        return asked
+    return asked[0] or config.src_lang, asked[1] or config.tgt_lang
 
 
 def _shown(result: "Translation", numbers: Iterator[int], n_best: int, *, as_json: bool) -> str:

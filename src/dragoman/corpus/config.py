@@ -79,7 +79,7 @@ class CleaningConfig:
     """Ends of sentences (full stops, question and exclamation marks) that one side may have more
     than the other."""
 
-    min_relation: float = 0.2
+    min_relation: float = 0.15
     """How much the words of both sides must have to do with each other, as the corpus tells; about
     1.5 for translations, and 0 for pairs that were shuffled."""
     skip: tuple[str, ...] = ()

@@ -16,6 +16,9 @@ Languages = tuple[str | None, str | None]
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
 
+MOST = 1 << 20
+"""Most pairs of a memory that is held as a whole."""
+
 _CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sub", "sc", "ec", "cp"}
 _OTHER, _OPEN = "not in both languages", "not finished"
 
@@ -39,6 +42,19 @@ def read_memory(
             yield src, tgt
         elif left is not None:
             left[unit if isinstance(unit, str) else "an empty side"] += 1
+
+
+def load_memory(path: Path, languages: Languages) -> dict[str, str]:
+    """The translations of a memory by their sources; of several for a source, the last.
+
+    Raises InputError as `read_memory` does, and for more than `MOST` pairs.
+    """
+    found = dict[str, str]()
+    for number, (src, tgt) in enumerate(read_memory(path, languages)):
+        found[src] = tgt
+        if number == MOST:
+            raise InputError(f"{path} has more than {MOST:,} pairs; give a part of it.")
+    return found
 
 
 def _read_tmx(path: Path, languages: Languages) -> Iterator[Unit]:

@@ -5,31 +5,35 @@ the hypotheses, as beams are reordered, is where each has its own.
 """
 
 from dataclasses import dataclass
-from typing import Generic, Self
+from typing import Generic, Self, cast
 
 import torch
 from torch import Tensor
 
-from dragoman.decode.protocol import Attending, Head, Model, StateT
+from dragoman.decode.protocol import Attending, Head, Looking, Model, StateT
 
 
 class AttendedRows:
     """The weights of all steps (R, S), and where those of each of the N rows are (N, L)."""
 
-    def __init__(self, state: Attending, like_N: Tensor) -> None:
+    def __init__(self, state: Attending, frontier: object, like_N: Tensor) -> None:
         self._state = state
+        self._looking = frontier if isinstance(frontier, Looking) else None
         self._weights_RS = torch.empty(0)
         self._count = 0
         self._places_NL = like_N.new_empty((len(like_N), 0))
 
     @classmethod
-    def of(cls, state: object, like_N: Tensor) -> Self | None:
-        """Return those of as many rows; None where nothing is watched."""
-        return cls(state, like_N) if isinstance(state, Attending) and state.watched else None
+    def of(cls, state: object, frontier: object, like_N: Tensor) -> Self | None:
+        """Return those of as many rows, to be shown to the frontier; None where none is watched."""
+        watched = isinstance(state, Attending) and state.watched
+        return cls(cast("Attending", state), frontier, like_N) if watched else None
 
-    def add(self, place_N: Tensor) -> Tensor:
-        """Keep and return the weights (M, S) of a step; row `n` is at `place_N[n]` among them."""
+    def add(self, place_N: Tensor) -> None:
+        """Keep the weights (M, S) of a step; row `n` is at `place_N[n]` among them."""
         weights_MS = self._state.attended()
+        if self._looking is not None:
+            self._looking.look(weights_MS)
         first, self._count = self._count, self._count + len(weights_MS)
         if self._count > len(self._weights_RS):
             more_RS = weights_MS.new_empty(
@@ -38,7 +42,6 @@ class AttendedRows:
             self._weights_RS = torch.cat([self._weights_RS[:first], more_RS])
         self._weights_RS[first : self._count] = weights_MS
         self._places_NL = torch.cat([self._places_NL, (place_N + first)[:, None]], dim=1)
-        return weights_MS
 
     def select(self, rows_N: Tensor) -> None:
         """Let row `n` become what row `rows_N[n]` was."""

@@ -22,7 +22,6 @@ from dragoman.decode.protocol import (
     Frontier,
     Hypothesis,
     Limits,
-    Looking,
     Model,
     Prefixes,
     SearchStep,
@@ -78,10 +77,11 @@ def search_steps(
     log_softmax = LogSoftmax()
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     open_rows = OpenRows(frontier, state, rows.open_N)
-    rows.attended = AttendedRows.of(state, rows.last_N)
+    rows.attended = AttendedRows.of(state, frontier, rows.last_N)
     while True:
         logits_MV = model.step(open_rows.of(rows.last_N), state)
-        rows.look(frontier, open_rows)
+        if rows.attended is not None:
+            rows.attended.add(open_rows.places_N)
         for process in processors:
             logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
         advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
@@ -180,13 +180,6 @@ class _Rows:
     def prefixes(self) -> Prefixes:
         """What the processors see."""
         return Prefixes(self._ids_NL[:, : self._length], self._sentence_N)
-
-    def look(self, frontier: object, open_rows: OpenRows) -> None:
-        """Keep what the step attended to, if that is watched, and show it to a frontier."""
-        if self.attended is not None:
-            weights_MS = self.attended.add(open_rows.places_N)
-            if isinstance(frontier, Looking):
-                frontier.look(weights_MS)
 
     def append(self, advance: Advance) -> None:
         """Reorder the histories by parents and append the new tokens."""

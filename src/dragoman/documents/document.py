@@ -69,6 +69,18 @@ class Document:
         )
 
 
+def one_part(
+    text: str,
+    encode: Callable[[str], bytes],
+    segments: Iterable[Segment],
+    name: str,
+    left: tuple[str, ...] = (),
+) -> Document:
+    """A document that is one text, written by `encode`."""
+    part = Part(text, limited(segments, name))
+    return Document((part,), lambda texts: encode(texts[0]), left)
+
+
 MOST = 1 << 18
 """Most segments of a document."""
 

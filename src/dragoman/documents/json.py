@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked
 
@@ -26,8 +26,7 @@ _AFTER = {"{": "key or }", "[": "value or ]"}
 def read(data: bytes, name: str) -> Document:
     """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
     text, encode = decoded(data, name)
-    segments = limited(_segments(text, name), name)
-    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+    return one_part(text, encode, _segments(text, name), name)
 
 
 def _segments(text: str, name: str) -> Iterator[Segment]:

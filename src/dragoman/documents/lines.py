@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.text.marked import Marked, Tag, merged
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
@@ -22,7 +22,7 @@ _MOST = 100
 def read(data: bytes, name: str) -> Document:
     """The lines of a text. Raises InputError for a damaged one in UTF-16."""
     text, encode = decoded(data, name)
-    return Document((Part(text, limited(_segments(text), name)),), lambda texts: encode(texts[0]))
+    return one_part(text, encode, _segments(text), name)
 
 
 def _segments(text: str) -> Iterator[Segment]:

@@ -5,15 +5,17 @@ text changes is written as one line, or as many as it has hard breaks.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
@@ -26,8 +28,8 @@ _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "
 _LEAVES = {"Text", "SoftBreak", "HardBreak", "Code", "InlineHtml", "InlineMath", "DisplayMath"}
 _LEAVES |= {"FootnoteReference"}
 """What else is inside one."""
-_EMPTY = {"*", "**", "~", "~~"}
-"""What encloses no empty text."""
+_HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
+"""What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])"
@@ -44,9 +46,9 @@ def read(data: bytes, name: str) -> Document:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
-    part = Part(text, limited(reader.segments(), name))
+    document = one_part(text, encode, reader.segments(), name)
     left = (f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items())
-    return Document((part,), lambda texts: encode(texts[0]), tuple(left))
+    return replace(document, left=tuple(left))
 
 
 class _Paragraphs:
@@ -153,14 +155,15 @@ def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and m
 def _written(marked: Marked) -> str:
     """Text and tags, with a backslash before what would be read as another tag."""
     made, opened, copied, begins = list[str](), list[int](), False, True
-    for piece, following in zip_longest(marked.pieces, marked.pieces[1:]):
+    for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
         if isinstance(piece, Tag):
             copied = piece.kept
             made.append(piece.raw)
             if piece.kind == "open":
-                opened.append(len(made))
-            elif piece.kind == "close" and opened.pop() == len(made) - 1 and piece.raw in _EMPTY:
-                del made[-2:]
+                opened.append(len(made) - 1)
+            elif piece.kind == "close":
+                after = following.raw if isinstance(following, Tag) else following
+                _mend(made, opened.pop(), after[:1])
             begins = "\n" in piece.raw or (begins and not piece.raw)
             continue
         text = piece
@@ -173,3 +176,24 @@ def _written(marked: Marked) -> str:
         made.append(text)
         begins = False
     return "".join(made)
+
+
+def _mend(made: list[str], opened: int, after: str) -> None:
+    """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
+    if made[opened] not in _HTML:
+        return
+    before = next((made[n][-1] for n in range(opened - 1, -1, -1) if made[n]), "")
+    inner = "".join(made[opened + 1 : -1])
+    if not inner:
+        del made[opened:]
+    elif not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
+        name = _HTML[made[opened]]
+        made[opened], made[-1] = f"<{name}>", f"</{name}>"
+
+
+def _may_stand(outside: str, inside: str) -> bool:
+    """Whether signs of emphasis are read as such between these two letters."""
+    inner, outer = (
+        bool(letter) and unicodedata.category(letter)[0] in "LMN" for letter in (inside, outside)
+    )
+    return not inside.isspace() and (inner or not outer)

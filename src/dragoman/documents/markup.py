@@ -132,8 +132,10 @@ class Page:
     """
 
     def __init__(self, text: str, rules: Rules) -> None:
-        self._rules, self._used = rules, {*text}
-        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in self._used)
+        used = {*text}
+        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in used)
+        self._rules, self._tags = rules, dict[Tag, Tag]()
+        self._text, self._copied, self._read_to = text, 0, 0
         self._made, self._length, self._line = list[str](), 0, 1
         self._items: list[_Item] = []
         self._segments: list[Segment] = []
@@ -144,13 +146,15 @@ class Page:
     def document(self, encode: Callable[[str], bytes], name: str) -> Document:
         """The document, whose bytes are written by `encode`."""
         segments = limited(self._segments, name)
-        parts = Part("".join(self._made), segments), *self._attributes
+        text = "".join([*self._made, self._text[self._copied :]])
+        parts = Part(text, segments), *self._attributes
         left = (f"{count} of <{name}>, left alone" for name, count in self._passed.items() if count)
-        return Document(parts, lambda texts: encode(self._joined(texts)), tuple(left))
+        mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
 
-    def _joined(self, texts: Sequence[str]) -> str:
-        mark = self._mark
-        return re.sub(f"{mark}([0-9]+){mark}", lambda found: texts[int(found[1])], texts[0])
+        def assemble(texts: Sequence[str]) -> bytes:
+            return encode(mark.sub(lambda found: texts[int(found[1])], texts[0]))
+
+        return Document(parts, assemble, tuple(left))
 
     def _read(self, tokens: Iterator[Token]) -> None:
         for token in tokens:
@@ -166,22 +170,24 @@ class Page:
 
     def _read_tag(self, token: Token, tokens: Iterator[Token]) -> None:
         rules, (kind, raw, name) = self._rules, token
+        given = raw
         left = kind == "open" and _LEFT.search(raw) is not None
         block = name != "" and rules.block(name)
         if kind == "open" and (name in rules.opaque or (left and block)):
             kind, raw = "void", raw + "".join(_until_closed(tokens, name))
+            given = raw
             self._passed[name] += name not in rules.raw
         elif kind != "close" and name and not left:
             raw = self._with_marks(raw, name)
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:
-            self._write(raw)
+            self._write(raw, given)
         else:
             tag = Token(kind, raw).tag
             kept = kind == "open" and (left or name in rules.copied)
             tag = replace(tag, kept=kept, shown=" " if name in rules.breaks else "")
-            self._add(name, tag, raw)
+            self._add(name, self._tags.setdefault(tag, tag), raw, given)
 
     def _ends_in(self, name: str) -> bool:
         """Whether the last thing but white space is a tag of this name."""
@@ -211,12 +217,16 @@ class Page:
 
         return _ATTRIBUTE.sub(mark, raw) if wanted else raw
 
-    def _add(self, name: str, piece: str | Tag, raw: str) -> None:
+    def _add(self, name: str, piece: str | Tag, raw: str, given: str | None = None) -> None:
         self._items.append(_Item(name, piece, raw, self._length, self._line))
-        self._write(raw)
+        self._write(raw, given)
 
-    def _write(self, raw: str) -> None:
-        self._made.append(raw)
+    def _write(self, raw: str, given: str | None = None) -> None:
+        """Go on in the text, which has these characters, in place of others if they are `given`."""
+        if given is not None and given != raw:
+            self._made += self._text[self._copied : self._read_to], raw
+            self._copied = self._read_to + len(given)
+        self._read_to += len(raw if given is None else given)
         self._length += len(raw)
         self._line += raw.count("\n")
 

@@ -14,7 +14,7 @@ from html import escape, unescape
 from itertools import accumulate, pairwise
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.text.marked import Marked, Tag, paired
 from dragoman.wording import clock
 
@@ -42,8 +42,8 @@ MOST = 8
 def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name)
-    segments = limited(_segments(text, escapes=text.lstrip("\ufeff").startswith("WEBVTT")), name)
-    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+    escapes = text.lstrip("\ufeff").startswith("WEBVTT")
+    return one_part(text, encode, _segments(text, escapes=escapes), name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.errors import InputError, did_you_mean
 from dragoman.text.marked import Marked
 
@@ -19,9 +19,8 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
     """The cells of a table. Raises InputError for a column that it does not have."""
     text, encode = decoded(data, name)
-    segments = limited(_segments(text, name, columns), name)
     left = ("the first row, which names the columns",) if text else ()
-    return Document((Part(text, segments),), lambda texts: encode(texts[0]), left)
+    return one_part(text, encode, _segments(text, name, columns), name, left)
 
 
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
@@ -38,7 +37,8 @@ def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]
             continue
         chosen = chosen or {_number(asked, head, name) for asked in columns}
         where = f"row {row}, {head[column] if column < len(head) else column + 1}"
-        if (chosen and column not in chosen) or (raw[:1] == '"' and not closed):
+        is_text = closed or raw[:1] != '"'
+        if (chosen and column not in chosen) or not is_text or not any(map(str.isalpha, raw)):
             continue
         if not closed:
             yield Segment(place, place + len(raw), Marked((cell,)), write, where)

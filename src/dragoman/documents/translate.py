@@ -11,13 +11,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from dragoman.decoding import Decoding
 from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
+from dragoman.text.glossary import Glossary
 from dragoman.text.marked import Marked, merged
 from dragoman.text.putback import Link, put_back
 
@@ -34,7 +35,7 @@ class Translates(Protocol):
         options: Decoding | None = None,
         *,
         kept: Iterable[Places] | None = None,
-        glossary: Any = None,  # noqa: ANN401 -- a Glossary
+        glossary: Glossary | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
         """The translation of each line; `kept` has what is copied of each."""
@@ -71,7 +72,7 @@ def translate_document(
     translator: Translates,
     options: Decoding | None = None,
     *,
-    glossary: Any = None,  # noqa: ANN401 -- a Glossary
+    glossary: Glossary | None = None,
 ) -> tuple[bytes, DocumentReport]:
     """The translated file, and what was done."""
     draft = Draft(document)
@@ -116,7 +117,7 @@ class Draft:
         translator: Translates,
         options: Decoding | None = None,
         *,
-        glossary: Any = None,  # noqa: ANN401 -- a Glossary
+        glossary: Glossary | None = None,
         before: Iterable[str] = (),
     ) -> Iterator[str]:
         """Translate text by text. Yields each result as a line; `before` has those of earlier."""
@@ -125,10 +126,7 @@ class Draft:
             self._take(key, *json.loads(line))
         rest = [*texts]
         lines, places = (text for text, _ in rest), (kept for _, kept in rest)
-        if glossary is None and not any(kept for _, kept in rest):
-            results = translator.stream(lines, options)
-        else:
-            results = translator.stream(lines, options, kept=places, glossary=glossary)
+        results = translator.stream(lines, options, kept=places, glossary=glossary)
         for key, result in zip(rest, results, strict=True):
             tagged = any(any(self._segments[n].source.tags) for n in self._numbers[key])
             links = result.text_links if tagged else ()  # which the model may have to compute
@@ -170,7 +168,7 @@ class Draft:
         )
 
 
-_USUAL = {"empty", "retried", "split"}
+_USUAL = {"empty", "memory", "retried", "split"}
 """Flags that nobody need look at."""
 _NO_LETTER = "it has no letter"
 _CODE = re.compile(
@@ -180,6 +178,7 @@ _CODE = re.compile(
     re.ASCII,
 )
 """One word that is an address, the name of a file or of a thing, or a number with its unit."""
+_LONGEST_WORD = 256
 
 
 def _why_not(source: Marked) -> str | None:
@@ -189,7 +188,7 @@ def _why_not(source: Marked) -> str | None:
         text, end = text + source.text[end:start], after
     if not any(char.isalpha() for char in text):
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
-    if _CODE.fullmatch(text.strip()):
+    if len(text) <= _LONGEST_WORD and _CODE.fullmatch(text.strip()):
         return "it looks like an address or a name"
     if not text.isprintable() and SURROGATE.search(text):
         return "it has bytes that are not UTF-8"

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
 
@@ -24,8 +24,7 @@ _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 def read(data: bytes, name: str) -> Document:
     """The values of a YAML file. Raises InputError for what is none."""
     text, encode = decoded(data, name)
-    segments = limited(_segments(text, name), name)
-    return Document((Part(text, segments),), lambda texts: encode(texts[0]))
+    return one_part(text, encode, _segments(text, name), name)
 
 
 def _segments(text: str, name: str) -> Iterator[Segment]:

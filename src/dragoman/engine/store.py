@@ -178,7 +178,8 @@ class BeamStore:
         """Return what each row attended to in the last step, `(N, S)`."""
         if self._watched is None:
             raise ValueError("nothing is watched")
-        return self._watched[1].seen_NHS[: len(self._place_N)].mean(1)
+        seen_NHS = self._watched[1].seen_NHS[: len(self._place_N)]
+        return seen_NHS[:, 0] if seen_NHS.shape[1] == 1 else seen_NHS.mean(1)
 
     def select(self, rows_N: Tensor) -> None:
         """Make row `n` the continuation of the present row `rows_N[n]`.

@@ -105,7 +105,7 @@ class Translation(Plain):
     (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
     "terms_missed" (see `terms`), and "numbers", "urls", "placeholders", "tags" (those of
-    source and translation differ)."""
+    source and translation differ), and "memory" (taken over from a translation memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""
@@ -123,6 +123,10 @@ class Translation(Plain):
         """Let `align` compute `alignments` when they are first asked for; return this result."""
         self.__dict__["_align"] = align
         return self
+
+    def aligned_as(self, other: "Translation") -> Self:
+        """Let `alignments` be those of another result; return this one."""
+        return self.aligned_by(other.__dict__.get("_align", tuple))
 
     @property
     def alignments(self) -> tuple[Alignment, ...]:
@@ -149,7 +153,7 @@ class Translation(Plain):
     def __getstate__(self) -> dict[str, Any]:
         """All but the model, which `alignments` needs until they are computed."""
         align = self.__dict__.get("_align")
-        if align is None or isinstance(align, partial):
+        if align in (None, tuple) or isinstance(align, partial):
             return self.__dict__
         return self.__dict__ | {"_align": _no_model}
 

@@ -8,7 +8,6 @@ partner is elsewhere, or that has none, is void.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -33,7 +32,7 @@ class Tag:
 Pieces = tuple[str | Tag, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Marked:
     """A text and its tags, in order. Raises ValueError unless open and close tags are nested."""
 
@@ -53,7 +52,7 @@ class Marked:
         """The tags, in order."""
         return (piece for piece in self.pieces if isinstance(piece, Tag))
 
-    @cached_property
+    @property
     def text(self) -> str:
         """What is read: the pieces of text, and what void tags show."""
         return "".join(p if isinstance(p, str) else p.shown for p in self.pieces)
@@ -62,7 +61,7 @@ class Marked:
         """The text and the tags as a document has them; `escape` writes text in its format."""
         return "".join(escape(p) if isinstance(p, str) else p.raw for p in self.pieces)
 
-    @cached_property
+    @property
     def kept(self) -> tuple[tuple[int, int], ...]:
         """The places in `text` of what is copied."""
         found, place, depth, start = list[tuple[int, int]](), 0, 0, 0

@@ -75,23 +75,23 @@ def put_back(source: Marked, text: str, links: Sequence[Link]) -> Marked:
 
     What is copied is taken from the source, whatever the translation has in its place.
     """
-    if text == source.text or not any(source.tags):
-        return source if text == source.text else merged([text])
-    return _Putting(source, text, links).result()
+    if text == source.text:
+        return source
+    return _Putting(source, text, links).result() if any(source.tags) else merged([text])
 
 
 class _Putting:
     """The tags of one text on their way into its translation."""
 
     def __init__(self, source: Marked, text: str, links: Sequence[Link]) -> None:
-        self._source, self._text = source, text
+        self._source, self._source_text, self._text = source, source.text, text
         self._root, copied = _tree(source)
-        self._words = [match.start() for match in _UNIT.finditer(source.text)]
+        self._words = [match.start() for match in _UNIT.finditer(self._source_text)]
         tokens = list[tuple[int, int, int]]()
         for start, end, source_start, source_end in sorted(
             (*link[2:], *link[:2]) for link in links
         ):
-            at = _middle(source.text, source_start, source_end)
+            at = _middle(self._source_text, source_start, source_end)
             if at is not None and start < end and (not tokens or tokens[-1][1] <= start):
                 tokens.append((start, end, at))
         places = self._copies(copied, tokens)
@@ -129,7 +129,7 @@ class _Putting:
         return found
 
     def _text_of(self, element: _Element) -> str:
-        return self._source.text[element.start : element.end]
+        return self._source_text[element.start : element.end]
 
     # ------------------------------------------------------------ where each goes
 
@@ -175,7 +175,7 @@ class _Putting:
         by_source: list[tuple[int, int]],
     ) -> int:
         """The unit before which a tag goes that encloses none."""
-        (a, b), at, text = units, each.start, self._source.text
+        (a, b), at, text = units, each.start, self._source_text
         before = bisect_left(by_source, (at,))
         if at <= around.start or not aligned:
             return a
@@ -233,7 +233,7 @@ class _Putting:
         found = self._text.find(shown, left, right) if shown else -1
         if found >= 0:
             return found, found + len(shown)
-        sticks = each.start and not self._source.text[each.start - 1].isspace()
+        sticks = each.start and not self._source_text[each.start - 1].isspace()
         return (left, left) if sticks else (right, right)
 
     def _spaced(self, pieces: Sequence[str | Tag], place: int) -> Iterator[str | Tag]:

@@ -33,13 +33,13 @@ RULES = (
 )
 VERBS: dict[str, str | None] = {
     "demo": None,
-    "train": "--src --tgt --src-lang --tgt-lang --out --from --nproc --max-restarts",
+    "train": "--src --tgt --tm --src-lang --tgt-lang --out --from --nproc --max-restarts",
     "translate": (
         "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
         "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --glossary --ensemble --no-split --no-retry "
-        "--as-published --max-batch-tokens --json --device --compute --verify --plain --format "
-        "--column --output --overwrite --resume"
+        "--shortlist --src-lang --tgt-lang --prefixes --glossary --tm --ensemble --no-split "
+        "--no-retry --as-published --max-batch-tokens --json --device --compute --verify --plain "
+        "--format --column --output --overwrite --resume"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "

@@ -15,7 +15,7 @@ def test_the_summary_lists_the_lines_to_look_at(run: Run, model: Path, tmp_path:
     The flags of `--json` are identifiers; here they are in words.
     """
     texts = ["Go on. Come in.", "", *["a cat of 1969"] * 7, "a " * 3000]
-    done = run("translate", model, write(tmp_path / "in", texts), "--json")
+    done = run("translate", model, write(tmp_path / "in", texts), "--json", "--no-retry")
     for flag, note in {
         "numbers": "7 (lines 3, 4, 5, 6, 7, ...) with other numbers",
         "empty": "1 empty",

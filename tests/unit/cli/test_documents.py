@@ -1,11 +1,13 @@
 """`dragoman translate` of a document: what is asked of the model, written and told."""
 
 import json
+import re
 from pathlib import Path
 from typing import Self
 
 import pytest
 from tests.system.cli.command import Done, Run
+from tests.unit.tasks.tiny import save_translator
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import translate
@@ -16,12 +18,6 @@ PAGE = "<title>A page</title><p>One <b>red</b> word.</p><p>x</p><pre>left</pre>"
 
 class Model(WordTranslator):
     """A model that is loaded."""
-
-    options = TRANSLATING
-
-    def between(self, *_: str | None) -> Self:
-        """Of any languages."""
-        return self
 
     def aligning(self) -> Self:
         """It does."""
@@ -37,7 +33,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translate, "_load", lambda *_, **__: Model(str.upper, most=most))
+        patch.setattr(translate, "_load", lambda *_: (Model(str.upper, most=most), TRANSLATING))
         return run("translate", folder, *options)
 
 
@@ -110,3 +106,16 @@ def test_what_cannot_be_is_said(
     assert done.code == 2
     assert sentence in " ".join(done.err.split())
     assert not Path("b").exists()
+
+
+def test_a_model_translates_a_document(run: Run, tmp_path: Path) -> None:
+    """One that was made at random: tags and what is copied are there, whatever it writes."""
+    model, page, output = tmp_path / "model", tmp_path / "page.html", tmp_path / "out.html"
+    save_translator(model)
+    page.write_text("<p>a <b>b</b> <code>c d</code> <br>e <i>f <u>g</u></i></p><p>h")
+    done = run("translate", model, page, "--output", output)
+    assert done.code == 0, done.err
+    written = output.read_text()
+    tags = re.compile("<[^>]*>")
+    assert sorted(tags.findall(written)) == sorted(tags.findall(page.read_text()))
+    assert "<code>c d</code>" in written

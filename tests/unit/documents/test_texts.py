@@ -3,10 +3,11 @@
 import pytest
 from tests.word_translator import WordTranslator
 
-from dragoman.documents import subtitles
+from dragoman.documents import markdown, subtitles
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
+from dragoman.text.marked import Tag, merged
 
 
 def translated(
@@ -86,6 +87,18 @@ def test_text_does_not_become_markdown(text: str) -> None:
     again = translated(data, "a.md")[1]
     assert again in ([text], []), data
     assert data.replace("\\", "") == f"{text}\n"
+
+
+def test_emphasis_without_spaces() -> None:
+    """In Chinese: beside a sign it is written as HTML, where it would be read as text."""
+    bold = Tag("**", "open"), Tag("**", "close")
+    for inner, written in (
+        ("重要", "注意**重要**请"),
+        ("重要：", "注意<strong>重要：</strong>请"),
+        ("", "注意请"),
+    ):
+        marked = merged(["注意", bold[0], inner, bold[1], "请"])
+        assert markdown._written(marked) == written
 
 
 CUES = """1

@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise
 
 from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
-from dragoman.tasks.lines import Part, decode_line, joined, to_parts
+from dragoman.tasks.lines import Part, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
@@ -47,6 +47,8 @@ class Line:
     """The ids that the translation begins with."""
     glossary: Glossary | None = None
     kept: Kept = ()
+    known: str | None = None
+    """Its translation, where a memory has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class LineTranslator:
         """
         retry = self.options.retry and line.parts is not None
         out = [*self._unknown(line)] if retry else []
+        if line.known is not None and line.parts:
+            return self._remembered(line.text, line.known)
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]
@@ -224,6 +228,21 @@ class LineTranslator:
             alternatives=alternatives,
         ).aligned_by(lambda: self._align(line, text, rendered))
 
+    def _remembered(self, line: str, text: str) -> Translation:
+        """A translation that the model has not written; where it looks when it reads it."""
+        read, written = trimmed(line, self.src_tokenizer), trimmed(text, self.tgt_tokenizer)
+        source = Source(self.src_tokenizer.encode(read), text=read)
+        ids = tuple(self.tgt_tokenizer.encode(written))
+        result = Translation(
+            text=text, tokens=tuple(self.tgt_tokenizer.tokens(ids)), flags=("memory",)
+        )
+        most = self.ids.longest_target or len(ids)
+        if len(source) > self.ids.longest_source(self.options.max_src_tokens) or len(ids) > most:
+            return result
+        found = Hypothesis(ids=ids, score=0.0, log_prob=0.0, token_log_probs=(), stopped="eos")
+        rendered = [Rendered(0, (0, len(text)), [(source, found)])]
+        return result.aligned_by(lambda: self._align(line, text, rendered))
+
     def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
         """Run a translation through the model once more and look where it looks."""
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
@@ -252,4 +271,4 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         flags=tuple(dict.fromkeys([*translation.flags, *raised])),
         terms=terms,
         alternatives=others,
-    ).aligned_by(lambda: translation.alignments)
+    ).aligned_as(translation)

@@ -7,6 +7,7 @@ such text belongs in the translation is told by the attention on what stands bef
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from dragoman.tasks.results import Alignment, Translation
@@ -70,7 +71,7 @@ class Shortened:
         for gap in self.gaps:
             place = self._place(text, links, gap.place)
             before = gap.apart[0] and place > 0 and not text[place - 1].isspace()
-            after = gap.apart[1] and place < len(text) and not text[place].isspace()
+            after = gap.apart[1] and text[place : place + 1].isalnum()
             put.append((place, " " * before + gap.text + " " * after, gap))
         put.sort(key=lambda each: each[0])
         in_line, in_text = self._in_line, _places([each[:2] for each in put])
@@ -81,7 +82,7 @@ class Shortened:
             src = in_line(gap.place) - len(gap.more) - len(gap.text)
             tgt = written - len(letters) + letters.index(gap.text)
             copied.append((src, src + len(gap.text), tgt, tgt + len(gap.text)))
-        return replace(
+        found = replace(
             translation,
             text="".join([*pieces, text[end:]]),
             flags=tuple(flag for flag in translation.flags if flag != "empty"),
@@ -91,16 +92,28 @@ class Shortened:
             ),
             copied=tuple(copied),
             alternatives=tuple(map(self.restored, translation.alternatives)),
-        ).aligned_by(lambda: tuple(_moved(a, in_line, in_text) for a in translation.alignments))
+        )
+        moved = tuple(_moved(each, in_line, in_text) for each in translation.alignments)
+        return found.aligned_by(partial(tuple, moved))
 
     def _place(self, text: str, links: Sequence[tuple[int, int, int, int]], place: int) -> int:
         """Where in the translation something belongs that stands at a place of what is left.
 
-        Behind the words that come from the nearest text before it.
+        Behind what comes from the nearest text before it; marks that come from words, as their
+        attention has it, do not count.
         """
         if not self.text[place:].strip():
             return len(text)
-        end = max(((link[1], link[3]) for link in links if link[1] <= place), default=(0, 0))[1]
+
+        def is_word(piece: str) -> bool:
+            return any(map(str.isalnum, piece))
+
+        before = [
+            (b, d)
+            for a, b, c, d in links
+            if b <= place and (is_word(text[c:d]) or not is_word(self.text[a:b]))
+        ]
+        end = max(before, default=(0, 0))[1]
         inside = {n for link in links for n in range(link[2] + 1, link[3])}
         places = range(end, len(text) + 1)
         return next(n for n in places if n not in inside and is_boundary(text, n))

@@ -11,7 +11,7 @@ on the lines beside it: on a CPU text and scores are the same bit for bit for an
 order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import islice, repeat
@@ -86,6 +86,7 @@ class Translator(Answering[Decoding, Translation]):
         self.options = merged(*layers, TRANSLATING)
         if published is not None:
             specials = published.specials(specials)
+        self._memory: Mapping[str, str] = {}
         self._ids = IdTranslator(held, specials, precision, shortlist, alignment or (-1, None))
 
     @classmethod
@@ -128,6 +129,14 @@ class Translator(Answering[Decoding, Translation]):
         bound.src_tokenizer = published.reads
         bound._ids = self._ids.between(published.specials(self.specials))  # noqa: SLF001
         return bound
+
+    def remembering(self, memory: Mapping[str, str]) -> Self:
+        """Return one that takes over the translations of lines that a memory has, letter for letter
+        but for white space; they have the flag "memory". A line with a prefix is translated.
+        """
+        other = copy(self)
+        other._memory = memory  # noqa: SLF001 -- the same class
+        return other
 
     def aligning(self) -> Self:
         """Return one that finds alignments while it translates, not by reading once more."""
@@ -308,7 +317,11 @@ class Translator(Answering[Decoding, Translation]):
             self.tgt_tokenizer,
             for_ids(options, self.tgt_tokenizer),
         )
-        columns = texts, lines.parts_of(texts), begun, repeat(glossary), kept or repeat(())
+        known = (
+            None if prefix else self._memory.get(" ".join(text.split()))
+            for text, prefix in zip(texts, begun, strict=True)
+        )
+        columns = texts, lines.parts_of(texts), begun, repeat(glossary), kept or repeat(()), known
         return [lines.course(Line(*column)) for column in zip(*columns, strict=False)]
 
     def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:

@@ -1,0 +1,59 @@
+"""A memory in translating: what it has is taken over and marked, the rest is the model's."""
+
+from pathlib import Path
+
+import pytest
+from tests.office import TMX
+from tests.unit.tasks.tiny import make_translator
+
+from dragoman.data import memory
+from dragoman.data.memory import load_memory
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+from dragoman.errors import InputError
+from dragoman.tasks.translate.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One for all tests: translating changes nothing in it."""
+    return make_translator()
+
+
+def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:
+    """White space means nothing; other lines, and those with a prefix, are as without it."""
+    remembering = translator.remembering({"the cat": "a tree", "": "nothing"})
+    lines = ["the cat", " the\tcat ", "the cats", "the cat.", ""]
+    found = remembering.translate(lines)
+    assert [one.text for one in found[:2]] == ["a tree", "a tree"]
+    assert [one.flags for one in found[:2]] == [("memory",), ("memory",)]
+    assert found[2:] == translator.translate(lines[2:])
+    assert [*remembering.stream(lines, window=2)] == found
+    prefixed = remembering.translate("the cat", prefix="sees")
+    assert prefixed == translator.translate("the cat", prefix="sees")
+
+
+def test_what_is_taken_over_has_links(translator: Translator) -> None:
+    """As the model reads it, so that tags are put back; none where it is too long to be read."""
+    found = translator.remembering({"the cat": "a tree"}).translate("the cat")
+    assert "".join(found.tokens).split() == ["a", "tree"]
+    assert {found.text[a:b] for _, _, a, b in found.text_links} <= {"a", "tree", *"atre"}
+    assert found.text_links
+    assert found.linked()["src_tokens"]
+    long = " ".join(["cat"] * 5000)
+    assert translator.remembering({long: "a"}).translate(long).text_links == ()
+    page = read_document(b"<p>the <b>cat</b></p>", "a.html")
+    data, report = translate_document(page, translator.remembering({"the cat": "a tree"}))
+    assert data.decode().replace("<b>", "").replace("</b>", "") == "<p>a tree</p>"
+    assert not report.flagged
+
+
+def test_a_memory_is_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last translation of a source counts; too many pairs are refused."""
+    path = tmp_path / "a.tmx"
+    again = TMX.replace("</body>", TMX[TMX.index(" <tu><tuv") : TMX.index("</body>")] + "</body>")
+    path.write_text(again.replace("fünf", "FÜNF").replace("FÜNF", "fünf", 1), "utf-8")
+    assert load_memory(path, ("en", "de")) == {"Five": "FÜNF"}
+    monkeypatch.setattr(memory, "MOST", 1)
+    with pytest.raises(InputError, match="has more than 1 pairs; give a part of it"):
+        load_memory(path, ("en", "de"))
