@@ -18,7 +18,10 @@ import hatch_build
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
 TESTS = (
-    *(f"tests/property/test_{name}.py" for name in ("closed_rows", "compiled_search", "program")),
+    *(
+        f"tests/property/test_{name}.py"
+        for name in ("attended", "closed_rows", "compiled_search", "program")
+    ),
     *(f"tests/unit/nn/test_{name}.py" for name in ("dropout", "native", "native_training")),
     *("tests/property/test_engine_numbers.py", "tests/unit/decode/test_ranking.py"),
 )

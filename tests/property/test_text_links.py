@@ -16,7 +16,7 @@ from dragoman.decode import Hypothesis, Strategy
 from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.tasks.held import Held
-from dragoman.tasks.results import Translation
+from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.translator import Translator
@@ -139,3 +139,21 @@ def test_a_plain_translation_computes_no_links(translator: Translator) -> None:
     (found,) = translator.translate(random_lines(1))
     assert found.text_links == found.text_links
     assert found.alignments is found.alignments
+
+
+def test_what_all_tokens_attend_to_draws_no_links() -> None:
+    """A word that one token attends to goes before a sign that all of them do."""
+    weights_TS = torch.tensor(
+        [[0.45, 0.05, 0.5, 0.0], [0.05, 0.45, 0.5, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    )
+    spans = ((0, 3), (4, 7), (7, 8), None)
+    tokens = ("the", "cat", ".", "</s>")
+    found = Alignment(
+        src_tokens=tokens,
+        tgt_tokens=tokens,
+        weights_TS=weights_TS,
+        src_spans=spans,
+        tgt_spans=spans,
+    )
+    assert found.text_links == ((0, 3, 0, 3), (4, 7, 4, 7), (7, 8, 7, 8))
+    assert found.links == ((2, 0), (2, 1), (2, 2))

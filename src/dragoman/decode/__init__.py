@@ -1,8 +1,8 @@
 """From logits to sequences: one loop, small parts, ids and tensors, no text.
 
 Reading order: `protocol` (what a model and a strategy must be able to do), `search` (the loop),
-`greedy`, `beam`, `diverse` and `sample` (strategies), `ensemble` (several models as one),
-`processors` (changes to the logits), `score` (length normalisation and forced decoding),
+`greedy`, `beam`, `constrained`, `diverse` and `sample` (strategies), `ensemble` (several models as
+one), `processors` (changes to the logits), `score` (length normalisation and forced decoding),
 `attended` (what hypotheses look at), `requests` and `scheduler` (those of many callers in few
 batches).
 

@@ -71,8 +71,10 @@ class Archive:
             return "is encrypted; save it without a password"
         if any(name.startswith("/") or ".." in name.split("/") for name in names):
             return "has a member whose name leads out of it"
-        *_, size, start, _ = _END.unpack_from(self.data, self._end)
-        whole = self.file.start_dir + size == self._end and start != _ZIP64
+        place = self.file.start_dir
+        for _ in infos:
+            place += _CENTRAL.size + sum(_CENTRAL.unpack_from(self.data, place)[10:13])
+        whole = place == self._end and _END.unpack_from(self.data, place)[-2] != _ZIP64
         for info, (begin, end) in self._records():
             *_, name, extra = _LOCAL.unpack_from(self.data, begin)
             whole &= begin + _LOCAL.size + name + extra + info.compress_size <= end

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -57,10 +57,12 @@ class StateFolder:
 
     def __init__(self, folder: Path | None) -> None:
         """Without a folder, one that goes with the server. Raises InputError for one in use."""
-        self._temporary = TemporaryDirectory("dragoman") if folder is None else None
-        path = folder or Path(self._temporary.name if self._temporary else "")
-        self._files = path / "documents"
+        path, self._temporary = folder or Path(gettempdir()), None
         try:
+            if folder is None:
+                self._temporary = TemporaryDirectory("dragoman")
+                path = Path(self._temporary.name)
+            self._files = path / "documents"
             self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._base = sqlite3.connect(path / "state.sqlite", timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -40,15 +40,18 @@ class Alignment:
     def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
         """(line start, line end, text start, text end) for each target token that has text.
 
-        The source text that it attended to most. Tokens that are one character together count as
-        one.
+        The source text that it attended to most, as far as other tokens attend less to it: a weight
+        is divided by the root of the source token's sum, without which punctuation draws
+        many links. Tokens that are one character together count as one.
         """
+        drawn_S = self.weights_TS.sum(0).clamp(min=1e-9)
+        weights_TS = self.weights_TS / drawn_S.sqrt()
         tgt_of_span = groupby(range(len(self.tgt_spans)), self.tgt_spans.__getitem__)
         read = [s for s, span in enumerate(self.src_spans) if span is not None]
         links = []
         for tgt_span, tokens in tgt_of_span:
             if tgt_span is not None and read:
-                most = int(self.weights_TS[[*tokens]].sum(0)[read].argmax())
+                most = int(weights_TS[[*tokens]].sum(0)[read].argmax())
                 src_span = self.src_spans[read[most]]
                 links.append((*(src_span or ()), *tgt_span))
         return tuple(links)

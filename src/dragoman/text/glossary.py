@@ -46,7 +46,7 @@ Span = tuple[int, int]
 SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
 """A word is another form of a term's if both begin with the same letters, at least this share of
 the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
-Hand, Handschuh). Measured on docs/decisions.md."""
+Hand, Handschuh)."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u30ff"

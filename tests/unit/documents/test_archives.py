@@ -148,6 +148,7 @@ ONE = packed({"a": "x" * 99})
         (packed({"/a": ""}), "leads out of it"),
         (changed(ONE, b"PK\1\2", 20, struct.pack("<L", 1000)), "is damaged, or larger"),
         (changed(ONE, b"PK\1\2", 42, struct.pack("<L", 9999)), "is damaged"),
+        (changed(ONE, b"PK\1\2", 32, b"\7"), "is damaged, or larger"),
         (ONE[:-30], "is damaged, or no document"),
     ],
 )

@@ -396,4 +396,4 @@ def test_threads_of_a_parallel_loop_end_where_others_may_start_theirs() -> None:
     """More of them than cores would make every parallel loop of the process slow."""
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     command = [sys.executable, "-c", TEAM]
-    subprocess.run(command, env=environment, check=True, timeout=100)
+    assert subprocess.run(command, env=environment, check=False, timeout=100).returncode == 0

@@ -27,7 +27,7 @@ from dragoman.tasks.translate.terms import (
     wanted_of,
     with_terms,
 )
-from dragoman.text.glossary import Glossary
+from dragoman.text.glossary import Glossary, fold
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
@@ -68,6 +68,15 @@ class LineTranslator:
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
+        """Translate; a line in capitals, which models have rarely read, in small letters."""
+        if not (self.options.retry and line.parts and is_in_capitals(line.text)):
+            return (yield from self._course(line))
+        text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
+        (parts,) = self.parts_of([text])
+        found = yield from self._course(replace(line, text=text, parts=parts))
+        return _judged(line, _in_capitals(found), retried=False)
+
+    def _course(self, line: Line) -> Searching[Translation]:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
@@ -272,3 +281,17 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         terms=terms,
         alternatives=others,
     ).aligned_as(translation)
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text is written in capitals, and is no name or abbreviation: two words or more."""
+    return text.isupper() and len([word for word in text.split() if word[1:].isupper()]) > 1
+
+
+def _in_capitals(translation: Translation) -> Translation:
+    """The translation in capitals, each letter where it was."""
+    text = "".join(
+        "ẞ" if c == "ß" else c.upper() if len(c.upper()) == 1 else c for c in translation.text
+    )
+    others = tuple(map(_in_capitals, translation.alternatives))
+    return replace(translation, text=text, alternatives=others).aligned_as(translation)

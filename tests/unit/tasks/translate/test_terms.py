@@ -101,3 +101,15 @@ def test_what_does_not_fit_is_refused(translator: Translator) -> None:
     for places in ([(4, 99)], [(0, 3), (2, 4)], [(3, 3)]):
         with pytest.raises(InputError, match="Line 1 has 18 characters, and"):
             translator.translate(TEXT, kept=places)
+
+
+def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
+    """It is read as a sentence, and written in capitals; one word may be a name."""
+    found = translator.translate("THE CAT SEES. A DOG RUNS.")
+    small = translator.translate("The cat sees. A dog runs.")
+    assert len(found.text) == len(small.text)
+    assert found.text.lower() == small.text.lower()
+    assert found.tokens == small.tokens
+    assert not any(map(str.islower, found.text.replace("ß", "")))
+    assert found.text_links == small.text_links
+    assert translator.translate("DOG") == translator.translate("DOG", options=Decoding(retry=False))
