@@ -45,6 +45,8 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _SPACE = re.compile(rf"{_W}+")
+_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
+"""An entity in an attribute; those that browsers read without their end, but for rare ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +210,7 @@ class Page:
             ):
                 return found[0]
             text, quote = value[1:-1], value[0]
-            source = Marked((_read_text(text),))
+            source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"line {self._line}, {found[1]} of <{name}>"
             self._attributes.append(
