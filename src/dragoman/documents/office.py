@@ -47,6 +47,11 @@ def read(data: bytes, name: str) -> Document:
     archive = Archive.open(data, name)
     types = _types(archive)
     found = {member: names for part, names in _TEXT_PARTS.items() for member in _parts(types, part)}
+    numbers = {
+        member
+        for member in _parts(types, "worksheet")
+        if b"inlineStr" not in archive.read(member)[member]
+    }
     columns = _column_names(archive, types)
     documents = {
         member: read_xml(
@@ -59,8 +64,9 @@ def read(data: bytes, name: str) -> Document:
                 (f"{member} paragraph {n}" for n in count(1)),
             ),
         )
-        for member, content in archive.read(*found).items()
-        if found[member] != {"is"} or b"inlineStr" in content
+        for member, content in archive.read(
+            *(each for each in found if each not in numbers)
+        ).items()
     }
     left = {
         "Formulas, what they show, and the names of sheets.": _parts(types, "worksheet"),

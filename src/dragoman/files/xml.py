@@ -60,7 +60,7 @@ class Element:
     @property
     def local(self) -> str:
         """The name without the prefix."""
-        return self.name.rpartition(":")[2]
+        return self.name[self.name.rfind(":") + 1 :]
 
     @property
     def prefix(self) -> str:

@@ -16,6 +16,7 @@ from tests.word_translator import WordTranslator
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
+from dragoman.files.xml import find_elements
 from dragoman.text.marked import Marked, Tag
 
 
@@ -120,6 +121,16 @@ def test_a_simple_field_is_copied_and_a_phonetic_guide_is_dropped() -> None:
     ]
 
 
+def test_many_runs_take_little_memory() -> None:
+    """Equal tags are one, and the elements of a few paragraphs are in memory at a time."""
+    paragraph = f"<w:p>{'<w:r><w:t>a</w:t><w:br/></w:r>' * 500}</w:p>"
+    body = f"<w:body {W}>{paragraph * 10}"
+    first = next(find_elements(f"{body}</w:p>", {"p"}, "a part with a fault at its end"))
+    assert len([*first.elements]) == 500
+    data = replaced(docx(), {"word/document.xml": f"{body}</w:body>"})
+    assert len({id(tag) for tag in next(read_document(data, "a.docx").segments).source.tags}) == 1
+
+
 def test_a_pptx_has_slides_notes_and_charts() -> None:
     """Titles, runs, cells, labels of charts and notes; no attribute that DrawingML forbids."""
     data, report = translated(SAMPLES["a.pptx"](), "a.pptx")
@@ -164,6 +175,22 @@ def test_a_cell_that_would_be_too_long_stays() -> None:
         ("a cell has at most 32,767 characters",)
     ]
     assert report.translated == 1
+
+
+def test_sheets_of_numbers_are_not_counted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A book of many of them is read; one with more text than the bound is refused."""
+    book = openpyxl.Workbook()
+    for number in range(3):
+        book.create_sheet(f"s{number}").append([number] * 100)
+    book.active.append(["a text"])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    most = max(len(each) for name, each in members(buffer.getvalue()).items() if "/s" in name)
+    monkeypatch.setattr("dragoman.documents.archive.LARGEST_TEXT", most)
+    assert sources(buffer.getvalue(), "a.xlsx") == ["a text"]
+    monkeypatch.setattr("dragoman.documents.archive.LARGEST_TEXT", most - 1)
+    with pytest.raises(InputError, match="is larger, unpacked, than a document's text is"):
+        read_document(buffer.getvalue(), "a.xlsx")
 
 
 def _texts(data: bytes) -> Iterator[str]:
