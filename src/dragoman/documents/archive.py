@@ -19,7 +19,7 @@ from dragoman.files.xml import Element, find_elements
 
 MOST_MEMBERS = 20_000
 """Members of an archive."""
-LARGEST_TEXT = 1 << 28
+LARGEST_TEXT = 3 << 24
 """Bytes of all members that are read, unpacked."""
 HIGHEST_RATIO = 250
 """Of the bytes of a member that is read to those that it takes in the archive."""

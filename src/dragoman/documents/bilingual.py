@@ -25,6 +25,8 @@ from dragoman.text.marked import Marked, Tag, merged
 Languages = tuple[str | None, str | None]
 """From and into which a file is translated; None where it says so itself."""
 
+_FINISHED = {"translated", "reviewed", "signed-off", "final"}
+"""States of a target that stays though it is the same as its source."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 
@@ -68,11 +70,12 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
         return None
     is_new = unit.local == "segment"
     stated = unit if is_new or target is None else target
-    is_open = (
-        stated.attributes.get("state") in UNFINISHED and unit.attributes.get("approved") != "yes"
-    )
-    if not is_open and target is not None and target.text.strip() not in {"", source.text.strip()}:
-        return None
+    state, approved = stated.attributes.get("state"), unit.attributes.get("approved") == "yes"
+    if target is not None and (done := target.text.strip()):
+        is_same = done == source.text.strip()
+        is_open = state not in _FINISHED if is_same else state in UNFINISHED
+        if approved or not is_open:
+            return None
     tag = f"<{source.prefix}target>"
     place = (source.end, source.end)
     if target is not None:

@@ -27,6 +27,8 @@ class Segment:
     """How a translation is written there, with the escapes of the format."""
     where: str
     """What a reader finds it by, such as "line 3"."""
+    fault: Callable[[Marked], str] = lambda _: ""
+    """Why a translation cannot be written there; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)

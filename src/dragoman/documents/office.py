@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -10,6 +11,7 @@ from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
 from dragoman.documents.runs import has_text, read_runs
 from dragoman.files.xml import Element
+from dragoman.text.marked import Marked
 
 _TEXT_PARTS = {
     r"wordprocessingml\.(document|template)\.main": {"p"},
@@ -28,6 +30,11 @@ _TEXT_PARTS = {
 }
 """What has text, by its type of content: the elements that are paragraphs."""
 
+_CELLS = {"si", "is"}
+"""The elements that are texts of cells."""
+_LONGEST_CELL = 32_767
+"""Characters, as UTF-16 counts them, beyond which Excel finds a file damaged."""
+
 _NAMING_PARTS = r"spreadsheetml\.(table|pivotCacheDefinition)"
 """Whose columns are found by the text of their first cell."""
 
@@ -40,16 +47,26 @@ def read(data: bytes, name: str) -> Document:
     archive = Archive.open(data, name)
     types = _types(archive)
     found = {member: names for part, names in _TEXT_PARTS.items() for member in _parts(types, part)}
+    numbers = {
+        member
+        for member in _parts(types, "worksheet")
+        if b"inlineStr" not in archive.read(member)[member]
+    }
     columns = _column_names(archive, types)
     documents = {
         member: read_xml(
             content,
             f"{name}: {member}",
             found[member],
-            partial(_read_paragraph, columns, (f"{member} paragraph {n}" for n in count(1))),
+            partial(
+                _read_cell if found[member] & _CELLS else _read_paragraph,
+                columns,
+                (f"{member} paragraph {n}" for n in count(1)),
+            ),
         )
-        for member, content in archive.read(*found).items()
-        if found[member] != {"is"} or b"inlineStr" in content
+        for member, content in archive.read(
+            *(each for each in found if each not in numbers)
+        ).items()
     }
     left = {
         "Formulas, what they show, and the names of sheets.": _parts(types, "worksheet"),
@@ -106,6 +123,21 @@ def _read_paragraph(
         return None
     place = children[0].start, children[-1].end
     return Segment(*place, marked, writer.write, next(places))
+
+
+def _read_cell(
+    columns: frozenset[str], places: Iterator[str], cell: Element, text: str, raw: Raw
+) -> Segment | None:
+    """The text of a cell, or one that several cells have."""
+    segment = _read_paragraph(columns, places, cell, text, raw)
+    return replace(segment, fault=_fault_of_cell) if segment is not None else None
+
+
+def _fault_of_cell(marked: Marked) -> str:
+    """What keeps a cell from having this text, whose line breaks are tags."""
+    texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
+    size = len("".join(texts).encode("utf-16-le", "surrogatepass")) // 2
+    return "" if size <= _LONGEST_CELL else f"a cell has at most {_LONGEST_CELL:,} characters"
 
 
 def _is_label(value: Element) -> bool:

@@ -1,13 +1,21 @@
 """OpenDocument: texts, presentations and spreadsheets, as archives and as flat XML."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document, Segment
-from dragoman.documents.paragraphs import Raw, has_letters, mixed, read_xml, without_breaks
+from dragoman.documents.paragraphs import (
+    Raw,
+    decode_xml,
+    has_letters,
+    mixed,
+    read_xml,
+    without_breaks,
+)
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
 from dragoman.text.marked import Marked, Tag
@@ -16,6 +24,13 @@ _PARAGRAPHS = {"p", "h", "title", "desc"}
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
+_VALUE = re.compile(r"\soffice:string-value\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+_CELL = re.compile(
+    rf"(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern}([^<>]*(?<!/)>)"
+    r"((?s:.*?)</table:(?:covered-)?table-cell\s*>)"
+)
+"""A cell that has its text in an attribute too: what is around the attribute, and its content."""
+_ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?</office:annotation\s*>")
 
 
 def read(data: bytes, name: str) -> Document:
@@ -45,7 +60,24 @@ def read(data: bytes, name: str) -> Document:
 
 def _read_member(data: bytes, name: str, place: str) -> Document:
     places = (f"{place}paragraph {n}" for n in count(1))
-    return read_xml(data, name, _PARAGRAPHS, partial(_read_paragraph, places))
+    document = read_xml(data, name, _PARAGRAPHS, partial(_read_paragraph, places))
+
+    def assemble(texts: Sequence[str]) -> bytes:
+        old, encode = decode_xml(data, name)
+        new, _ = decode_xml(document.assemble(texts), name)
+        return encode(_without_old_values(old, new))
+
+    return replace(document, assemble=assemble)
+
+
+def _without_old_values(old: str, new: str) -> str:
+    """The new text, whose changed cells have no attribute with what they were."""
+    before = {_ANNOTATION.sub("", cell[0]) for cell in _CELL.finditer(old)}
+
+    def kept(cell: re.Match[str]) -> str:
+        return cell[0] if _ANNOTATION.sub("", cell[0]) in before else "".join(cell.groups())
+
+    return _CELL.sub(kept, new)
 
 
 def _read_paragraph(

@@ -36,8 +36,16 @@ def has_text(element: Element) -> bool:
     if element.local == "t":
         return bool(element.text)
     if element.local == "r":
-        return any(child.local == "t" and child.text for child in element.elements)
+        return any(map(_spoken, element.elements))
     return element.local in _AROUND and any(map(has_text, element.elements))
+
+
+def _spoken(child: Element) -> str:
+    """The text of a child of a run: of a phonetic guide, what it stands above."""
+    if child.local == "ruby":
+        base = child.child("rubyBase")
+        return base.text if base is not None else ""
+    return child.text if child.local == "t" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +186,7 @@ class _ParagraphRuns:
             if element.local in _DROPPED or element.local.endswith("Pr"):
                 continue
             if not has_text(element):
-                between.append(Tag(self._raw(element), shown=_shown(element)))
+                between.append(_void(self._raw(element), _shown(element)))
                 continue
             yield from _fields(between)
             between = []
@@ -188,7 +196,8 @@ class _ParagraphRuns:
                 yield self._read_run(element)
             else:
                 start, pieces, end = self._around(element)
-                yield [Tag(start, "open"), *pieces, Tag(end, "close")]
+                kept = element.local == "fldSimple" and "HYPERLINK" not in start
+                yield [Tag(start, "open", kept), *pieces, Tag(end, "close")]
         yield from _fields(between)
 
     def _around(self, element: Element) -> tuple[str, list[str | Tag], str]:
@@ -198,7 +207,7 @@ class _ParagraphRuns:
         start = self._text[element.start : element.content_start]
         start += "".join(map(self._raw, properties))
         end = self._text[element.content_end : element.end]
-        if len(inner) == 1 and inner[0].local in _AROUND:  # a control around its content
+        if len(inner) == 1 and inner[0].local in _AROUND - {"fldSimple"}:  # as in a control
             inner_start, pieces, inner_end = self._around(inner[0])
             return start + inner_start, pieces, inner_end + end
         return start, self.pieces(inner), end
@@ -206,15 +215,20 @@ class _ParagraphRuns:
     def _read_run(self, run: Element) -> _Run:
         pieces = list[str | Tag]()
         for child in run.elements:
-            if child.local == "t":
-                pieces += lines(child.text)
+            if child.local in {"t", "ruby"}:
+                pieces += lines(_spoken(child))
             elif child.local == "noBreakHyphen":
                 pieces.append("\u2011")
             elif child.local not in {"rPr", "softHyphen", *_DROPPED}:
-                tag = Tag(self._raw(child), shown=_shown(child))
+                tag = _void(self._raw(child), _shown(child))
                 self.inside.add(tag.raw)
                 pieces.append(tag)
         return _Run(self._properties(run), tuple(pieces))
+
+
+@lru_cache(256)  # as breaks and the like are many and alike
+def _void(raw: str, shown: str) -> Tag:
+    return Tag(raw, shown=shown)
 
 
 def _with_text(elements: Iterable[Element]) -> Iterator[Element]:

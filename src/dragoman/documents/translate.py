@@ -140,9 +140,13 @@ class Draft:
             if not text.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
             elif text != key[0]:
-                before, source, after = self._segments[number].source.trimmed()
-                inner = put_back(source, text, links)
-                self._found[number] = merged([*before, *inner.pieces, *after])
+                segment = self._segments[number]
+                before, source, after = segment.source.trimmed()
+                made = merged([*before, *put_back(source, text, links).pieces, *after])
+                if fault := segment.fault(made):
+                    self._untranslated[number] = (fault,)
+                    continue
+                self._found[number] = made
             if text.strip() and (flagged := tuple(f for f in flags if f not in _USUAL)):
                 self._flagged[number] = flagged
 

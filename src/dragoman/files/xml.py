@@ -19,7 +19,7 @@ DEEPEST = 200
 """Most elements inside each other."""
 MOST_INSIDE = 1 << 17
 """Most elements in one that is looked for."""
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 """Bytes that are parsed at a time."""
 
 UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
@@ -60,7 +60,7 @@ class Element:
     @property
     def local(self) -> str:
         """The name without the prefix."""
-        return self.name.rpartition(":")[2]
+        return self.name[self.name.rfind(":") + 1 :]
 
     @property
     def prefix(self) -> str:

@@ -56,6 +56,27 @@ def test_xliff_2_gets_targets() -> None:
     assert 'trgLang="de"' in made
 
 
+@pytest.mark.parametrize(
+    ("unit", "target", "stays"),
+    [
+        ("", "", False),
+        ("", "state='needs-translation'", False),
+        ("approved='yes'", "", True),
+        ("", "state='final'", True),
+        ("", "state='signed-off'", True),
+    ],
+)
+def test_a_target_like_its_source_is_open_unless_it_is_finished(
+    unit: str, target: str, *, stays: bool
+) -> None:
+    """A name, say, that a person has left as it is; in XLIFF 2 the segment says so."""
+    old = f"<trans-unit {unit}><source>Ok</source><target {target}>Ok</target></trans-unit>"
+    assert (translated(f"<file>{old}</file>", "a.xlf") == f"<file>{old}</file>") is stays
+    new = f"<segment {target}><source>Ok</source><target>Ok</target></segment>"
+    if not unit:
+        assert (translated(f"<file>{new}</file>", "a.xlf") == f"<file>{new}</file>") is stays
+
+
 def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     """A line break inside a source that is preserved stays one."""
     unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'

@@ -10,12 +10,13 @@ import openpyxl
 import pytest
 from docx import Document as Docx
 from pptx import Presentation
-from tests.office import BODY, SAMPLES, docx, docx_with_everything, packed, replaced, xlsx
+from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, packed, replaced, xlsx
 from tests.word_translator import WordTranslator
 
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
+from dragoman.files.xml import find_elements
 from dragoman.text.marked import Marked, Tag
 
 
@@ -96,6 +97,40 @@ def test_any_order_of_tags_is_written() -> None:
     )
 
 
+def test_a_simple_field_is_copied_and_a_phonetic_guide_is_dropped() -> None:
+    """As a field of several runs is; the text below a guide is text, and so is that of a link."""
+
+    def run(text: str) -> str:
+        return f"<w:r><w:t>{text}</w:t></w:r>"
+
+    ruby = f"<w:ruby><w:rt>{run('guide')}</w:rt><w:rubyBase>{run('base')}</w:rubyBase></w:ruby>"
+    paragraph = (
+        f'<w:p>{run("see ")}<w:fldSimple w:instr=" PAGE ">{run("seven")}</w:fldSimple>'
+        f'{run(" of ")}<w:fldSimple w:instr="HYPERLINK x">{run("link")}</w:fldSimple>'
+        f"{run(' and ')}<w:r>{ruby}</w:r></w:p>"
+    )
+    before = replaced(docx(), {"word/document.xml": f"<w:body {W}>{paragraph}</w:body>"})
+    assert sources(before, "a.docx")[0] == "see seven of link and base"
+    body = members(translated(before, "a.docx")[0])["word/document.xml"]
+    assert re.findall("<w:t[ >][^<]*>([^<]+)", body) == [
+        "SEE ",
+        "seven",
+        " OF ",
+        "LINK",
+        " AND BASE",
+    ]
+
+
+def test_many_runs_take_little_memory() -> None:
+    """Equal tags are one, and the elements of a few paragraphs are in memory at a time."""
+    paragraph = f"<w:p>{'<w:r><w:t>a</w:t><w:br/></w:r>' * 500}</w:p>"
+    body = f"<w:body {W}>{paragraph * 10}"
+    first = next(find_elements(f"{body}</w:p>", {"p"}, "a part with a fault at its end"))
+    assert len([*first.elements]) == 500
+    data = replaced(docx(), {"word/document.xml": f"{body}</w:body>"})
+    assert len({id(tag) for tag in next(read_document(data, "a.docx").segments).source.tags}) == 1
+
+
 def test_a_pptx_has_slides_notes_and_charts() -> None:
     """Titles, runs, cells, labels of charts and notes; no attribute that DrawingML forbids."""
     data, report = translated(SAMPLES["a.pptx"](), "a.pptx")
@@ -125,6 +160,39 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
     assert any("headers of tables" in line for line in report.left)
 
 
+def test_a_cell_that_would_be_too_long_stays() -> None:
+    """Excel would find the file damaged; the report says why the text is not translated."""
+    book = openpyxl.Workbook()
+    book.active.append(["short", "long " * 6_000])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    document = read_document(buffer.getvalue(), "a.xlsx")
+    data, report = translate_document(document, WordTranslator(lambda word: word + "er"))
+    sheet = openpyxl.load_workbook(io.BytesIO(data)).active
+    assert sheet is not None
+    assert [cell.value for cell in sheet[1]] == ["shorter", "long " * 6_000]
+    assert [each.what for each in report.untranslated] == [
+        ("a cell has at most 32,767 characters",)
+    ]
+    assert report.translated == 1
+
+
+def test_sheets_of_numbers_are_not_counted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A book of many of them is read; one with more text than the bound is refused."""
+    book = openpyxl.Workbook()
+    for number in range(3):
+        book.create_sheet(f"s{number}").append([number] * 100)
+    book.active.append(["a text"])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    most = max(len(each) for name, each in members(buffer.getvalue()).items() if "/s" in name)
+    monkeypatch.setattr("dragoman.documents.archive.LARGEST_TEXT", most)
+    assert sources(buffer.getvalue(), "a.xlsx") == ["a text"]
+    monkeypatch.setattr("dragoman.documents.archive.LARGEST_TEXT", most - 1)
+    with pytest.raises(InputError, match="is larger, unpacked, than a document's text is"):
+        read_document(buffer.getvalue(), "a.xlsx")
+
+
 def _texts(data: bytes) -> Iterator[str]:
     for element in odfdo.Document(io.BytesIO(data)).body.get_elements("//text:p|//text:h"):
         yield element.inner_text
@@ -149,6 +217,21 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
     assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)
     assert '<text:span text:style-name="T1">WORDS BOLD</text:span>' in content
+
+
+def test_a_cell_has_no_old_text_in_an_attribute() -> None:
+    """A changed cell has its text in its paragraphs alone; all others keep their attribute."""
+    sheet = (
+        '<office:document xmlns:office="o" xmlns:text="t" xmlns:table="b">'
+        '<table:table-cell office:string-value="one" a="1"><text:p>one</text:p></table:table-cell>'
+        '<table:table-cell office:string-value="7"><office:annotation><text:p>note</text:p>'
+        "</office:annotation><text:p>7</text:p></table:table-cell>"
+        '<table:table-cell table:formula="f" office:string-value="two"><text:p>two</text:p>'
+        '</table:table-cell><table:table-cell office:string-value="x"/></office:document>'
+    )
+    data, _ = translated(sheet.encode(), "a.fods")
+    first = sheet.replace(' office:string-value="one"', "").replace(">one<", ">ONE<")
+    assert data.decode() == first.replace(">note<", ">NOTE<")
 
 
 def test_flat_opendocument_is_xml() -> None:
