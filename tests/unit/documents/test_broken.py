@@ -102,3 +102,99 @@ def test_damaged_utf8_stays_utf8() -> None:
     """If most of what is not ASCII is right."""
     source = "a\nça va\nüb\n".encode()
     assert capitals(source + b"x \xe9\n", "a.csv") == "a\nÇA VA\nÜB\n".encode() + b"x \xe9\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("+++\ntitle = 'a b'\n+++\n\nc d\n", "+++\ntitle = 'a b'\n+++\n\nC D\n"),
+        ("::: note\na *b*\n:::\n", "::: note\nA *B*\n:::\n"),
+        ('!!! note "a"\n    b c\n\n    d\n\ne\n', '!!! note "a"\n    B C\n\n    D\n\nE\n'),
+        ("a\n!!! note\nb\n", "A\n!!! note\nB\n"),
+        ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
+        ("{% if a %}b{% endif %} c\n", "{% IF A %}B{% ENDIF %} C\n"),
+        ("import A from 'b c'\n\n# d\n", "import A from 'b c'\n\n# D\n"),
+        (
+            "import {\n  a,\n} from 'b'\nexport const c = 1\n\nd\n",
+            "import {\n  a,\n} from 'b'\nexport const c = 1\n\nD\n",
+        ),
+        ("we\nexport class files\n", "WE EXPORT CLASS FILES\n"),
+        (
+            "```\n\nimport a from 'b'\n```\n\n> :::\n> c\n",
+            "```\n\nimport a from 'b'\n```\n\n> :::\n> C\n",
+        ),
+    ],
+)
+def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
+    """They stay, and what is around them is translated."""
+    assert capitals(source, "a.md") == expected
+
+
+def test_directives_are_found_in_linear_time() -> None:
+    """However many there are, and however long."""
+    start = perf_counter()
+    for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> "):
+        read_document(piece.encode() * 20_000, "a.md")
+    assert perf_counter() - start < 10
+
+
+def test_what_is_told_about_a_string_of_arb() -> None:
+    """Under a key with @, in all depths; in JSON such a key is as any other."""
+    source = (
+        '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j k"}, "l": [{"@m": "n"}, "o p"]}'
+    )
+    expected = source.replace("d e", "D E").replace("o p", "O P")
+    assert capitals(source, "a.arb") == expected
+    assert capitals('{"@c": "d e"}', "a.json") == '{"@c": "D E"}'
+
+
+def test_strings_that_choose_a_form_are_left() -> None:
+    """With a remark; what has braces only is not."""
+    source = '{"a": "{n, plural, one {# file} other {# files}}",\n"b": "hello {name}, you"}'
+    assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
+        "{name}, you", "{NAME}, YOU"
+    )
+    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select), left alone',)
+
+
+def test_what_separates_cells() -> None:
+    """Tabs in TSV; without a sign in the first row there is one column."""
+    assert capitals("a, b, c\td\ne, f\tg h\n", "a.tsv") == "a, b, c\td\nE, F\tG H\n"
+    source = "text\nc d, e; f\n"
+    assert read_document(source.encode(), "a.csv").parts[0].segments[0].source.text == "c d, e; f"
+    assert capitals(source, "a.csv") == 'text\n"C D, E; F"\n'
+
+
+@pytest.mark.parametrize("row", ['1,"a b', '"', '1,"a ""b'])
+def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
+    """With its row, instead of the rest of the file being a cell."""
+    with pytest.raises(InputError, match=r"a\.csv row 3 has a quote that does not end"):
+        capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
+
+
+def test_cues_that_are_not_understood_are_counted() -> None:
+    """By their arrows."""
+    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
+    assert remarks(cue, "a.srt") == ()
+    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
+        "2 cues with times that are none, left alone",
+    )
+
+
+def test_signs_in_cues_that_are_no_tags() -> None:
+    """They are text; times in a cue stay in it."""
+    cue = "00:00:01.000 --> 00:00:02.000\n"
+    read = read_document(f"{cue}a <3 b > c <i>d</i>\n".encode(), "a.srt")
+    assert read.parts[0].segments[0].source.text == "a <3 b > c d"
+    following = cue.replace("02", "03").replace("01", "02")
+    source = f"WEBVTT\n\n{cue}a <00:01.500>b\n\n{following}c <00:00:02.500>d\n"
+    made = read_document(source.encode(), "a.vtt")
+    assert [segment.source.text for segment in made.parts[0].segments] == ["a b", "c d"]
+
+
+def test_references_in_webvtt() -> None:
+    """For letters that its encoding lacks."""
+    cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    read = read_document(f"{cue}thé\n".encode("cp1252"), "a.vtt")
+    made, _ = translate_document(read, WordTranslator(lambda _: "茶"))
+    assert made.decode() == f"{cue}&#33590;\n"
