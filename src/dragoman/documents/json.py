@@ -56,7 +56,7 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            if _CHOICE.search(sign):
+            if "{" in sign and _CHOICE.search(json.loads(sign)):
                 left.append(f"{where} chooses a form (plural, select), left alone")
                 continue
             for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):

@@ -1,8 +1,8 @@
 """Markdown: paragraphs, headings, items and cells, with emphasis and links as tags.
 
 Code, front matter, formulas, HTML blocks, the targets of links, and lines that are directives of
-other tools are left alone. A paragraph whose
-text changes is written as one line, or as many as it has hard breaks.
+other tools are left alone. A paragraph whose text changes is written as one line, or as many as it
+has hard breaks.
 """
 
 import re
@@ -32,6 +32,7 @@ _LEAVES |= {"FootnoteReference"}
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
+_LEFT |= {"Directive": "directives of other tools"}
 _DIRECTIVE = re.compile(
     r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?)[ \t][^\r\n]*)|:{3,}[^\r\n]*"
     r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*)++(?=[\r\n]|\Z))"
@@ -66,10 +67,22 @@ class _Paragraphs:
 
     def __init__(self, text: str) -> None:
         self._text, self.left = text, Counter[str]()
-        self._plain = _DIRECTIVE.sub(_without_directive, without_damage(text))
+        self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+
+    def _without_directive(self, found: re.Match[str]) -> str:
+        """As much white space; a note is an item of a list, so that what is indented is no code."""
+        text, start = found.string, found.start()
+        last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
+        begins = not last.strip(" \t>\r\n")
+        if found["code"] and not begins:  # words of a sentence
+            return found[0]
+        self.left["Directive"] += 1
+        blank = re.sub(r"[^\r\n]", " ", found[0])
+        mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
+        return mark + blank[len(mark) :]
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
@@ -150,18 +163,6 @@ class _Paragraphs:
     def _copy(self, raw: str) -> None:
         """Add what is written as it is."""
         self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
-
-
-def _without_directive(found: re.Match[str]) -> str:
-    """As much white space; a note is an item of a list, so that what is indented is no code."""
-    text, start = found.string, found.start()
-    last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
-    begins = not last.strip(" \t>\r\n")
-    if found["code"] and not begins:  # words of a sentence
-        return found[0]
-    blank = re.sub(r"[^\r\n]", " ", found[0])
-    mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
-    return mark + blank[len(mark) :]
 
 
 def _is_block(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it

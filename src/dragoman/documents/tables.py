@@ -30,8 +30,9 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
     start = int(text.startswith("\ufeff"))
     first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
-    sign = max(DELIMITERS, key=re.sub('"[^"]*"', "", first).count)
-    sign = "\t" if name.lower().endswith(".tsv") else sign if sign in first else ""
+    bare = re.sub('"[^"]*"', "", first)
+    sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
+    sign = sign if sign in bare or sign == "\t" else ""
     write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')
     head, chosen = list[str](), None
     for row, column, place, raw in _cells(text, start, sign):

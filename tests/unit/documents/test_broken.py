@@ -128,6 +128,8 @@ def test_damaged_utf8_stays_utf8() -> None:
 def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     """They stay, and what is around them is translated."""
     assert capitals(source, "a.md") == expected
+    told = any("of directives of other tools" in remark for remark in remarks(source, "a.md"))
+    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "import"))
 
 
 def test_directives_are_found_in_linear_time() -> None:
@@ -160,6 +162,7 @@ def test_strings_that_choose_a_form_are_left() -> None:
 def test_what_separates_cells() -> None:
     """Tabs in TSV; without a sign in the first row there is one column."""
     assert capitals("a, b, c\td\ne, f\tg h\n", "a.tsv") == "a, b, c\td\nE, F\tG H\n"
+    assert capitals('"a, b"\nc, d\n', "a.csv") == '"a, b"\n"C, D"\n'
     source = "text\nc d, e; f\n"
     assert read_document(source.encode(), "a.csv").parts[0].segments[0].source.text == "c d, e; f"
     assert capitals(source, "a.csv") == 'text\n"C D, E; F"\n'
