@@ -139,7 +139,7 @@ def test_each_measures(name: str, data: Path) -> None:
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
     if name == "terms":
-        options.append(str(save_translator(data / "model")))
+        options.insert(0, str(save_translator(data / "model")))
     if name == "alignment":
         pytest.importorskip("eflomal", reason="needs eflomal")
         options.insert(0, str(save_translator(data / "model")))
