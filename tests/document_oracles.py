@@ -50,6 +50,7 @@ def markdown(data: bytes) -> Shape:
     options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
     options |= pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_MATH
     options |= pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+    options |= pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
     options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
     found, text = list[str](), ""
@@ -123,6 +124,7 @@ def table(data: bytes) -> Shape:
     text = _text(data).removeprefix("\ufeff")
     head = re.split("[\r\n]", text, maxsplit=1)[0]
     sign = max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
+    sign = sign if sign in head else "\x1f"
     try:
         return [plain(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign)]
     except csv.Error:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.document_oracles import ORACLES
 from tests.word_translator import WordTranslator
 
+from dragoman.documents.characters import _is_not_utf8
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
@@ -26,7 +27,7 @@ PIECES = [
     *("<", ">", "</b>", "<p ", "<!--", "<script>", "<svg>", "<br><br>", " translate=no>", "&"),
     *("&#99999999999;", '"', "'", "\x00", "\ufeff", "\r", "\n\n", "\t", "\\", "\\u", "{", "[", "]"),
     *("}", "--", "-->", "```", "*", "_", "|", "$", "~~", "- ", ": ", "#", "!", ",", "你好", "🙂"),
-    *("\udc80", "\ue000", "\u2028", "00:00:01,000 --> 00:00:02,000\n"),
+    *("\udc80", "\udce9", "\ue000", "\u2028", "00:00:01,000 --> 00:00:02,000\n"),
 ]
 samples = pytest.mark.parametrize("sample", SAMPLES, ids=[file.suffix for file in SAMPLES])
 
@@ -53,6 +54,11 @@ def disordered(numbers: list[int]) -> list[int]:
     return numbers[::2] + numbers[1::2]
 
 
+def looks_like_utf8(data: bytes) -> bool:
+    """As the reader has it that is told no encoding; lost spaces may change that."""
+    return not _is_not_utf8(data.decode(errors="surrogateescape"))
+
+
 def was_read(data: bytes, name: str) -> bool:
     """Assert the laws: a sentence, or the same bytes where no text changes, and only text else."""
     try:
@@ -61,9 +67,14 @@ def was_read(data: bytes, name: str) -> bool:
         assert "\n" not in str(error)  # noqa: PT017 -- it may raise or not
         return False
     assert translate_document(document, WordTranslator())[0] == data
-    changed, _ = translate_document(document, WordTranslator(swapped))
+    try:
+        changed, _ = translate_document(document, WordTranslator(swapped))
+    except InputError as error:  # letters that were written as escapes
+        assert "which lacks letters" in str(error)  # noqa: PT017 -- it may raise or not
+        return False
     oracle = ORACLES[format_of_name(name) or ""]
-    if not name.endswith(".md") or b"\r" not in data.replace(b"\r\n", b""):
+    known = not name.endswith(".md") or b"\r" not in data.replace(b"\r\n", b"")
+    if known and looks_like_utf8(data) == looks_like_utf8(changed):
         before, after = oracle(data), oracle(changed)
         assert None in (before, after) or before == after
     _, told = translate_document(document, WordTranslator(lambda word: f"{word}x", disordered))

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Callable
+from functools import partial
 
 from dragoman.errors import InputError
 
@@ -21,16 +22,21 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 """Encodings that a file may declare: of each character by itself, in linear time."""
+_ASCII = re.compile("[\x00-\x7f]+")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A byte that is not UTF-8."""
 
 
-def decoded(data: bytes, name: str, declared: str = "") -> tuple[str, Encode]:
+def decoded(
+    data: bytes, name: str, declared: str = "", *, has_references: bool = False
+) -> tuple[str, Encode]:
     """The text of a file, and what writes one in the same encoding.
 
     A byte order mark tells it, else what the file has `declared`, else it is UTF-8, where bytes
-    that are none become lone surrogates. Characters that a declared encoding lacks are written as
-    references (`&#8364;`). Raises InputError for a damaged file in UTF-16 or UTF-32.
+    that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252.
+    Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
+    any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
+    for one in an unknown encoding; writing does for characters that Windows-1252 lacks.
     """
     marked = next((code for mark, code in _BY_MARK.items() if data.startswith(mark)), "")
     found = None
@@ -42,12 +48,33 @@ def decoded(data: bytes, name: str, declared: str = "") -> tuple[str, Encode]:
         web = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
         encoding = web.get(declared.lower(), declared)
         found = _read(data, encoding, "strict", "xmlcharrefreplace")
-    return found or (data.decode(errors="surrogateescape"), _as_utf8)
+    text = "" if found else data.decode(errors="surrogateescape")
+    if not (marked or declared) and _is_not_utf8(text):
+        found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
+        if found is None:
+            raise InputError(f"{name} is neither UTF-8 nor Windows-1252; save it as UTF-8.")
+        return found[0], partial(_as_before, found[1], name)
+    return found or (text, _as_utf8)
 
 
 def without_damage(text: str) -> str:
     """The text for a parser: with as many characters, but no lone surrogates."""
     return SURROGATE.sub("\ufffd", text)
+
+
+def _is_not_utf8(text: str) -> bool:
+    """Whether fewer characters than bytes that are none stand among the ASCII."""
+    rest = _ASCII.sub("", text)
+    return 2 * len(SURROGATE.sub("", rest)) < len(rest)
+
+
+def _as_before(encode: Encode, name: str, text: str) -> bytes:
+    try:
+        return encode(text)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} is in Windows-1252, which lacks letters of the translation; save it as UTF-8."
+        ) from error
 
 
 def _as_utf8(text: str) -> bytes:

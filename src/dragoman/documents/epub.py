@@ -1,15 +1,14 @@
 """Books in EPUB: the chapters that the package lists, its tables of contents, and its title."""
 
 import posixpath
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from urllib.parse import unquote
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document
-from dragoman.documents.html import RULES
-from dragoman.documents.markup import XHTML, Page
+from dragoman.documents.html import XHTML_RULES
+from dragoman.documents.markup import Page
 from dragoman.documents.paragraphs import decode_xml, read_plain, read_xml
 from dragoman.errors import InputError
 
@@ -52,6 +51,6 @@ def _read_member(data: bytes, name: str, kind: str) -> Document:
     """A chapter, a table of contents, or the package itself."""
     if kind == _PAGE:
         text, encode = decode_xml(data, name)
-        return Page(text, replace(RULES, scanner=XHTML)).document(encode, name)
+        return Page(text, XHTML_RULES).document(encode, name)
     places = (f"{name.rpartition('/')[2]} text {n}" for n in count(1))
     return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

@@ -3,15 +3,18 @@
     read(b"<p>One <b>word</b>.</p>", "page.html")
 
 What is in a block is a sentence or several. Scripts, styles, `<pre>` and drawings are left alone;
-`<code>` and its like, `translate="no"` and `class="notranslate"` are copied.
+`<code>` and its like, `translate="no"` and `class="notranslate"` are copied. XHTML is read as XML.
 """
 
 import re
+from dataclasses import replace
+from pathlib import PurePath
 
 from dragoman.documents import markup
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document
 from dragoman.documents.markup import Page, Rules
+from dragoman.documents.paragraphs import decode_xml
 
 
 def _names(text: str) -> frozenset[str]:
@@ -25,6 +28,12 @@ _INLINE = _names(
     "textarea time track tt u var video wbr"
 )
 _RAW = _names("iframe noembed noframes plaintext script style textarea title xmp")
+_ROWS = _names("tr tbody tfoot thead")
+_CELLS, _TERMS, _OPTIONS = _names("td th") | _ROWS, _names("dd dt"), _names("option optgroup")
+_AFTER_P = (
+    "address article aside blockquote details dialog div dl fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr li main menu nav ol p pre search section table ul"
+)
 RULES = Rules(
     scanner=markup.HTML,
     block=lambda name: name not in _INLINE,
@@ -34,12 +43,29 @@ RULES = Rules(
     breaks=_names("br"),
     empty=_names("area base br col embed hr img input link meta param source track wbr"),
     attributes=_names("alt aria-label placeholder title"),
+    ended_by={
+        "li": _names("li"),
+        **dict.fromkeys(_TERMS, _TERMS),
+        **dict.fromkeys(("td", "th"), _CELLS),
+        **dict.fromkeys(_ROWS, _ROWS),
+        "option": _OPTIONS,
+        "p": _names(_AFTER_P) | _TERMS | _CELLS,
+    },
 )
+XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={})
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 
 def read(data: bytes, name: str) -> Document:
-    """The text of a page, in the encoding that it declares; broken markup is no error."""
+    """The text of a page, in the encoding that it declares; broken markup is no error.
+
+    Raises InputError for XHTML in another encoding than it declares, and as `decoded` does.
+    """
+    if PurePath(name).suffix.lower() == ".xhtml":
+        text, encode = decode_xml(data, name)
+        return Page(text, XHTML_RULES).document(encode, name)
     declared = _CHARSET.search(data[:4096])
-    text, encode = decoded(data, name, declared[1].decode() if declared else "")
+    text, encode = decoded(
+        data, name, declared[1].decode() if declared else "", has_references=True
+    )
     return Page(text, RULES).document(encode, name)

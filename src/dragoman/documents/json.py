@@ -1,11 +1,16 @@
 """JSON: the strings that are values, line by line; keys and all else stay.
 
+So do strings that choose a form, `{n, plural, one {# file} other {# files}}`, and in ARB what is
+told about a string under a key that begins with `@`.
+
 The grammar is checked token by token, so that no object is made of it.
 """
 
 import json
 import re
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from dragoman.documents.characters import decoded
@@ -18,6 +23,7 @@ _TOKEN = re.compile(
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
 )
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
+_CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
@@ -26,10 +32,14 @@ _AFTER = {"{": "key or }", "[": "value or ]"}
 def read(data: bytes, name: str) -> Document:
     """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
     text, encode = decoded(data, name)
-    return one_part(text, encode, _segments(text, name), name)
+    left = list[str]()
+    document = one_part(text, encode, _segments(text, name, left), name)
+    return replace(document, left=tuple(left))
 
 
-def _segments(text: str, name: str) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+    """The texts, in order; what is left alone is added to `left`."""
+    is_arb, about = name.lower().endswith(".arb"), sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     write = partial(_written, escapes=escapes, slashes="\\/" in text)
     expected, opened, key, line = "value", list[str](), "", 1
@@ -42,11 +52,17 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
         expected = _next(expected, sign, opened)
         if sign[:1] == '"' and expected == ":":
             key = sign
-        elif sign[:1] == '"' and expected:
+            if len(opened) <= about:
+                about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
+        elif sign[:1] == '"' and expected and len(opened) < about:
+            where = f"line {line}, {key}".rstrip(", ")
+            if "{" in sign and _CHOICE.search(json.loads(sign)):
+                left.append(f"{where} chooses a form (plural, select), left alone")
+                continue
             for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
                 if part[1]:
                     source = Marked((json.loads(f'"{part[1]}"'),))
-                    yield Segment(*part.span(), source, write, f"line {line}, {key}".rstrip(", "))
+                    yield Segment(*part.span(), source, write, where)
         if not expected:
             break
     raise InputError(f"{name} line {line} is not JSON; correct it.")

@@ -1,7 +1,8 @@
 """Markdown: paragraphs, headings, items and cells, with emphasis and links as tags.
 
-Code, front matter, formulas, HTML blocks and the targets of links are left alone. A paragraph whose
-text changes is written as one line, or as many as it has hard breaks.
+Code, front matter, formulas, HTML blocks, the targets of links, and lines that are directives of
+other tools are left alone. A paragraph whose text changes is written as one line, or as many as it
+has hard breaks.
 """
 
 import re
@@ -31,6 +32,16 @@ _LEAVES |= {"FootnoteReference"}
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
+_LEFT |= {"Directive": "directives of other tools"}
+_DIRECTIVE = re.compile(
+    r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?)[ \t][^\r\n]*)|:{3,}[^\r\n]*"
+    r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*)++(?=[\r\n]|\Z))"
+    r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
+    r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
+    r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
+    re.MULTILINE,
+)
+"""A line of Pandoc, Material or Liquid, or lines of MDX."""
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])"
     r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[^{}]*\}$)"
@@ -47,7 +58,7 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
     document = one_part(text, encode, reader.segments(), name)
-    left = (f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items())
+    left = [f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items()]
     return replace(document, left=tuple(left))
 
 
@@ -56,9 +67,22 @@ class _Paragraphs:
 
     def __init__(self, text: str) -> None:
         self._text, self.left = text, Counter[str]()
+        self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+
+    def _without_directive(self, found: re.Match[str]) -> str:
+        """As much white space; a note is an item of a list, so that what is indented is no code."""
+        text, start = found.string, found.start()
+        last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
+        begins = not last.strip(" \t>\r\n")
+        if found["code"] and not begins:  # words of a sentence
+            return found[0]
+        self.left["Directive"] += 1
+        blank = re.sub(r"[^\r\n]", " ", found[0])
+        mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
+        return mark + blank[len(mark) :]
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
@@ -68,10 +92,10 @@ class _Paragraphs:
         chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
         chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
         chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
-        text = without_damage(self._text)
-        raw = np.frombuffer(text.encode(), dtype=np.uint8)
+        chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
+        raw = np.frombuffer(self._plain.encode(), dtype=np.uint8)
         before = np.concatenate([[0], np.cumsum((raw & 0xC0) != 0x80, dtype=np.int32)])
-        for event, place in pyromark.events_with_range(text, options=chosen):
+        for event, place in pyromark.events_with_range(self._plain, options=chosen):
             kind, more = _only(event)
             name, more = _only(more) if kind in ("Start", "End") else (kind, more)
             yield kind, name, more, int(before[place["start"]]), int(before[place["end"]])

@@ -6,8 +6,8 @@ broken is read as browsers read it, and nothing fails.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape, unescape
 from typing import Literal, NamedTuple
@@ -21,25 +21,21 @@ _NOT = rf"[^{_WHITE}/>"  # what names and values consist of; to be closed
 _QUOTED = r"\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)"
 _VALUE = rf"{_W}*+={_W}*+({_QUOTED}|[^{_WHITE}>\"'][^{_WHITE}>]*+|(?=>))"
 _REST = rf"{_NOT}]*+(?:[{_WHITE}/=]++|{_NOT}=]++(?:{_VALUE})?+)*+(?:>|\Z)"
-_ASIDE = (
-    r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<!DOCTYPE[^>\[]*+\[[^\]]*+\][^>]*+(?:>|\Z)"
-    r"|<[!?][^>]*+(?:>|\Z)"
-)
+_ASIDE = r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)"
+_SUBSET = r"<!DOCTYPE[^>\[]*+\[[^\]]*+(?:\]|\Z)[^>]*+(?:>|\Z)"
 HTML = re.compile(rf"{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE)
 """Tags, whose first group is not empty, comments and the like."""
 XHTML = re.compile(
-    rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_ASIDE}|</?([^\W\d]{_REST})"
+    rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_SUBSET}|{_ASIDE}"
+    rf"|</?([^\W\d]{_REST})"
 )
-"""The same, with sections and instructions."""
+"""The same, with sections, instructions, and declarations inside that of the document."""
 XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
 """The same; entities of its own are void tags."""
 _NAME = re.compile(rf"</?({_NOT}]+)")
 _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
-_LEFT = re.compile(
-    r"\s(?:translate\s*=\s*[\"']?no[\"'\s/>]"
-    r"|class\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b))",
-    re.IGNORECASE,
-)
+_SCOPES = ("ul", "ol", "menu", "dl", "table", "select")
+"""What has items of its own."""
 _META = re.compile(
     r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|title)[\"'\s/>]",
     re.IGNORECASE,
@@ -67,6 +63,8 @@ class Rules:
     """Those without a close tag."""
     attributes: frozenset[str] = frozenset()
     """Attributes that are translated."""
+    ended_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of elements whose close tag may be left out: the open tags that end them."""
     scanner: re.Pattern[str] = XML
 
 
@@ -159,7 +157,9 @@ class Page:
         return Document(parts, assemble, tuple(left))
 
     def _read(self, tokens: Iterator[Token]) -> None:
-        for token in tokens:
+        token = next(tokens, None)
+        while token:
+            after = None
             if token.kind == "text":
                 self._add(" ", _read_text(token.raw), token.raw)
             elif token.kind == "raw":
@@ -167,16 +167,19 @@ class Page:
                 self._add(" ", _read_text(token.raw), token.raw)
                 self._flush()
             else:
-                self._read_tag(token, tokens)
+                after = self._read_tag(token, tokens)
+            token = after or next(tokens, None)
         self._flush()
 
-    def _read_tag(self, token: Token, tokens: Iterator[Token]) -> None:
+    def _read_tag(self, token: Token, tokens: Iterator[Token]) -> Token | None:
+        """Read a tag, and an element that is left alone; return what has ended that, if unread."""
         rules, (kind, raw, name) = self._rules, token
-        given = raw
-        left = kind == "open" and _LEFT.search(raw) is not None
+        given, after = raw, None
+        left = kind == "open" and _is_left(raw)
         block = name != "" and rules.block(name)
         if kind == "open" and (name in rules.opaque or (left and block)):
-            kind, raw = "void", raw + "".join(_until_closed(tokens, name))
+            inner, after = _until_closed(tokens, name, rules)
+            kind, raw = "void", raw + "".join(inner)
             given = raw
             self._passed[name] += name not in rules.raw
         elif kind != "close" and name and not left:
@@ -190,6 +193,7 @@ class Page:
             kept = kind == "open" and (left or name in rules.copied)
             tag = replace(tag, kept=kept, shown=" " if name in rules.breaks else "")
             self._add(name, self._tags.setdefault(tag, tag), raw, given)
+        return after
 
     def _ends_in(self, name: str) -> bool:
         """Whether the last thing but white space is a tag of this name."""
@@ -248,15 +252,39 @@ class Page:
         self._segments.append(Segment(start, end, paired(pieces), _written, where))
 
 
-def _until_closed(tokens: Iterator[Token], name: str) -> Iterator[str]:
-    """What follows an open tag, up to the close tag that belongs to it."""
-    depth = 1
+def _is_left(raw: str) -> bool:
+    """Whether a tag says that its element is not to be translated."""
+    if "translate" not in raw.lower():
+        return False
+    found = ((a[1].lower(), (a[2] or "").lower().strip("\"'")) for a in _ATTRIBUTE.finditer(raw))
+    return any(
+        (name == "translate" and value.strip() == "no")
+        or (name == "class" and "notranslate" in value.split())
+        for name, value in found
+    )
+
+
+def _until_closed(
+    tokens: Iterator[Token], name: str, rules: Rules
+) -> tuple[list[str], Token | None]:
+    """What follows an open tag, up to the close tag that belongs to it.
+
+    If that may be left out, the next item of its kind or the end of what is around it ends it too;
+    this token is returned, as it is read by itself.
+    """
+    inner, opened, ends = list[str](), Counter([name]), rules.ended_by.get(name)
     for token in tokens:
-        yield token.raw
-        if token.name == name:
-            depth += {"open": 1, "close": -1}.get(token.kind, 0)
-        if not depth:
-            return
+        kind, raw, other = token
+        if ends is not None:
+            is_next = kind == "open" and other in ends and not any(map(opened.get, _SCOPES))
+            is_around = kind == "close" and not opened[other] and other != "p"
+            if is_next or (is_around and rules.block(other)):
+                return inner, token
+        inner.append(raw)
+        opened[other] += {"open": 1, "close": -1}.get(kind, 0)
+        if not opened[name]:
+            break
+    return inner, None
 
 
 def _read_text(raw: str) -> str:

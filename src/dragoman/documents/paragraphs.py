@@ -42,7 +42,7 @@ def decode_xml(data: bytes, name: str) -> tuple[str, Encode]:
 
     Raises InputError for a file in another encoding than the one that it declares.
     """
-    text, encode = decoded(data, name, declared_encoding(data))
+    text, encode = decoded(data, name, declared_encoding(data) or "utf-8")
     if _NOT_DECODED.search(text):
         raise InputError(f"{name} is not in the encoding that it declares; save it as UTF-8.")
     return text, encode

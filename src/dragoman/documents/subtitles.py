@@ -16,16 +16,19 @@ from itertools import accumulate, pairwise
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Segment, one_part
 from dragoman.text.marked import Marked, Tag, paired
-from dragoman.wording import clock
+from dragoman.wording import clock, counted
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
 _EOL = r"(?:\r\n|\r|\n)"
 _CUE = re.compile(
-    rf"(?:^|(?<=[\r\n]))[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*{_EOL}"
+    rf"(?:^|(?<=[\r\n]))[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*(?:{_EOL}|\Z)"
     rf"((?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
 )
 """Times and settings, and lines of text."""
-_TAG = re.compile(r"<(/?)([^<>\s.]*)[^<>]*>|\{\\[^{}]*\}")
+_TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*)[^<>]*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
+_MOMENT = re.compile(r"<[\d:.]+>")
+"""A time inside a cue, which must stay there."""
+_ARROW = re.compile(r"-->[^\r\n]*")
 _END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
 _SPEAKER = re.compile(r"[-–—•]\s*")
 _OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
@@ -41,9 +44,11 @@ MOST = 8
 
 def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
-    text, encode = decoded(data, name)
+    text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.lstrip("\ufeff").startswith("WEBVTT")
-    return one_part(text, encode, _segments(text, escapes=escapes), name)
+    lost = sum(1 for _ in _ARROW.finditer(text)) - sum(1 for _ in _CUE.finditer(text))
+    left = (f"{counted(lost, 'cue')} with times that are none, left alone",) if lost else ()
+    return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,8 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     last = _TAG.sub("", text[slice(*cue.lines[-1])]).rstrip()
     soon = -1 <= following.start - cue.end < 2
     ends = not last or _END.search(last) or _width(last[-1]) > 1
+    if any(_MOMENT.search(text, *line) for line in (*cue.lines, *following.lines)):
+        return False
     return soon and not ends and not _OTHER.match(text, *following.lines[0])
 
 

@@ -13,11 +13,15 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.text.marked import Marked
 
 DELIMITERS = ",;\t|"
+_OPEN = re.compile(r'"(?:[^"]|"")*+')
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 
 
 def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
-    """The cells of a table. Raises InputError for a column that it does not have."""
+    """The cells of a table.
+
+    Raises InputError for a column that it does not have, and for a quote that does not end.
+    """
     text, encode = decoded(data, name)
     left = ("the first row, which names the columns",) if text else ()
     return one_part(text, encode, _segments(text, name, columns), name, left)
@@ -26,10 +30,14 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
     start = int(text.startswith("\ufeff"))
     first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
-    sign = max(DELIMITERS, key=re.sub('"[^"]*"', "", first).count)
-    write = partial(_written, signs=f'"\r\n{sign}')
+    bare = re.sub('"[^"]*"', "", first)
+    sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
+    sign = sign if sign in bare or sign == "\t" else ""
+    write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')
     head, chosen = list[str](), None
     for row, column, place, raw in _cells(text, start, sign):
+        if _OPEN.fullmatch(raw):
+            raise InputError(f"{name} row {row} has a quote that does not end; end it or leave it.")
         closed = _QUOTED.fullmatch(raw) is not None
         cell = raw[1:-1].replace('""', '"') if closed else raw
         if row == 1:
@@ -49,9 +57,10 @@ def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]
 
 
 def _cells(text: str, place: int, sign: str) -> Iterator[tuple[int, int, int, str]]:
-    """The row, column and place of each cell, and what is written there."""
+    """The row, column and place of each cell, and what is written there; "" separates none."""
     row, column, end = 1, 0, re.escape(sign)
-    cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({end}|\r\n|\r|\n|\Z)')
+    ends = f"{end}|" if sign else ""
+    cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({ends}\r\n|\r|\n|\Z)')
     while match := cell.match(text, place):
         yield row, column, place, match[1]
         row, column = (row, column + 1) if match[2] == sign else (row + 1, 0)

@@ -1,0 +1,203 @@
+"""What is written otherwise than it should be, and what is left alone."""
+
+from time import perf_counter
+
+import pytest
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+from dragoman.errors import InputError
+
+
+def capitals(source: str | bytes, name: str) -> str | bytes:
+    """A document in capitals, of the same type."""
+    data = source.encode() if isinstance(source, str) else source
+    made, _ = translate_document(read_document(data, name), WordTranslator(str.upper))
+    return made.decode() if isinstance(source, str) else made
+
+
+def remarks(source: str, name: str) -> tuple[str, ...]:
+    """What the reader says that it leaves alone."""
+    return read_document(source.encode(), name).left
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.xhtml"])
+@pytest.mark.parametrize("piece", ["<!DOCTYPE[>", "<!DOCTYPE a[", "<!DOCTYPE a[]", "<![CDATA["])
+def test_declarations_are_read_in_linear_time(piece: str, name: str) -> None:
+    """Those that do not end; if each were read to the end of the file, it would take minutes."""
+    start = perf_counter()
+    read_document(piece.encode() * 100_000, name)
+    assert perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<ul><li class=notranslate>a b<li>c</ul>d", "<ul><li class=notranslate>a b<li>C</ul>D"),
+        ("<ul><li translate=no>a b</ul><p>c", "<ul><li translate=no>a b</ul><p>C"),
+        (
+            "<li translate=no>a<ul><li>b<li>c</ul><li>d",
+            "<li translate=no>a<ul><li>b<li>c</ul><li>D",
+        ),
+        ("<tr><td translate=no>a<td>b<tr><td>c", "<tr><td translate=no>a<td>B<tr><td>C"),
+        ("<tr translate=no><th>a<td>b<tr><td>c", "<tr translate=no><th>a<td>b<tr><td>C"),
+        ("<div><p translate=no>a <b>b</div>c", "<div><p translate=no>a <b>b</div>C"),
+        ("<p translate=no>a <x-y>b</x-y> c<h1>d", "<p translate=no>a <x-y>b</x-y> c<h1>D"),
+        ("<dt translate=no>a<dd>b<dt>c", "<dt translate=no>a<dd>B<dt>C"),
+        (
+            "<select><option translate=no>a<option>b</select>",
+            "<select><option translate=no>a<option>B</select>",
+        ),
+        ("<p data-x='a translate=no b'>a b</p>", "<p data-x='a translate=no b'>A B</p>"),
+        ("<p class='x-notranslate-y'>a b</p>", "<p class='x-notranslate-y'>A B</p>"),
+        ("<p class='x NOTRANSLATE y'>a b</p>", "<p class='x NOTRANSLATE y'>a b</p>"),
+        ("<p translate = 'No' id=a>a b</p>", "<p translate = 'No' id=a>a b</p>"),
+    ],
+)
+def test_what_is_not_to_be_translated_ends(source: str, expected: str) -> None:
+    """At the next of its kind, or at the end of what is around it, if it has no close tag."""
+    assert capitals(source, "a.html") == expected
+
+
+def test_many_elements_without_close_tags_are_left() -> None:
+    """One after another."""
+    source = "<li translate=no>a b" * 5000
+    assert capitals(source, "a.html") == source
+
+
+def test_xhtml_is_read_as_xml() -> None:
+    """In the encoding of its declaration, with sections and elements that close themselves."""
+    source = '<?xml version="1.0" encoding="iso-8859-1"?><p><a id="x"/>é <![CDATA[<b>c d]]> e</p>'
+    expected = source.replace("é", "É").replace(" e<", " E<")
+    assert capitals(source.encode("latin-1"), "a.xhtml") == expected.encode("latin-1")
+    with pytest.raises(InputError, match="is not in the encoding that it declares"):
+        capitals("<p>é</p>".encode("latin-1"), "a.xhtml")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [("a,b\ncafé,ça va\n", "a.csv"), ('{"a": "ça va"}', "a.json"), ("<p>ça va</p>", "a.html")],
+)
+def test_undeclared_windows_1252(source: str, name: str) -> None:
+    """What is not UTF-8 is written in one encoding too, or refused."""
+    made = capitals(source.encode("cp1252"), name)
+    assert isinstance(made, bytes)
+    assert "ÇA VA" in made.decode("cp1252").upper()
+    assert made.decode("cp1252") == capitals(source, name)
+    with pytest.raises(InputError, match=rf"{name} is neither UTF-8 nor Windows-1252; save it as"):
+        capitals(source.encode("cp1252") + b"\x81", name)
+
+
+def test_letters_that_windows_1252_lacks() -> None:
+    """They are references in HTML; other files cannot have them."""
+    chinese = WordTranslator(lambda _: "茶")
+    page = read_document("<p>thé</p>".encode("cp1252"), "a.html")
+    assert translate_document(page, chinese)[0] == b"<p>&#33590;</p>"
+    with pytest.raises(InputError, match="which lacks letters of the translation; save it as UTF"):
+        translate_document(read_document("a\nthé\n".encode("cp1252"), "a.csv"), chinese)
+
+
+def test_damaged_utf8_stays_utf8() -> None:
+    """If most of what is not ASCII is right."""
+    source = "a\nça va\nüb\n".encode()
+    assert capitals(source + b"x \xe9\n", "a.csv") == "a\nÇA VA\nÜB\n".encode() + b"x \xe9\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("+++\ntitle = 'a b'\n+++\n\nc d\n", "+++\ntitle = 'a b'\n+++\n\nC D\n"),
+        ("::: note\na *b*\n:::\n", "::: note\nA *B*\n:::\n"),
+        ('!!! note "a"\n    b c\n\n    d\n\ne\n', '!!! note "a"\n    B C\n\n    D\n\nE\n'),
+        ("a\n!!! note\nb\n", "A\n!!! note\nB\n"),
+        ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
+        ("{% if a %}b{% endif %} c\n", "{% IF A %}B{% ENDIF %} C\n"),
+        ("import A from 'b c'\n\n# d\n", "import A from 'b c'\n\n# D\n"),
+        (
+            "import {\n  a,\n} from 'b'\nexport const c = 1\n\nd\n",
+            "import {\n  a,\n} from 'b'\nexport const c = 1\n\nD\n",
+        ),
+        ("we\nexport class files\n", "WE EXPORT CLASS FILES\n"),
+        (
+            "```\n\nimport a from 'b'\n```\n\n> :::\n> c\n",
+            "```\n\nimport a from 'b'\n```\n\n> :::\n> C\n",
+        ),
+    ],
+)
+def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
+    """They stay, and what is around them is translated."""
+    assert capitals(source, "a.md") == expected
+    told = any("of directives of other tools" in remark for remark in remarks(source, "a.md"))
+    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "import"))
+
+
+def test_directives_are_found_in_linear_time() -> None:
+    """However many there are, and however long."""
+    start = perf_counter()
+    for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> "):
+        read_document(piece.encode() * 20_000, "a.md")
+    assert perf_counter() - start < 10
+
+
+def test_what_is_told_about_a_string_of_arb() -> None:
+    """Under a key with @, in all depths; in JSON such a key is as any other."""
+    source = (
+        '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j k"}, "l": [{"@m": "n"}, "o p"]}'
+    )
+    expected = source.replace("d e", "D E").replace("o p", "O P")
+    assert capitals(source, "a.arb") == expected
+    assert capitals('{"@c": "d e"}', "a.json") == '{"@c": "D E"}'
+
+
+def test_strings_that_choose_a_form_are_left() -> None:
+    """With a remark; what has braces only is not."""
+    source = '{"a": "{n, plural, one {# file} other {# files}}",\n"b": "hello {name}, you"}'
+    assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
+        "{name}, you", "{NAME}, YOU"
+    )
+    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select), left alone',)
+
+
+def test_what_separates_cells() -> None:
+    """Tabs in TSV; without a sign in the first row there is one column."""
+    assert capitals("a, b, c\td\ne, f\tg h\n", "a.tsv") == "a, b, c\td\nE, F\tG H\n"
+    assert capitals('"a, b"\nc, d\n', "a.csv") == '"a, b"\n"C, D"\n'
+    source = "text\nc d, e; f\n"
+    assert read_document(source.encode(), "a.csv").parts[0].segments[0].source.text == "c d, e; f"
+    assert capitals(source, "a.csv") == 'text\n"C D, E; F"\n'
+
+
+@pytest.mark.parametrize("row", ['1,"a b', '"', '1,"a ""b'])
+def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
+    """With its row, instead of the rest of the file being a cell."""
+    with pytest.raises(InputError, match=r"a\.csv row 3 has a quote that does not end"):
+        capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
+
+
+def test_cues_that_are_not_understood_are_counted() -> None:
+    """By their arrows."""
+    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
+    assert remarks(cue, "a.srt") == ()
+    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
+        "2 cues with times that are none, left alone",
+    )
+
+
+def test_signs_in_cues_that_are_no_tags() -> None:
+    """They are text; times in a cue stay in it."""
+    cue = "00:00:01.000 --> 00:00:02.000\n"
+    read = read_document(f"{cue}a <3 b > c <i>d</i>\n".encode(), "a.srt")
+    assert read.parts[0].segments[0].source.text == "a <3 b > c d"
+    following = cue.replace("02", "03").replace("01", "02")
+    source = f"WEBVTT\n\n{cue}a <00:01.500>b\n\n{following}c <00:00:02.500>d\n"
+    made = read_document(source.encode(), "a.vtt")
+    assert [segment.source.text for segment in made.parts[0].segments] == ["a b", "c d"]
+
+
+def test_references_in_webvtt() -> None:
+    """For letters that its encoding lacks."""
+    cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    read = read_document(f"{cue}thé\n".encode("cp1252"), "a.vtt")
+    made, _ = translate_document(read, WordTranslator(lambda _: "茶"))
+    assert made.decode() == f"{cue}&#33590;\n"
