@@ -55,7 +55,6 @@ Spoil = Callable[[list[Pair], list[int], Random], dict[int, Pair]]
 
 def spoilers() -> dict[str, Spoil]:
     """Return the ways in which pairs are spoiled."""
-    french = read("train.fr")
 
     def each(change: Callable[[str, str, Random], Pair]) -> Spoil:
         return lambda pairs, some, rng: {n: change(*pairs[n], rng) for n in some}
@@ -69,6 +68,10 @@ def spoilers() -> dict[str, Spoil]:
         good = [n for n in range(len(pairs)) if n not in taken]
         return {n: pairs[rng.choice(good)] for n in some}
 
+    def in_french(pairs: list[Pair], some: list[int], _: Random) -> dict[int, Pair]:
+        french = read("train.fr")
+        return {n: (pairs[n][0], french[n]) for n in some}
+
     def cut(src: str, tgt: str, rng: Random) -> Pair:
         words = tgt.split()
         return src, " ".join(words[: max(1, round(len(words) * rng.uniform(0.2, 0.5)))])
@@ -76,7 +79,7 @@ def spoilers() -> dict[str, Spoil]:
     return {
         "copies": each(lambda src, _, __: (src, src)),
         "shuffled": shuffled,
-        "language": lambda pairs, some, _: {n: (pairs[n][0], french[n]) for n in some},
+        "language": in_french,
         "cut": each(cut),
         "misspelt": each(lambda src, tgt, rng: (misspelt(src, rng), misspelt(tgt, rng))),
         "markup": each(lambda src, tgt, rng: (src, marked_up(tgt, rng))),

@@ -231,7 +231,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     results: dict[str, Figures] = {}
     for beam in chosen.beams:
         options = Decoding(beam_size=beam)
-        for name, lines in sets.items():
+        for name, lines in ((name, lines) for name, lines in sets.items() if lines):
             found = compared(translator, lines, options, "de", chosen.rounds)
             results[f"{name}, beam {beam}"] = found
             lines_, terms_, ratio = found["lines"], found["terms"], found["time"]

@@ -46,6 +46,8 @@ TINY = {
         *("--overload=1", "--senders=20", "--requests=40"),
     ),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
+    "terms": ("--lines=9", "--rounds=1", "--beams", "1"),
+    "spoiled": ("--pairs=300", "--kinds", "copies", "cut"),
     "adapted": ("--updates=1", "--pieces=100", "--steps=1", "--ways", "lora"),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
@@ -90,6 +92,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         files[f"msctd-de-en/dev.{language}"] = lines[:9]
         files[f"multi30k/train.{language}.xz"] = 3 * lines
         files[f"multi30k/val.{language}"] = lines[:9]
+        files[f"markup-tags/dev-glossary.{language}"] = ['the <g id="1">cat</g> sees a dog.'] * 3
         files[f"multi30k/test_2016_flickr.{language}"] = lines[9:18]
     for name, text in files.items():
         path = tmp_path / "data" / name
@@ -135,6 +138,8 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
+    if name == "terms":
+        options.insert(0, str(save_translator(data / "model")))
     if name == "alignment":
         pytest.importorskip("eflomal", reason="needs eflomal")
         options.insert(0, str(save_translator(data / "model")))

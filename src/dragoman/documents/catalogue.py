@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, DocumentPart, Segment, limited
+from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
@@ -33,7 +33,7 @@ def read(data: bytes, name: str) -> Document:
             )
         return new
 
-    return Document((DocumentPart(text, limited(_segments(text, name), name)),), assemble)
+    return Document((Part(text, limited(_segments(text, name), name)),), assemble)
 
 
 def _segments(text: str, name: str) -> Iterator[Segment]:

@@ -30,7 +30,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentPart:
+class Part:
     """A text of a document with its segments, in order and apart."""
 
     text: str
@@ -50,7 +50,7 @@ class DocumentPart:
 class Document:
     """What a format has read of a file."""
 
-    parts: tuple[DocumentPart, ...]
+    parts: tuple[Part, ...]
     assemble: Callable[[Sequence[str]], bytes]
     """The file, given the text of each part."""
     left: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def one_part(
     left: tuple[str, ...] = (),
 ) -> Document:
     """A document that is one text, written by `encode`."""
-    part = DocumentPart(text, limited(segments, name))
+    part = Part(text, limited(segments, name))
     return Document((part,), lambda texts: encode(texts[0]), left)
 
 

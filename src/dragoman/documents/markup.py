@@ -12,7 +12,7 @@ from functools import partial
 from html import escape, unescape
 from typing import Literal, NamedTuple
 
-from dragoman.documents.document import Document, DocumentPart, Segment, limited
+from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -45,6 +45,8 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _SPACE = re.compile(rf"{_W}+")
+_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
+"""An entity in an attribute; those that browsers read without their end, but for rare ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ class Page:
         self._made, self._length, self._line = list[str](), 0, 1
         self._items: list[_Item] = []
         self._segments: list[Segment] = []
-        self._attributes: list[DocumentPart] = []
+        self._attributes: list[Part] = []
         self._passed = Counter[str]()
         self._read(tokens_of(text, rules))
 
@@ -147,7 +149,7 @@ class Page:
         """The document, whose bytes are written by `encode`."""
         segments = limited(self._segments, name)
         text = "".join([*self._made, self._text[self._copied :]])
-        parts = DocumentPart(text, segments), *self._attributes
+        parts = Part(text, segments), *self._attributes
         left = (f"{count} of <{name}>, left alone" for name, count in self._passed.items() if count)
         mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
 
@@ -208,12 +210,10 @@ class Page:
             ):
                 return found[0]
             text, quote = value[1:-1], value[0]
-            source = Marked((_read_text(text),))
+            source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"line {self._line}, {found[1]} of <{name}>"
-            self._attributes.append(
-                DocumentPart(text, (Segment(0, len(text), source, write, where),))
-            )
+            self._attributes.append(Part(text, (Segment(0, len(text), source, write, where),)))
             number = f"{self._mark}{len(self._attributes)}{self._mark}"
             return found[0].removesuffix(value) + quote + number + quote
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dragoman.documents.characters import Encode, decoded
-from dragoman.documents.document import Document, DocumentPart, Segment, limited
+from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
@@ -69,12 +69,12 @@ class _Parts:
     """The parts of a text: the first is around all others."""
 
     def __init__(self, text: str, read: ReadParagraph) -> None:
-        self.parts: list[DocumentPart] = []
+        self.parts: list[Part] = []
         self._text, self._read = text, read
 
     def reserve(self) -> int:
         """The number of a part that is filled later."""
-        self.parts.append(DocumentPart("", ()))
+        self.parts.append(Part("", ()))
         return len(self.parts) - 1
 
     def fill(self, number: int, place: tuple[int, int], paragraphs: Iterable[Element]) -> None:
@@ -94,7 +94,7 @@ class _Parts:
         def moved(place: int) -> int:
             return place + shifts[bisect_left(places, place)]
 
-        self.parts[number] = DocumentPart(
+        self.parts[number] = Part(
             "".join([*pieces, self._text[start:end]]),
             tuple(
                 replace(each, start=moved(each.start), end=moved(each.end))

@@ -3,7 +3,7 @@
 import pytest
 from tests.word_translator import WordTranslator
 
-from dragoman.documents.document import Document, DocumentPart, Segment
+from dragoman.documents.document import Document, Part, Segment
 from dragoman.documents.formats import FORMATS, format_of_name, read_document
 from dragoman.documents.translate import Draft, translate_document
 from dragoman.errors import InputError
@@ -76,7 +76,7 @@ def test_what_is_copied_is_told_to_the_model() -> None:
     segments = tuple(
         Segment(n, n, marked, Marked.written, f"text {n}") for n, marked in enumerate(texts)
     )
-    document = Document((DocumentPart("  ", segments),), lambda parts: parts[0].encode())
+    document = Document((Part("  ", segments),), lambda parts: parts[0].encode())
     translator = WordTranslator(str.upper)
     data, report = translate_document(document, translator)
     assert (translator.lines, translator.kept) == (["Call ls now"], [((5, 7),)])
