@@ -74,10 +74,12 @@ def clean(  # noqa: PLR0913 -- the options of the verb
 
     dragoman data clean --src a.en --tgt a.zh --out clean
     """
-    from dragoman.corpus.writing import files_of, write_clean
+    from dragoman.corpus.writing import check_removed, files_of, write_clean
 
     corpus = files.corpus()
     (paths,) = files_of(corpus, out, [""])
+    if keep_removed is not None:
+        check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
     read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
     write_clean(read, found, corpus, paths, keep_removed)
     report = found.report(read)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, TypeVar
@@ -108,6 +108,19 @@ def digest_of(model: Path) -> str:
         config = b""
     known = b'"weights_sha256"' in config
     return sha256(config).hexdigest() if known else os.path.realpath(model)
+
+
+def content_hash(file: Path | None) -> str | None:
+    """Tell what a file has from what it had; a pipe, which can be read once, has its name only."""
+    if file is None:
+        return None
+    try:
+        if file.is_file():
+            with file.open("rb") as stream:
+                return file_digest(stream, "sha256").hexdigest()
+    except OSError:  # reading it says what is wrong
+        pass
+    return str(file)
 
 
 @dataclass(frozen=True, slots=True)

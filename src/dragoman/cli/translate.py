@@ -21,6 +21,7 @@ from dragoman.cli.output import (
     PlainLines,
     SrcLang,
     TgtLang,
+    content_hash,
     digest_of,
     each_line,
     option,
@@ -98,9 +99,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     terms = None if glossary is None else Glossary.read(glossary)
     command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
         "--n-best": n_best,
-        "--prefixes": None if prefixes is None else str(prefixes),
+        "--prefixes": content_hash(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
-        "--tm": None if memory is None else str(memory),
+        "--tm": content_hash(memory),
         "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
         "--src-lang": src_lang,
         "--tgt-lang": tgt_lang,

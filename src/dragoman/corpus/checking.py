@@ -5,8 +5,9 @@
     found.report(read)              # how many, with examples
 
 A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths. The
-corpus is read once for the rules that see one pair, then as often as the last one finds something,
-and again to show examples or to write what is left.
+corpus is read once for the rules that see one pair, again for the language, which the first good
+pairs tell, then as often as the last rule finds something, and to show examples or to write what is
+left. What is left is checked as the whole was: it breaks no rule.
 """
 
 import unicodedata
@@ -35,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 EXAMPLES, SHOWN = 5, 60
 """Pairs that are shown for a rule, and characters of each side."""
 SAMPLE = 1000
-"""Pairs by which the languages are recognised."""
+"""Good pairs by which the languages are recognised."""
 FEWEST, MOST_LEARNT = 1000, 200_000
 """Pairs from which what words become can be learnt, and those that are learnt from."""
 LONG = 20
@@ -130,14 +131,14 @@ def check(
 ) -> Checked:
     """Check each pair of a corpus, and compare it with those before it and with lines held out.
 
-    A side whose language is None is in that of most of the first pairs, as far as it can be told.
+    A side whose language is None is in that of most of the first pairs that break no other rule, as
+    far as it can be told.
     A pair is among the lines that are held out by both of its sides, or by one that is no everyday
     phrase.
     """
-    languages = _languages(read, languages)
     rules = [
         (_bit(name), rule)
-        for name, rule in rules_of(config, languages).items()
+        for name, rule in rules_of(config, (None, None)).items()
         if name not in config.skip
     ]
     held = {key_of(normalised(line)) for line in held_out}
@@ -153,14 +154,27 @@ def check(
         keys.append(key_of("\t".join(sides)))
         lengths.extend(map(words, pair))
     found = np.array(bits, np.uint32)
-    if "duplicate" not in config.skip:
-        repeated = _repeated(np.array(keys, np.uint64), found == 0)
-        found |= repeated * np.uint32(_bit("duplicate"))
-    lengths_P2 = np.array(lengths, np.float32).reshape(-1, 2)
-    if "unrelated" not in config.skip:
-        _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
+    keys_P, lengths_P2 = np.array(keys, np.uint64), np.array(lengths, np.float32).reshape(-1, 2)
+    told, before = _languages(compress(read(), found == 0), languages), None
+    while told != before:
+        _mark_foreign(read, found, config, told, progress)
+        if "duplicate" not in config.skip:
+            found |= _repeated(keys_P, found == 0) * np.uint32(_bit("duplicate"))
+        if "unrelated" not in config.skip:
+            _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
+        told, before = _languages(compress(read(), found == 0), languages, told), told
     counts = lengths_P2.sum(0, dtype=np.float64)
-    return Checked(languages, found, (round(counts[0]), round(counts[1])))
+    return Checked(told, found, (round(counts[0]), round(counts[1])))
+
+
+def _mark_foreign(
+    read: Read, found: Bits, config: CleaningConfig, languages: Languages, progress: Progress
+) -> None:
+    """Mark what is in another language than these."""
+    rule = rules_of(config, languages).get("language")
+    if rule is not None and "language" not in config.skip:
+        foreign = np.array([rule(*pair) for pair in progress(read())], np.bool_)
+        found |= foreign * np.uint32(_bit("language"))
 
 
 def _mark_unrelated(
@@ -186,13 +200,22 @@ def _bit(rule: str) -> int:
     return 1 << EVERY.index(rule)
 
 
-def _languages(read: Read, given: Languages) -> Languages:
-    """The languages of both sides; none is asked for where both sides are in one."""
-    first = [*islice(read(), SAMPLE)]
+def _languages(
+    good: Iterable[Pair], given: Languages, before: Languages | None = None
+) -> Languages:
+    """The languages of both sides; none is asked for where both sides are in one.
+
+    Where too little is left to tell the language of a side it is the one `before`.
+    """
+    first = [*islice(good, SAMPLE)]
     src, tgt = (
         code or likely_side([pair[side] for pair in first]) for side, code in enumerate(given)
     )
-    return (None, None) if src == tgt and None in given else (src, tgt)
+    if src == tgt and None in given:
+        src = tgt = None
+    if before is not None and src in {None, before[0]} and tgt in {None, before[1]}:
+        return before
+    return src, tgt
 
 
 def normalised(text: str) -> str:

@@ -15,7 +15,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numbers:
-    """Draw `count` pairs: set 0. Raises InputError if there are fewer."""
+    """Draw `count` pairs: set 0. Raises InputError if there are fewer, or for none."""
+    _check_size(count)
     drawn, _, _ = _draws(read, seed, progress)
     if count > len(drawn):
         raise InputError(
@@ -31,8 +32,10 @@ def split(read: Read, sizes: tuple[int, ...], seed: int, progress: Progress = it
 
     No two sets have a source in common, nor a target, compared by letters and digits: of a text
     that is there several times the later sets have the first pair, and the other pairs are in none.
-    Raises InputError if that leaves nothing to train on.
+    Raises InputError if that leaves nothing to train on, or for a set of none.
     """
+    for size in sizes:
+        _check_size(size)
     drawn, src, tgt = _draws(read, seed, progress)
     chosen = np.full(len(drawn), -1)
     free = np.ones(len(drawn), np.bool_)
@@ -52,6 +55,11 @@ def split(read: Read, sizes: tuple[int, ...], seed: int, progress: Progress = it
     return chosen
 
 
+def _check_size(size: int) -> None:
+    if size < 1:
+        raise InputError(f"A set of {size:,} pairs cannot be drawn; ask for at least 1.")
+
+
 def _first_of(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Where a key is for the first time."""
     first = np.zeros(len(keys), np.bool_)
@@ -64,7 +72,7 @@ def _draws(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """A random number of each pair, and the keys of its sides."""
     drawn, src_keys, tgt_keys = array("Q"), array("Q"), array("Q")
-    salt = seed.to_bytes(16, "little", signed=True)
+    salt = (seed % (1 << 128)).to_bytes(16, "little")
     for src, tgt in progress(read()):
         text = f"{src}\t{tgt}".encode(errors="replace")
         drawn.append(int.from_bytes(blake2b(text, digest_size=8, salt=salt).digest(), "little"))

@@ -42,7 +42,7 @@ class PairFiles:
     tsv: Path | None = None
     """Lines of source, tab, target; in place of --src and --tgt."""
     jsonl: Path | None = None
-    """JSON objects, one per line; in place of --src and --tgt."""
+    """JSON objects, one per line; in place of --src and --tgt. Other keys are not written."""
     src_key: str = "src"
     """Key of the source in a JSON object; dots lead into inner objects."""
     tgt_key: str = "tgt"

@@ -126,7 +126,6 @@ _UNSPACED = (  # Chinese, Japanese, Yi, Thai, Lao, Khmer
 _WORD = re.compile(rf"[^\s{_UNSPACED}]+")
 _SINGLE = re.compile(f"[{_UNSPACED}]")
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
-_URL = re.compile(r"\w+://\S+|\S+@\S+|\S*[/\\]\S*")
 
 
 def words(text: str) -> float:
@@ -136,8 +135,17 @@ def words(text: str) -> float:
 
 def longest_word(text: str) -> int:
     """Characters of the longest word; addresses and paths are none."""
-    found = _WORD.findall(_URL.sub(" ", text))
+    found = _WORD.findall(without_addresses(text))
     return max(map(len, found), default=0)
+
+
+def without_addresses(text: str) -> str:
+    """The words of a text that are no URLs, paths or addresses of mail."""
+    return " ".join(word for word in text.split() if not _is_address(word))
+
+
+def _is_address(word: str) -> bool:
+    return "/" in word or "\\" in word or "@" in word[1:-1]
 
 
 def tokens(text: str) -> list[str]:
@@ -152,7 +160,7 @@ def similarity(src: str, tgt: str) -> float:
 
     `2 |A & B| / (|A| + |B|)` of the multisets (Dice 1945).
     """
-    one, two = (tokens(_URL.sub(" ", text)) for text in (src, tgt))
+    one, two = (tokens(without_addresses(text)) for text in (src, tgt))
     if min(len(one), len(two)) < FEW and not _reads(src):
         return 0.0
     both = sum((Counter(one) & Counter(two)).values())

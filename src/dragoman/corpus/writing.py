@@ -1,6 +1,7 @@
 """Pairs written to new files in the layout of their corpus, which appear when they are whole."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from dragoman.files.reading import COMPRESSED
 from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
 
+_BREAK = re.compile("\r\n|[\t-\r\x1c-\x1e\x85\u2028\u2029]")
 Add = Callable[[Pair, int], None]
 """Writes a pair to one of several sets."""
 
@@ -42,10 +44,21 @@ def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list
         for part in parts
     ]
     for path in (path for files in found for path in files):
-        if path.resolve() in {each.resolve() for each in corpus.paths}:
-            raise InputError(f"{path} is a file to read; give another --out.")
-        check_new(path, "--out")
+        _check_output(path, corpus.paths, "--out")
     return found
+
+
+def check_removed(removed: Path, to_read: Iterable[Path], to_write: Iterable[Path]) -> None:
+    """Raise InputError for a file of removed pairs in whose place another is, or will be."""
+    _check_output(removed, to_read, "--keep-removed")
+    if removed.resolve() in {each.resolve() for each in to_write}:
+        raise InputError(f"{removed} is written to --out; give another --keep-removed.")
+
+
+def _check_output(output: Path, to_read: Iterable[Path], option: str) -> None:
+    if output.resolve() in {each.resolve() for each in to_read}:
+        raise InputError(f"{output} is a file to read; give another {option}.")
+    check_new(output, option)
 
 
 @contextmanager
@@ -107,7 +120,8 @@ def write_clean(
 ) -> None:
     """Write the pairs that break no rule, and the others with the rule that removed them.
 
-    A line of `removed` is rule, line, source, target, with tabs between them.
+    A line of `removed` is rule, line, source, target, with tabs between them; tabs and line breaks
+    of a text become spaces.
     """
     first = found.first()
     with ExitStack() as stack:
@@ -120,5 +134,5 @@ def write_clean(
             if rule == len(EVERY):
                 add(pair, 0)
             elif rest is not None:
-                cells = (EVERY[rule], str(number), *(text.replace("\t", " ") for text in pair))
+                cells = (EVERY[rule], str(number), *(_BREAK.sub(" ", text) for text in pair))
                 rest.write(("\t".join(cells) + "\n").encode(errors="surrogateescape"))

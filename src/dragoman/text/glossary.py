@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from hashlib import sha256
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
@@ -80,7 +81,9 @@ class GlossaryTerm:
             kinds = {unicodedata.category(char) for char in text} & _REFUSED.keys()
             if kinds:
                 raise InputError(f"{text[:40]!r} has {_REFUSED[min(kinds)]}; remove it")
-        if not self.source.strip():
+        object.__setattr__(self, "source", self.source.strip())
+        object.__setattr__(self, "target", self.target.strip())
+        if not self.source:
             raise InputError("the source is empty; write one, or remove the term")
 
     @property
@@ -91,7 +94,8 @@ class GlossaryTerm:
     @property
     def key(self) -> tuple[str, bool]:
         """What no two terms of a glossary have in common."""
-        return (self.source if self.case else fold(self.source)), self.case
+        usual, _ = _usual(self.source)
+        return (usual if self.case else fold(usual)), self.case
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,27 +187,40 @@ class Glossary:
         return sha256(repr(sorted(map(astuple, self))).encode()).hexdigest()
 
     @cached_property
-    def _by_token(self) -> dict[str, list[GlossaryTerm]]:
-        """The terms that begin with a token; the longest first, of equal ones that with `case`."""
-        found: dict[str, list[GlossaryTerm]] = {}
-        for term in sorted(self, key=lambda term: (-len(term.source), not term.case)):
-            begins = _TOKEN.search(fold(term.source))
-            found.setdefault(begins[0] if begins else "", []).append(term)
-        return found
+    def _sizes(self) -> dict[str, list[int]]:
+        """How long the terms are that begin with a token, the longest first."""
+        found: dict[str, set[int]] = {}
+        for source, _ in self._terms:
+            begins = _TOKEN.match(fold(source))
+            found.setdefault(begins[0] if begins else "", set()).add(len(source))
+        return {token: sorted(sizes, reverse=True) for token, sizes in found.items()}
 
-    def find(self, text: str) -> list[Occurrence]:
-        """The terms of a text, whole words, from left to right: the longest at each place."""
-        folded, end = fold(text), 0
+    def find(self, text: str, protected: Sequence[Span] = ()) -> list[Occurrence]:
+        """The terms of a text, whole words, from left to right: the longest at each place.
+
+        Composed and decomposed letters are the same, both apostrophes, and all white space. What is
+        a part of a `protected` span, such as a URL, is no term.
+        """
+        longest_last = sorted(protected, key=lambda span: span[1] - span[0])
+        around = {place: span for span in longest_last for place in range(*span)}
+        usual, places = _usual(text)
+        folded, end = fold(usual), 0
         found = []
         for token in _TOKEN.finditer(folded):
             start = token.start()
-            if start < end or not is_boundary(text, start):
+            if start < end or not is_boundary(usual, start):
                 continue
-            for term in self._by_token.get(token[0], ()):
-                stop = start + len(term.source)
-                same = folded.startswith(fold(term.source), start) and is_boundary(text, stop)
-                if same and not (term.case and text[start:stop] != term.source):
-                    found.append(Occurrence(start, stop, text[start:stop], term))
+            for size in self._sizes.get(token[0], ()):
+                stop = start + size
+                term = self._terms.get((usual[start:stop], True)) or self._terms.get(
+                    (folded[start:stop], False)
+                )
+                if term is None or stop > len(usual) or not is_boundary(usual, stop):
+                    continue
+                span = places[start], places[stop]
+                whole = around.get(span[0], span)
+                if whole == span or whole[1] < span[1]:
+                    found.append(Occurrence(*span, text[slice(*span)], term))
                     end = stop
                     break
         return found
@@ -242,6 +259,29 @@ def fold(text: str) -> str:
     if len(small) == len(text):
         return small
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+
+
+_UNUSUAL = re.compile(r"’|\s\s|[^\S ]")
+
+
+def _usual(text: str) -> tuple[str, Sequence[int]]:
+    """The text in NFC, with ' for ’ and one space for white space; and where each character was."""
+    if not _UNUSUAL.search(text) and unicodedata.is_normalized("NFC", text):
+        return text, range(len(text) + 1)
+    starts = [n for n in range(len(text)) if not n or not _continues(text[n - 1], text[n])]
+    parts, places = list[str](), list[int]()
+    for start, end in pairwise([*starts, len(text)]):
+        some = text[start:end]
+        part = " " if some.isspace() else unicodedata.normalize("NFC", some).replace("’", "'")
+        parts.append(part)
+        places += (min(start + n, end - 1) for n in range(len(part)))
+    return "".join(parts), [*places, len(text)]
+
+
+def _continues(before: str, char: str) -> bool:
+    """Whether a character can be of one letter, or of one space, with that before it."""
+    joins = unicodedata.combining(char) or "\u1160" <= char <= "\u11ff"  # the latter in Korean
+    return bool(joins) or (before.isspace() and char.isspace())
 
 
 def is_boundary(text: str, place: int) -> bool:

@@ -186,6 +186,23 @@ def test_results_of_two_commands_are_not_mixed(
     assert (done.code, {path.name for path in tmp_path.iterdir()}) == (0, {"in", "other", "out"})
 
 
+@pytest.mark.parametrize("option", ["--tm", "--prefixes"])
+def test_another_content_of_a_file_is_not_continued(
+    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path, option: str
+) -> None:
+    """Under the same name; the same content under another name is."""
+    lines, text = write(tmp_path / "in", LINES), ["the cat\tthe dog"] * len(LINES)
+    used, same = write(tmp_path / "a.tsv", text), write(tmp_path / "b.tsv", text)
+    call: Call = ["translate", model, "--output", tmp_path / "out"]
+    interrupt(LINES[:3], [*call, option, used])
+    write(used, [*text[:-1], "the cat\ta cat"])
+    done = run(*call, lines, option, used, "--resume")
+    assert done.code == 2
+    assert f"written with another {option};" in done.err
+    done = run(*call, lines, option, same, "--resume")
+    assert (done.code, (tmp_path / "out").is_file()) == (0, True), done.err
+
+
 def test_results_of_an_earlier_version_continue(
     run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,16 @@ def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
     assert_refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
 
 
+def test_removed_pairs_do_not_replace_the_corpus(run: Run, tmp_path: Path) -> None:
+    """Nothing is read or written before that is known."""
+    corpus = write(tmp_path / "a.tsv", ["same here now\tsame here now"])
+    before = corpus.read_bytes()
+    done = run("data", "clean", "--tsv", corpus, "--out", tmp_path / "b", "--keep-removed", corpus)
+    assert_refused(done, "is a file to read; give another --keep-removed")
+    assert corpus.read_bytes() == before
+    assert not (tmp_path / "b").exists()
+
+
 def test_a_warning_is_one_line(model: Path, tmp_path: Path) -> None:
     """A folder of an older version has no hash of its weights: it is used all the same.
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.corpus.checking import Checked, Pair, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.writing import files_of, read_of, write_clean, write_sets
+from dragoman.corpus.writing import check_removed, files_of, read_of, write_clean, write_sets
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 
@@ -98,6 +98,21 @@ def test_languages_are_told_by_the_first_lines() -> None:
     assert check(lambda: same, CleaningConfig()).languages == (None, None)
 
 
+def test_languages_are_told_by_good_pairs() -> None:
+    """So they are told as before by what is left: cleaning it removes nothing more."""
+    french = "Un homme en chemise rouge lave sa voiture devant la maison"
+    german = "Ein Mann im roten Hemd wäscht sein Auto vor dem Haus"
+    english = "A man in a red shirt is washing his car in front of the house"
+    pairs = [(f"{french} {n}", f"{english} {n} {{x}}") for n in range(1000)]
+    pairs += [(f"{german} {n}", f"{english} {n}") for n in range(100)]
+    pairs += [(f"{french} {n}", f"{english} {n}") for n in range(20)]
+    found = check(lambda: pairs, CleaningConfig())
+    assert found.languages == ("de", "en")
+    kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
+    assert len(kept) == 100
+    assert check(lambda: kept, CleaningConfig()).kept.all()
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=60), st.integers(-5, 5))
 def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None:
@@ -127,6 +142,17 @@ def test_a_sample_does_not_depend_on_the_order() -> None:
         sample(lambda: pairs, 101, 0)
 
 
+def test_sizes_and_seeds() -> None:
+    """A set has a pair at least; a seed is any whole number."""
+    pairs = [(f"source {n}", f"target {n}") for n in range(10)]
+    for size in (0, -1):
+        with pytest.raises(InputError, match=f"A set of {size} pairs cannot be drawn"):
+            sample(lambda: pairs, size, 0)
+        with pytest.raises(InputError, match="ask for at least 1"):
+            split(lambda: pairs, (1, size), 0)
+    assert (sample(lambda: pairs, 3, 10**40) == 0).sum() == 3
+
+
 def layouts(folder: Path, pairs: Sequence[Pair]) -> Iterator[CorpusConfig]:
     """The pairs in files of every layout."""
     for side, name in enumerate(("a.en", "a.de")):
@@ -154,6 +180,28 @@ def test_files_keep_their_layout(tmp_path: Path) -> None:
         assert removed == "copy\t2\tSame here now\tSame here now\n"
         for path in (*files, out / "removed.tsv"):
             path.unlink()
+
+
+def test_a_removed_pair_is_one_line(tmp_path: Path) -> None:
+    """Whatever is in its texts."""
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"src": "same\\there\\r\\nnow", "tgt": "same here\\nnow"}\n', encoding="utf-8")
+    corpus = CorpusConfig(jsonl=str(file))
+    (files,) = files_of(corpus, tmp_path / "out", [""])
+    read, removed = read_of(corpus), tmp_path / "removed.tsv"
+    write_clean(read, check(read, CleaningConfig()), corpus, files, removed)
+    assert removed.read_text(encoding="utf-8") == "encoding\t1\tsame here now\tsame here now\n"
+
+
+def test_removed_pairs_replace_no_file(tmp_path: Path) -> None:
+    """Neither the corpus, nor another, nor what is written."""
+    corpus, new = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    for name, sentence in ((corpus, "is a file to read"), (new, "is written to --out")):
+        with pytest.raises(InputError, match=f"{sentence}; give another --keep-removed"):
+            check_removed(name, [corpus], [new])
+    new.write_text("kept", encoding="utf-8")
+    with pytest.raises(InputError, match="exists already"):
+        check_removed(new, [corpus], [])
 
 
 def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:

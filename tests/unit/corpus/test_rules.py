@@ -1,9 +1,11 @@
 """Each rule finds its fault, and leaves good pairs alone."""
 
+import time
+
 import pytest
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.rules import rules_of
+from dragoman.corpus.rules import rules_of, without_addresses
 from dragoman.errors import InputError
 
 GOOD = [
@@ -69,6 +71,20 @@ def test_a_fault_is_found(rule: str, pair: tuple[str, str]) -> None:
 def test_every_rule_of_a_pair_is_tried_here() -> None:
     """The three others see the whole corpus."""
     assert [*BAD] == [*EVERY[:-3]] == [*rules_of(CleaningConfig(), ("en", "de"))]
+
+
+@pytest.mark.parametrize("text", ["房" * 60_000, "a." * 30_000, "@" * 60_000, "x{" * 30_000])
+def test_rules_take_linear_time(text: str) -> None:
+    """Of texts without spaces too."""
+    began = time.process_time()
+    assert broken(text, text)
+    assert time.process_time() - began < 10
+
+
+def test_addresses_are_no_words() -> None:
+    """URLs, paths, and addresses of mail; a mark alone is none."""
+    text = r"see http://a.org/b (c\d) me@here.org @you at@ now"
+    assert without_addresses(text) == "see @you at@ now"
 
 
 def test_without_languages_no_rule_asks_for_one() -> None:

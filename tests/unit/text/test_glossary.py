@@ -1,5 +1,6 @@
 """Glossaries: what a file says, where a text has terms, and what became of them."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,47 @@ def test_terms_are_found_as_whole_words(text: str, found: list[str]) -> None:
     assert all(text[each.start : each.end] == each.written for each in occurrences)
 
 
-@given(st.text("aA .苹\u0301İß", max_size=12), st.text("aA .苹\u0301İß", min_size=1, max_size=3))
+@pytest.mark.parametrize(
+    ("source", "text", "written"),
+    [
+        ("café au lait", "Un cafe\u0301\u00a0au  lait.", ["cafe\u0301\u00a0au  lait"]),
+        ("cafe\u0301", "Un café, cafe", ["café"]),
+        ("rock 'n' roll", "a rock ’n’ roll!", ["rock ’n’ roll"]),
+        ("l’eau", "l'eau", ["l'eau"]),
+        (" heat  pump ", "a heat pump", ["heat pump"]),
+        ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8", ["\u1112\u1161\u11ab\u1100\u116e\u11a8"]),
+    ],
+)
+@pytest.mark.parametrize("case", [False, True])
+def test_terms_are_found_as_they_are_usually_written(
+    source: str, text: str, written: list[str], *, case: bool
+) -> None:
+    """Composed or decomposed, with any apostrophe and any spaces."""
+    found = Glossary([GlossaryTerm(source, "x", case=case)]).find(text)
+    assert [each.written for each in found] == written
+    assert all(text[each.start : each.end] == each.written for each in found)
+
+
+def test_a_part_of_what_is_protected_is_no_term() -> None:
+    """The whole of it is, and what it is a part of."""
+    text, spans = "see {name} of name", [(4, 10)]
+    assert [each.start for each in Glossary({"name": "x"}).find(text, spans)] == [14]
+    assert [each.start for each in Glossary({"{name}": ""}).find(text, spans)] == [4]
+    assert [each.start for each in Glossary({"see {name}": "x"}).find(text, spans)] == [0]
+
+
+def test_many_terms_that_begin_alike_are_found_at_once() -> None:
+    """A text is looked up in them, not they in the text."""
+    glossary = Glossary({f"heat {n:05}": "x" for n in range(50_000)})
+    text = "heat 0 " * 5_000 + "heat 00007"
+    began = time.process_time()
+    assert [each.written for each in glossary.find(text)] == ["heat 00007"]
+    assert time.process_time() - began < 5
+
+
+@given(
+    st.text("aA .苹\u0301İß’\u00a0", max_size=12), st.text("aA .苹\u0301İß", min_size=1, max_size=3)
+)
 def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
     """Whatever the text is."""
     if not source.strip():

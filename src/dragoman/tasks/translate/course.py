@@ -27,7 +27,7 @@ from dragoman.tasks.translate.terms import (
     wanted_of,
     with_terms,
 )
-from dragoman.text.glossary import Glossary, fold
+from dragoman.text.glossary import Glossary, Occurrence, fold
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
@@ -50,6 +50,10 @@ class Line:
     known: str | None = None
     """Its translation, where a memory has one."""
 
+    def terms(self) -> list[Occurrence]:
+        """What it has of the glossary; a part of a placeholder or a URL is no term."""
+        return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class LineTranslator:
@@ -68,7 +72,12 @@ class LineTranslator:
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
-        """Translate; a line in capitals, which models have rarely read, in small letters."""
+        """Translate, unless a memory has it.
+
+        A line in capitals, which models have rarely read, is translated in small letters.
+        """
+        if line.known is not None and line.parts:
+            return _judged(line, self._remembered(line.text, line.known), retried=False)
         if not (self.options.retry and line.parts and is_in_capitals(line.text)):
             return (yield from self._course(line))
         text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
@@ -85,8 +94,6 @@ class LineTranslator:
         """
         retry = self.options.retry and line.parts is not None
         out = [*self._unknown(line)] if retry else []
-        if line.known is not None and line.parts:
-            return self._remembered(line.text, line.known)
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]
@@ -136,8 +143,7 @@ class LineTranslator:
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
         """Search, and retry, the chunks of a line, and put them together."""
-        terms = line.glossary.find(line.text) if line.glossary is not None else ()
-        wanted = wanted_of(line.text, terms, copied)
+        wanted = wanted_of(line.text, line.terms(), copied)
         sources = [
             source for part in line.parts or () for source in self._sources(line, part, wanted)
         ]
@@ -266,8 +272,8 @@ def _severity(translation: Translation) -> int:
 
 def _judged(line: Line, translation: Translation, *, retried: bool) -> Translation:
     """The translation with what became of the line's terms and of what was to be kept."""
-    glossary, text = line.glossary, translation.text
-    terms = used(glossary.find(line.text), text) if glossary is not None else ()
+    text = translation.text
+    terms = used(line.terms(), text)
     flags = {
         "retried": retried,
         "kept": bool(changed(line.text, line.kept, text)),

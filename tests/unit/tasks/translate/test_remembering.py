@@ -6,6 +6,7 @@ import pytest
 from tests.office import TMX
 from tests.unit.tasks.tiny import make_translator
 
+from dragoman import Glossary
 from dragoman.data import memory
 from dragoman.data.memory import load_memory
 from dragoman.documents.formats import read_document
@@ -31,6 +32,15 @@ def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:
     assert [*remembering.stream(lines, window=2)] == found
     prefixed = remembering.translate("the cat", prefix="sees")
     assert prefixed == translator.translate("the cat", prefix="sees")
+
+
+def test_what_is_taken_over_is_judged(translator: Translator) -> None:
+    """Its terms are missed unless they stand in it; capitals are the memory's."""
+    remembering = translator.remembering({"the cat": "a tree", "THE CAT": "Tree"})
+    found = remembering.translate("the cat", glossary=Glossary({"the": "x", "cat": "tree"}))
+    assert [term.outcome for term in found.terms] == ["missed", "applied"]
+    assert found.flags == ("memory", "terms_missed")
+    assert remembering.translate("THE CAT").text == "Tree"
 
 
 def test_what_is_taken_over_has_links(translator: Translator) -> None:
