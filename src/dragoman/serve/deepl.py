@@ -127,7 +127,7 @@ def pair_of(source: str, target: str) -> str:
     return f"{base_of(source)} {base_of(target)}"
 
 
-def glossary_of(service: Service, form: Any) -> dict[str, str]:  # noqa: ANN401 -- of texts or of a document
+def glossary_of(call: Call, form: Any) -> dict[str, str]:  # noqa: ANN401 -- of texts or of a document
     """Return the terms of the glossaries that a form names; the first has the word.
 
     Raises Refusal for one that is not there, or has not its languages.
@@ -139,9 +139,9 @@ def glossary_of(service: Service, form: Any) -> dict[str, str]:  # noqa: ANN401 
         raise Refusal(400, what, "Name the source language.", where="source_lang")
     terms = dict[str, str]()
     for name in reversed(ids):
-        found = service.store.get(StoredGlossary, name)
+        found = call.service.store.get(StoredGlossary, name)
         pair = pair_of(form.source_lang, form.target_lang)
-        if found is None:
+        if found is None or found.owner != call.owner:
             raise no_glossary()
         if pair not in found.dictionaries:
             what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
@@ -211,7 +211,7 @@ async def translate(call: Call) -> Response:
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers, terms = dict[int, DeepLText](), glossary_of(service, form)
+    answers, terms = dict[int, DeepLText](), glossary_of(call, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole

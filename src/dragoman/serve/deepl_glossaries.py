@@ -178,7 +178,7 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
 def find(call: Call) -> StoredGlossary:
     """Return the glossary that the path names. Raises Refusal."""
     found = call.service.store.get(StoredGlossary, call.named)
-    if found is None:
+    if found is None or found.owner != call.owner:
         raise no_glossary()
     return found
 
@@ -192,14 +192,16 @@ async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401
     if not form.name.strip() or not dictionaries:
         raise Refusal(400, "A glossary needs a name and a dictionary.", "", where="name")
     made = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    one = StoredGlossary(id=str(uuid4()), name=form.name, made=made, dictionaries=dictionaries)
+    one = StoredGlossary(
+        id=str(uuid4()), owner=call.owner, name=form.name, made=made, dictionaries=dictionaries
+    )
     service.store.put(one)
     return json_response(show(one), 201)
 
 
 async def listed(show: Show, call: Call) -> Response:
     """List glossaries: in v2 those of one pair."""
-    found = call.service.store.all(StoredGlossary)
+    found = [one for one in call.service.store.all(StoredGlossary) if one.owner == call.owner]
     fitting = [each for each in found if show is shown or len(each.dictionaries) == 1]
     return json_response({"glossaries": [*map(show, fitting)]})
 

@@ -24,7 +24,7 @@ from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Upload
+from dragoman.serve.web import Call
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class DocumentDesk:
 
     def add(
         self,
-        upload: Upload | None,
+        call: Call,
         source: str | None,
         target: str | None,
         *,
@@ -81,11 +81,11 @@ class DocumentDesk:
         glossary: dict[str, str] | None = None,
         key: str = "",
     ) -> StoredDocument:
-        """Take a document and begin to translate it; `key` opens it beside its id.
+        """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
         Raises Refusal where none came or no more are kept, InputError for an unknown format.
         """
-        if upload is None or not upload.name:
+        if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
@@ -93,6 +93,7 @@ class DocumentDesk:
             raise busy(429, "The server keeps as many documents as it may.", 60)
         one = StoredDocument(
             id=secrets.token_hex(16),
+            owner=call.owner,
             digest=_digest(key),
             name=upload.name,
             made=time(),
@@ -126,10 +127,11 @@ class DocumentDesk:
             self._awaited.discard(one.id)
         return one
 
-    def find(self, name: str, key: str = "") -> StoredDocument:
-        """Return a document by its id and its key. Raises Refusal."""
+    def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
+        """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
         one = self._store.get(StoredDocument, name)
-        if one is None or not hmac.compare_digest(one.digest, _digest(key)):
+        opened = one is not None and hmac.compare_digest(one.digest, _digest(key))
+        if one is None or not opened or owner not in {None, one.owner}:
             raise Refusal(404, "Document not found", "", where="document_id")
         return one
 

@@ -23,8 +23,10 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     """A document that is translated."""
 
     id: str
+    owner: str = ""
+    """A hash of the API key that made it; "" where the server has no keys."""
     digest: str
-    """Of the key by which its owner asks for it."""
+    """Of the key of its own by which it is asked for."""
     name: str
     made: float
     """Seconds since 1970."""
@@ -42,6 +44,8 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
     """A glossary."""
 
     id: str
+    owner: str = ""
+    """As that of a document."""
     name: str
     made: str
     """A moment in ISO 8601."""

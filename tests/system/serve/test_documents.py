@@ -243,3 +243,16 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         StateFolder(tmp_path / "file")
     with sqlite3.connect(tmp_path / "state.sqlite") as base:
         base.execute("CREATE TABLE document (x)")
+
+
+def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
+    """Another key does not find them, even with the document's own."""
+    with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
+        mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
+        handle = sent(live, "/v2/document", {"target_lang": "ZH"}, headers=mine).json
+        path, key = (
+            f"/v2/document/{handle['document_id']}",
+            {"document_key": handle["document_key"]},
+        )
+        assert live.post(path, key, yours).status == 404
+        assert live.post(path, key, mine).status == 200

@@ -12,7 +12,8 @@ from tests.system.serve.live import Answered, Live, serving
 from tests.system.serve.test_operation import Process, free_port
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.serve.settings import RequestLimits
+from dragoman.serve.settings import ApiKeys, RequestLimits
+from dragoman.serve.state import StoredGlossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -155,3 +156,21 @@ def test_glossaries_survive_a_kill(dragoman: CommandLine, tmp_path: Path) -> Non
     again = second.live.get(f"/v2/glossaries/{made['glossary_id']}")
     assert again.json == made
     second.end(signal.SIGTERM)
+
+
+def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> None:
+    """Another key sees none of it; what is stored does not tell the key."""
+    with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
+        mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
+        ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": "cat\t我"}
+        name = live.post("/v2/glossaries", ask, mine).json["glossary_id"]
+        used = {"text": ["cat"], "source_lang": "EN", "target_lang": "ZH", "glossary_id": name}
+        path = f"/v2/glossaries/{name}"
+        assert live.get("/v2/glossaries", yours).json == {"glossaries": []}
+        assert live.get(path, yours).status == 404
+        assert live.send("DELETE", path, headers=yours).status == 404
+        assert live.post("/v2/translate", used, yours).status == 404
+        assert live.post("/v2/translate", used, mine).status == 200
+        assert live.get(path, mine).status == 200
+        (stored,) = live.service.store.all(StoredGlossary)
+        assert len(stored.owner) == 64
