@@ -6,6 +6,7 @@ waits where it is full. What is not finished when the server ends begins again w
 
 import asyncio
 import hmac
+import math
 import secrets
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -40,6 +41,10 @@ LOOKED_AT = 100
 """Texts by which the language of a document is found."""
 LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
+AGAIN = 60.0
+"""Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
+PARTS = 4
+"""A key has at most so small a part of all documents, where there are several."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -59,19 +64,22 @@ class DocumentDesk:
     async def keep(self) -> None:
         """Translate what an earlier server has left, and remove what is old, until cancelled."""
         for one in self._store.all(StoredDocument):
-            if one.status in {"queued", "translating"}:
+            if one.passing:  # nobody waits any more
+                self.remove(one)
+            elif one.status in {"queued", "translating"}:
                 self._begin(one)
         try:
             while True:
                 for one in self._store.all(StoredDocument):
-                    if time() - one.made > self._service.settings.limits.file_seconds:
+                    old = time() - one.made > self._service.settings.limits.file_seconds
+                    if old or (one.sent and time() - one.sent > AGAIN):
                         self.remove(one)
                 await asyncio.sleep(SWEEP)
         finally:
             for task in self._tasks.values():
                 task.cancel()
 
-    def add(
+    def add(  # noqa: PLR0913 -- what differs from door to door has a name
         self,
         call: Call,
         source: str | None,
@@ -80,17 +88,19 @@ class DocumentDesk:
         model: str | None = None,
         glossary: dict[str, str] | None = None,
         key: str = "",
+        passing: bool = False,
     ) -> StoredDocument:
         """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
-        Raises Refusal where none came or no more are kept, InputError for an unknown format.
+        One that is `passing` is not kept, and takes no place. Raises Refusal where none came or
+        there is no place, InputError for an unknown format.
         """
         if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
-        if self._store.count(StoredDocument) >= self._service.settings.limits.files:
-            raise busy(429, "The server keeps as many documents as it may.", 60)
+        if not passing:
+            self._make_room(call.owner)
         one = StoredDocument(
             id=secrets.token_hex(16),
             owner=call.owner,
@@ -101,6 +111,7 @@ class DocumentDesk:
             target=target,
             model=model,
             glossary=glossary or {},
+            passing=passing,
         )
         self._store.write(one, "source", upload.content)
         self._store.put(one)
@@ -127,6 +138,33 @@ class DocumentDesk:
             self._awaited.discard(one.id)
         return one
 
+    def _make_room(self, owner: str) -> None:
+        """Remove a document where as many are kept as may be: one that was sent, or the oldest.
+
+        Raises Refusal, with the seconds until one of them may be removed.
+        """
+        settings = self._service.settings
+        most = settings.limits.files
+        kept = [one for one in self._store.all(StoredDocument) if not one.passing]
+        own = [one for one in kept if one.owner == owner]
+        if len(settings.keys) > 1 and len(own) >= max(1, most // PARTS):
+            kept = own
+        elif len(kept) < most:
+            return
+        first = min(kept, key=self._needed)
+        if (seconds := self._needed(first)) > 0:
+            what = "The server keeps as many documents as it may."
+            raise busy(429, what, math.ceil(seconds))
+        self.remove(first)
+
+    def _needed(self, one: StoredDocument) -> float:
+        """For how many seconds a document is not to be removed; below 0 it might have been."""
+        if one.sent:
+            return -math.inf
+        oldest = one.made + self._service.settings.limits.file_seconds - time()
+        ended = one.ended or time() + self.seconds_left(one)
+        return min(oldest, ended + AGAIN - time())
+
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
         """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
         one = self._store.get(StoredDocument, name)
@@ -147,6 +185,8 @@ class DocumentDesk:
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
         content = self._store.file(one, "target").read_bytes()
+        one.sent = time()
+        self._store.put(one)
         return Response(content, 200, headers, "application/octet-stream")
 
     def remove(self, one: StoredDocument) -> None:
@@ -176,6 +216,7 @@ class DocumentDesk:
                 if self._service.draining:
                     return  # and it begins again
                 one.status, one.error = "error", refusal.sentence
+            one.ended = time()
             self._store.put(one)
             self._store.file(one, "source").unlink(missing_ok=True)
             fields = {"outcome": one.status, "characters": one.characters}

@@ -45,7 +45,7 @@ class RequestLimits:
     file: Count = 10 << 20
     """Bytes of a document, or of a glossary."""
     files: Count = 100
-    """Documents that are kept."""
+    """Documents that are kept; of each of several keys a quarter of them."""
     file_seconds: Positive = 3600.0
     """Seconds for which a document is kept."""
     glossaries: Count = 1000

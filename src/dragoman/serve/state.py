@@ -38,6 +38,12 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     error: str = ""
     characters: int = 0
     """Of its texts."""
+    passing: bool = False
+    """Whether it is answered at once, and not kept."""
+    ended: float = 0.0
+    """When it was finished: seconds since 1970, 0 before."""
+    sent: float = 0.0
+    """When its translation was sent, 0 before."""
 
 
 class StoredGlossary(msgspec.Struct, kw_only=True):

@@ -207,7 +207,9 @@ async def document(call: Call) -> Response:
             each.source: each.target for each in Glossary.parse(form.glossary.encode(), "glossary")
         }
     documents = service.documents
-    one = documents.add(call, form.src_lang, form.tgt_lang, model=form.model, glossary=terms)
+    one = documents.add(
+        call, form.src_lang, form.tgt_lang, model=form.model, glossary=terms, passing=True
+    )
     try:
         return documents.fetched(await documents.done(call, one))
     finally:

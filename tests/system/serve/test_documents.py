@@ -256,3 +256,45 @@ def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> Non
         )
         assert live.post(path, key, yours).status == 404
         assert live.post(path, key, mine).status == 200
+
+
+def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was fetched goes first, then what has waited long; our own door needs no place."""
+    with serving(translator_folder, limits=RequestLimits(files=2)) as live:
+        kept = live.service.store.all
+        first, second = (
+            sent(live, "/translate_file", PAIR).json["translatedFileUrl"].rpartition("/")[2]
+            for _ in range(2)
+        )
+        full = sent(live, "/translate_file", PAIR)
+        assert full.status == 429
+        assert 50 < int(full.headers["retry-after"]) <= 60
+        assert sent(live, "/v1/documents", {"tgt_lang": "zh"}).status == 200
+        assert live.get(f"/download_file/{second}").status == 200
+        assert sent(live, "/translate_file", PAIR).status == 200
+        assert live.get(f"/download_file/{second}").status == 404
+        monkeypatch.setattr(documents, "AGAIN", 0.0)
+        assert sent(live, "/translate_file", PAIR).status == 200
+        assert first.partition(".")[0] not in {one.id for one in kept(StoredDocument)}
+        assert len(kept(StoredDocument)) == 2
+
+
+def test_what_was_fetched_is_removed(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a while, in which it may be fetched once more."""
+    monkeypatch.setattr(documents, "SWEEP", 0.05)
+    monkeypatch.setattr(documents, "AGAIN", 0.2)
+    with serving(translator_folder) as live:
+        url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
+        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
+        until(lambda: not live.service.store.all(StoredDocument))
+
+
+def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:
+    """So that others have places."""
+    limits, keys = RequestLimits(files=4), ApiKeys(["mine", "yours"])
+    with serving(translator_folder, limits=limits, keys=keys) as live:
+        asked = [("mine", 200), ("mine", 429), ("yours", 200)]
+        for key, status in asked:
+            assert sent(live, "/translate_file", PAIR | {"api_key": key}).status == status
