@@ -65,7 +65,7 @@ async def upload(call: Call) -> Response:
     if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
         chosen_for(service, form.source_lang, form.target_lang)
     key = secrets.token_hex(32)
-    terms = glossary_of(call, form)
+    terms = await glossary_of(call, form)
     one = service.documents.add(call, form.source_lang, form.target_lang, glossary=terms, key=key)
     return json_response(DeepLHandle(one.id, key))
 

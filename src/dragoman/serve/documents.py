@@ -14,6 +14,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.responses import Response
 from starlette.types import Message
 
@@ -26,6 +27,7 @@ from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call
+from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class DocumentDesk:
         target: str | None,
         *,
         model: str | None = None,
-        glossary: dict[str, str] | None = None,
+        glossary: Glossary | None = None,
         key: str = "",
         passing: bool = False,
     ) -> StoredDocument:
@@ -110,10 +112,11 @@ class DocumentDesk:
             source=source,
             target=target,
             model=model,
-            glossary=glossary or {},
             passing=passing,
         )
         self._store.write(one, "source", upload.content)
+        if glossary is not None:
+            self._store.write(one, "glossary", msgspec.json.encode([*glossary]))
         self._store.put(one)
         self._begin(one)
         return one
@@ -218,7 +221,8 @@ class DocumentDesk:
                 one.status, one.error = "error", refusal.sentence
             one.ended = time()
             self._store.put(one)
-            self._store.file(one, "source").unlink(missing_ok=True)
+            for name in ("source", "glossary"):
+                self._store.file(one, name).unlink(missing_ok=True)
             fields = {"outcome": one.status, "characters": one.characters}
             log("document", fields | {"seconds": round(time() - one.made, 3)})
 
@@ -228,8 +232,12 @@ class DocumentDesk:
         call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
         call.deadline = monotonic() + LONGEST
         call.characters = (file := self._store.file(one, "source")).stat().st_size
-        draft = await self._service.in_thread(
-            call, lambda: Draft(read_document(file.read_bytes(), one.name, languages=pair))
+        draft, glossary = await self._service.in_thread(
+            call,
+            lambda: (
+                Draft(read_document(file.read_bytes(), one.name, languages=pair)),
+                self._glossary(one),
+            ),
         )
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
@@ -240,12 +248,18 @@ class DocumentDesk:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
                 if self._service.queue.closed and self._waits(one):
                     raise ended()
-                found += await self._piece(call, chosen, piece, one.glossary)
+                found += await self._piece(call, chosen, piece, glossary)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
         draft.put(found)
         self._store.write(one, "target", draft.written())
+
+    def _glossary(self, one: StoredDocument) -> Glossary | None:
+        """Return the terms of a document."""
+        if not (file := self._store.file(one, "glossary")).exists():
+            return None
+        return Glossary(msgspec.json.decode(file.read_bytes(), type=list[GlossaryTerm]))
 
     def _waits(self, one: StoredDocument) -> bool:
         """Whether a document can wait for the next server."""
@@ -256,7 +270,7 @@ class DocumentDesk:
         call: Call,
         chosen: tuple[Served, Pair],
         piece: Sequence[tuple[str, Places]],
-        glossary: dict[str, str],
+        glossary: Glossary | None,
     ) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
         call.characters = sum(len(text) for text, _ in piece)

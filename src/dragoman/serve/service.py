@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
@@ -17,6 +17,7 @@ from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.documents import DocumentDesk
+from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
@@ -62,6 +63,7 @@ class Service:
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.store = StateFolder(settings.state)
+        self.glossaries = GlossaryDesk(self, self.store)
         self.documents = DocumentDesk(self, self.store)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
@@ -204,7 +206,7 @@ class Service:
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
         kept: Sequence[Places] | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
         finish: Callable[[Translation], Any] | None = None,
     ) -> list[Any]:
         """Translate texts by a model that was chosen, between two of its languages."""
@@ -214,14 +216,11 @@ class Service:
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
-            call.characters += sum(map(len, glossary or ()))  # which are read, too
-
             def courses() -> Iterator[Course[Any, Any, Translation]]:
-                terms = Glossary(glossary) if glossary else None
                 for first in range(0, len(texts), size):
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
-                    yield from bound.courses(texts[some], chosen_ones, prefixes, terms, copied)
+                    yield from bound.courses(texts[some], chosen_ones, prefixes, glossary, copied)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
@@ -233,7 +232,7 @@ class Service:
         texts: Sequence[tuple[str, Places]],
         *,
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
     ) -> list[Any]:
         """Translate the texts of a document, for `Draft.put`."""
 
@@ -252,7 +251,7 @@ class Service:
         chosen: tuple[Served, Pair],
         read: Callable[[], Iterable[Document]],
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
     ) -> list[str]:
         """Translate texts that are read as documents; equal sentences once."""
         draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
@@ -271,7 +270,7 @@ class Service:
         chosen: tuple[Served, Pair],
         texts: Sequence[str],
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
     ) -> list[list[str]]:
         """Return the translations of each text, best first; its lines and outer spaces stay.
 

@@ -33,7 +33,6 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     source: str | None
     target: str | None
     model: str | None = None
-    glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0
@@ -117,11 +116,11 @@ class StateFolder:
         """Keep one no longer; nor the files of a document."""
         self._do(f"DELETE FROM {_table(type(one))} WHERE id = ?", (one.id,))  # noqa: S608
         if isinstance(one, StoredDocument):
-            for name in ("source", "target"):
+            for name in ("source", "target", "glossary"):
                 self.file(one, name).unlink(missing_ok=True)
 
     def file(self, one: StoredDocument, name: str) -> Path:
-        """Where the source or the target of a document is."""
+        """Where the source, the target or the glossary of a document is."""
         return self._files / f"{one.id}.{name}"
 
     def write(self, one: StoredDocument, name: str, content: bytes) -> None:

@@ -298,3 +298,20 @@ def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:
         asked = [("mine", 200), ("mine", 429), ("yours", 200)]
         for key, status in asked:
             assert sent(live, "/translate_file", PAIR | {"api_key": key}).status == status
+
+
+def test_terms_of_a_document_lie_beside_it(translator_folder: Path) -> None:
+    """Not in what is looked through; all columns count, and they go when it is translated."""
+    with serving(translator_folder) as live:
+        gate = Gate(live, "en-zh")
+        fields = {"tgt_lang": "zh", "glossary": "cat\t我\t\tcase"}
+        call = in_background(partial(sent, live, "/v1/documents", fields, b"the cat\nthe CAT"))
+        until(lambda: bool(gate.batches))
+        (one,) = live.service.store.all(StoredDocument)
+        file = live.service.store.file(one, "glossary")
+        assert json.loads(file.read_bytes())[0]["case"] is True
+        gate.opened.set()
+        first, second = call().body.decode().splitlines()
+        assert "我" in first
+        assert "我" not in second
+        assert not file.exists()
