@@ -1,7 +1,8 @@
 """The dialect of DeepL v2: its official clients work unchanged, by their option `server_url`.
 
-What this server lacks (formality, glossaries, style rules, tags) is refused. What is a preference
-or a hint by their contract (`prefer_more`, `context`, `model_type`) has no effect.
+What this server lacks (formality, style rules, translation memories, custom instructions) is
+refused. What is a preference or a hint by their contract (`prefer_more`, `context`, `model_type`)
+has no effect.
 """
 
 from functools import partial
@@ -210,7 +211,8 @@ async def translate(call: Call) -> Response:
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
             read = partial(map, partial(marked, form), some)
-            found = await service.translate_markup(call, chosen, read, options, terms)
+            marked_ones = await service.translate_markup(call, chosen, read, options, terms)
+            found = [each.text for each in marked_ones]
         else:
             found = [
                 best

@@ -252,7 +252,7 @@ class DocumentDesk:
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
-        draft.put(found)
+        draft.put(one and one[:3] for one in found)
         self._store.write(one, "target", draft.written())
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:

@@ -141,7 +141,7 @@ async def translate(call: Call) -> Response:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     if form.format == "html":
         marked = await call.service.translate_markup(call, chosen, partial(map, in_html, texts))
-        found = [[each] for each in marked]
+        found = [[each.text] for each in marked]
     else:
         found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]

@@ -92,8 +92,7 @@ async def translate(call: Call) -> Response:
             raise Refusal(400, what, "Leave them out.", where="format")
         read = partial(map, in_html if form.format == "html" else in_xml, texts)
         marked = await service.translate_markup(call, chosen, read, options, glossary)
-        answers = [{"text": text, "flags": []} for text in marked]
-        return json_response({"model": chosen[0].name, "translations": answers})
+        return json_response({"model": chosen[0].name, "translations": marked})
     found = await service.translate(
         call,
         chosen,
@@ -102,6 +101,7 @@ async def translate(call: Call) -> Response:
         prefixes=prefixes,
         glossary=glossary,
         finish=finish,
+        aligning=form.alignment,
     )
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
