@@ -75,6 +75,8 @@ def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> N
         ({}, "a.pdf", b"a", "is a PDF"),
         ({}, "a.xyz", b"a", "The name of a.xyz tells no format"),
         ({}, "a.docx", b"no zip", "a.docx"),
+        ({}, "a.txt", b"PK\x03\x04\x00", "a.txt is a document (docx, xlsx, odt) or another zip"),
+        ({}, "a.html", b"%PDF-1.7", "a.html is a PDF, not html"),
         ({}, "", b"a", "No document was sent"),
     ],
 )
