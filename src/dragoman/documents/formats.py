@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean
+from dragoman.files.reading import DOCUMENTS
 
 LARGEST = 1 << 26
 """Most bytes of a document."""
@@ -45,6 +46,9 @@ FORMATS = {
     "csv": Format(("csv", "tsv"), "tables"),
     "html": Format(("html", "htm", "xhtml"), "html"),
 }
+
+PACKED = {"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"}
+"""Formats that are, or may be, archives, which are told apart as they are read."""
 
 REFUSED = {
     "pdf": "a PDF, which has places of letters instead of a text; translate the docx, odt or html "
@@ -90,6 +94,8 @@ def read_document(
         raise InputError(f"{what}{near or '.'} Give one of: {', '.join(FORMATS)}.")
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
+    if chosen not in PACKED:
+        _reject_others(data, name, chosen)
     if columns and chosen != "csv":
         raise InputError(f"{name} has no columns to choose from; leave out --column.")
     found = FORMATS[chosen]
@@ -104,3 +110,10 @@ def read_document(
             f"The format {chosen} needs {error.name}; install it: "
             "pip install 'dragoman[documents]'."
         ) from error
+
+
+def _reject_others(data: bytes, name: str, known: str) -> None:
+    """Raise InputError if a file of a format in plain text begins as one of another kind."""
+    kind = next((DOCUMENTS[start] for start in DOCUMENTS if data.startswith(start)), None)
+    if kind is not None:
+        raise InputError(f"{name} is {kind}, not {known}; give it the name of what it is.")

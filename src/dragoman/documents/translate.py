@@ -107,6 +107,11 @@ class Draft:
         """The texts to translate, and what is copied of each."""
         return [*self._numbers]
 
+    @property
+    def places(self) -> list[list[int]]:
+        """Of each of `texts` the numbers of the segments that have it."""
+        return [*self._numbers.values()]
+
     def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
         """Take text, links and flags of the translation of each of `texts`; None has failed."""
         for key, result in zip(self._numbers, results, strict=True):

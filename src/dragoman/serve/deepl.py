@@ -1,7 +1,8 @@
 """The dialect of DeepL v2: its official clients work unchanged, by their option `server_url`.
 
-What this server lacks (formality, glossaries, style rules, tags) is refused. What is a preference
-or a hint by their contract (`prefer_more`, `context`, `model_type`) has no effect.
+What this server lacks (formality, style rules, translation memories, custom instructions) is
+refused. What is a preference or a hint by their contract (`prefer_more`, `context`, `model_type`)
+has no effect.
 """
 
 from functools import partial
@@ -18,8 +19,8 @@ from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.state import StoredGlossary
 from dragoman.serve.web import Call, json_response
+from dragoman.text.glossary import Glossary
 from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
@@ -117,37 +118,25 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
-def no_glossary() -> Refusal:
-    """Return the refusal of a glossary that is not there."""
-    return Refusal(404, "Glossary not found.", "", where="glossary_id")
-
-
 def pair_of(source: str, target: str) -> str:
     """Return a pair of languages as glossaries have it, without regions."""
     return f"{base_of(source)} {base_of(target)}"
 
 
-def glossary_of(service: Service, form: Any) -> dict[str, str]:  # noqa: ANN401 -- of texts or of a document
+async def glossary_of(call: Call, form: Any) -> Glossary | None:  # noqa: ANN401 -- of texts or of a document
     """Return the terms of the glossaries that a form names; the first has the word.
 
     Raises Refusal for one that is not there, or has not its languages.
     """
     given = [form.glossary_id] if form.glossary_id else form.glossary_ids or []
     ids = [name.strip() for each in given for name in each.split(",")]
-    if ids and not form.source_lang:
+    if not ids:
+        return None
+    if not form.source_lang:
         what = "A glossary needs source_lang."
         raise Refusal(400, what, "Name the source language.", where="source_lang")
-    terms = dict[str, str]()
-    for name in reversed(ids):
-        found = service.store.get(StoredGlossary, name)
-        pair = pair_of(form.source_lang, form.target_lang)
-        if found is None:
-            raise no_glossary()
-        if pair not in found.dictionaries:
-            what = f"The glossary has no dictionary for {pair.replace(' ', ' to ')}."
-            raise Refusal(400, what, "", where="glossary_id")
-        terms |= found.dictionaries[pair]
-    return terms
+    pair = pair_of(form.source_lang, form.target_lang)
+    return await call.service.glossaries.ready(call, pair, ids)
 
 
 def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
@@ -211,7 +200,7 @@ async def translate(call: Call) -> Response:
         sources = [one.candidates[0].language if one.candidates else None for one in detected]
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers, terms = dict[int, DeepLText](), glossary_of(service, form)
+    answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
     places_of = dict[tuple[str, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
@@ -222,7 +211,8 @@ async def translate(call: Call) -> Response:
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
             read = partial(map, partial(marked, form), some)
-            found = await service.translate_markup(call, chosen, read, options, terms)
+            marked_ones = await service.translate_markup(call, chosen, read, options, terms)
+            found = [each.text for each in marked_ones]
         else:
             found = [
                 best

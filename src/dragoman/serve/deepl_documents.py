@@ -58,15 +58,15 @@ async def upload(call: Call) -> Response:
     check(form, "target_lang")
     service, file = call.service, call.file
     if file is not None and form.filename:
-        file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
+        call.file = file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
     if file is not None and form.output_format not in {None, PurePath(file.name).suffix[1:]}:
         raise unsupported("output_format")
     translators = service.shelf.usable("translate")
     if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
         chosen_for(service, form.source_lang, form.target_lang)
     key = secrets.token_hex(32)
-    terms = glossary_of(service, form)
-    one = service.documents.add(file, form.source_lang, form.target_lang, glossary=terms, key=key)
+    terms = await glossary_of(call, form)
+    one = service.documents.add(call, form.source_lang, form.target_lang, glossary=terms, key=key)
     return json_response(DeepLHandle(one.id, key))
 
 
@@ -74,7 +74,7 @@ async def status(call: Call) -> Response:
     """Say how far a document is."""
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
-    one = documents.find(call.named, form.document_key)
+    one = documents.find(call.named, form.document_key, call.owner)
     answer = DeepLStatus(one.id, one.status)
     if one.status == "translating":
         answer.seconds_remaining = documents.seconds_left(one)
@@ -89,7 +89,7 @@ async def result(call: Call) -> Response:
     """Send a translated document, and keep it no longer."""
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
-    one = documents.find(call.named, form.document_key)
+    one = documents.find(call.named, form.document_key, call.owner)
     answer = documents.fetched(one)
     documents.remove(one)
     call.service.characters += one.characters

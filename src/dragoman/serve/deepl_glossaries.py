@@ -12,8 +12,9 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.errors import InputError
-from dragoman.serve.deepl import DEEPL, no_glossary, pair_of, unsupported
+from dragoman.serve.deepl import DEEPL, pair_of, unsupported
 from dragoman.serve.endpoints import Endpoint
+from dragoman.serve.glossaries import no_glossary
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StoredGlossary
 from dragoman.serve.web import Call, json_response
@@ -149,12 +150,25 @@ def terms(form: DictionaryForm) -> dict[str, str]:
             if not first or not second or first in entries:
                 raise InputError(f"line {number} has not a source of its own and a target")
             entries[first] = second
+    except (InputError, csv.Error) as error:
+        raise invalid(error) from None
+    return checked(entries)
+
+
+def checked(entries: dict[str, str]) -> dict[str, str]:
+    """Return terms by which texts can be translated. Raises Refusal for others, and for none."""
+    try:
         if not Glossary(entries):
             raise InputError("there is none")
-    except (InputError, csv.Error) as error:
-        what = f"Invalid glossary entries provided: {error}."
-        raise Refusal(400, what, "Send a source and a target in each line.") from None
+    except InputError as error:
+        raise invalid(error) from None
     return entries
+
+
+def invalid(error: Exception) -> Refusal:
+    """Return the refusal of terms."""
+    what = f"Invalid glossary entries provided: {error}."
+    return Refusal(400, what, "Send a source and a target in each line.")
 
 
 async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[str, str]]:
@@ -177,29 +191,28 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
 
 def find(call: Call) -> StoredGlossary:
     """Return the glossary that the path names. Raises Refusal."""
-    found = call.service.store.get(StoredGlossary, call.named)
-    if found is None:
-        raise no_glossary()
-    return found
+    return call.service.glossaries.find(call.owner, call.named)
 
 
 async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
     """Make a glossary."""
     form, service = await call.form(kind), call.service
-    if service.store.count(StoredGlossary) >= service.settings.limits.glossaries:
+    if service.glossaries.full():
         raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     dictionaries = await read(call, getattr(form, "dictionaries", [form]))
     if not form.name.strip() or not dictionaries:
         raise Refusal(400, "A glossary needs a name and a dictionary.", "", where="name")
     made = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    one = StoredGlossary(id=str(uuid4()), name=form.name, made=made, dictionaries=dictionaries)
-    service.store.put(one)
+    one = StoredGlossary(
+        id=str(uuid4()), owner=call.owner, name=form.name, made=made, dictionaries=dictionaries
+    )
+    service.glossaries.put(one)
     return json_response(show(one), 201)
 
 
 async def listed(show: Show, call: Call) -> Response:
     """List glossaries: in v2 those of one pair."""
-    found = call.service.store.all(StoredGlossary)
+    found = call.service.glossaries.of(call.owner)
     fitting = [each for each in found if show is shown or len(each.dictionaries) == 1]
     return json_response({"glossaries": [*map(show, fitting)]})
 
@@ -211,7 +224,7 @@ async def details(show: Show, call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     """Delete a glossary."""
-    call.service.store.remove(find(call))
+    call.service.glossaries.remove(find(call))
     return Response(status_code=204)
 
 
@@ -239,8 +252,10 @@ async def change(call: Call) -> Response:
         raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
     one.name = form.name or one.name
     for pair, more in (await read(call, form.dictionaries)).items():
-        one.dictionaries[pair] = one.dictionaries.get(pair, {}) | more
-    call.service.store.put(one)
+        terms = one.dictionaries.get(pair, {}) | more
+        call.characters += len(terms)
+        one.dictionaries[pair] = await call.service.in_thread(call, partial(checked, terms))
+    call.service.glossaries.put(one)
     return json_response(shown(one))
 
 
@@ -249,7 +264,7 @@ async def replace(call: Call) -> Response:
     form, one = await call.form(DictionaryForm), find(call)
     new = await read(call, [form])
     one.dictionaries |= new
-    call.service.store.put(one)
+    call.service.glossaries.put(one)
     ((pair, found),) = new.items()
     return json_response(counted(pair, found))
 
@@ -259,7 +274,7 @@ async def delete_dictionary(call: Call) -> Response:
     form, one = await call.form(PairForm), find(call)
     if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
         raise no_glossary()
-    call.service.store.put(one)
+    call.service.glossaries.put(one)
     return Response(status_code=204)
 
 

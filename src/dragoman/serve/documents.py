@@ -6,6 +6,7 @@ waits where it is full. What is not finished when the server ends begins again w
 
 import asyncio
 import hmac
+import math
 import secrets
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -13,6 +14,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.responses import Response
 from starlette.types import Message
 
@@ -24,7 +26,8 @@ from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Upload
+from dragoman.serve.web import Call
+from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
 
 if TYPE_CHECKING:
@@ -40,6 +43,10 @@ LOOKED_AT = 100
 """Texts by which the language of a document is found."""
 LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
+AGAIN = 60.0
+"""Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
+PARTS = 4
+"""A key has at most so small a part of all documents, where there are several."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -59,49 +66,57 @@ class DocumentDesk:
     async def keep(self) -> None:
         """Translate what an earlier server has left, and remove what is old, until cancelled."""
         for one in self._store.all(StoredDocument):
-            if one.status in {"queued", "translating"}:
+            if one.passing:  # nobody waits any more
+                self.remove(one)
+            elif one.status in {"queued", "translating"}:
                 self._begin(one)
         try:
             while True:
                 for one in self._store.all(StoredDocument):
-                    if time() - one.made > self._service.settings.limits.file_seconds:
+                    old = time() - one.made > self._service.settings.limits.file_seconds
+                    if old or (one.sent and time() - one.sent > AGAIN):
                         self.remove(one)
                 await asyncio.sleep(SWEEP)
         finally:
             for task in self._tasks.values():
                 task.cancel()
 
-    def add(
+    def add(  # noqa: PLR0913 -- what differs from door to door has a name
         self,
-        upload: Upload | None,
+        call: Call,
         source: str | None,
         target: str | None,
         *,
         model: str | None = None,
-        glossary: dict[str, str] | None = None,
+        glossary: Glossary | None = None,
         key: str = "",
+        passing: bool = False,
     ) -> StoredDocument:
-        """Take a document and begin to translate it; `key` opens it beside its id.
+        """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
-        Raises Refusal where none came or no more are kept, InputError for an unknown format.
+        One that is `passing` is not kept, and takes no place. Raises Refusal where none came or
+        there is no place, InputError for an unknown format.
         """
-        if upload is None or not upload.name:
+        if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
-        if self._store.count(StoredDocument) >= self._service.settings.limits.files:
-            raise busy(429, "The server keeps as many documents as it may.", 60)
+        if not passing:
+            self._make_room(call.owner)
         one = StoredDocument(
             id=secrets.token_hex(16),
+            owner=call.owner,
             digest=_digest(key),
             name=upload.name,
             made=time(),
             source=source,
             target=target,
             model=model,
-            glossary=glossary or {},
+            passing=passing,
         )
         self._store.write(one, "source", upload.content)
+        if glossary is not None:
+            self._store.write(one, "glossary", msgspec.json.encode([*glossary]))
         self._store.put(one)
         self._begin(one)
         return one
@@ -126,10 +141,38 @@ class DocumentDesk:
             self._awaited.discard(one.id)
         return one
 
-    def find(self, name: str, key: str = "") -> StoredDocument:
-        """Return a document by its id and its key. Raises Refusal."""
+    def _make_room(self, owner: str) -> None:
+        """Remove a document where as many are kept as may be: one that was sent, or the oldest.
+
+        Raises Refusal, with the seconds until one of them may be removed.
+        """
+        settings = self._service.settings
+        most = settings.limits.files
+        kept = [one for one in self._store.all(StoredDocument) if not one.passing]
+        own = [one for one in kept if one.owner == owner]
+        if len(settings.keys) > 1 and len(own) >= max(1, most // PARTS):
+            kept = own
+        elif len(kept) < most:
+            return
+        first = min(kept, key=self._needed)
+        if (seconds := self._needed(first)) > 0:
+            what = "The server keeps as many documents as it may."
+            raise busy(429, what, math.ceil(seconds))
+        self.remove(first)
+
+    def _needed(self, one: StoredDocument) -> float:
+        """For how many seconds a document is not to be removed; below 0 it might have been."""
+        if one.sent:
+            return -math.inf
+        oldest = one.made + self._service.settings.limits.file_seconds - time()
+        ended = one.ended or time() + self.seconds_left(one)
+        return min(oldest, ended + AGAIN - time())
+
+    def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
+        """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
         one = self._store.get(StoredDocument, name)
-        if one is None or not hmac.compare_digest(one.digest, _digest(key)):
+        opened = one is not None and hmac.compare_digest(one.digest, _digest(key))
+        if one is None or not opened or owner not in {None, one.owner}:
             raise Refusal(404, "Document not found", "", where="document_id")
         return one
 
@@ -145,6 +188,8 @@ class DocumentDesk:
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
         content = self._store.file(one, "target").read_bytes()
+        one.sent = time()
+        self._store.put(one)
         return Response(content, 200, headers, "application/octet-stream")
 
     def remove(self, one: StoredDocument) -> None:
@@ -174,8 +219,10 @@ class DocumentDesk:
                 if self._service.draining:
                     return  # and it begins again
                 one.status, one.error = "error", refusal.sentence
+            one.ended = time()
             self._store.put(one)
-            self._store.file(one, "source").unlink(missing_ok=True)
+            for name in ("source", "glossary"):
+                self._store.file(one, name).unlink(missing_ok=True)
             fields = {"outcome": one.status, "characters": one.characters}
             log("document", fields | {"seconds": round(time() - one.made, 3)})
 
@@ -185,8 +232,12 @@ class DocumentDesk:
         call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
         call.deadline = monotonic() + LONGEST
         call.characters = (file := self._store.file(one, "source")).stat().st_size
-        draft = await self._service.in_thread(
-            call, lambda: Draft(read_document(file.read_bytes(), one.name, languages=pair))
+        draft, glossary = await self._service.in_thread(
+            call,
+            lambda: (
+                Draft(read_document(file.read_bytes(), one.name, languages=pair)),
+                self._glossary(one),
+            ),
         )
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
@@ -197,12 +248,18 @@ class DocumentDesk:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
                 if self._service.queue.closed and self._waits(one):
                     raise ended()
-                found += await self._piece(call, chosen, piece, one.glossary)
+                found += await self._piece(call, chosen, piece, glossary)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
-        draft.put(found)
+        draft.put(one and one[:3] for one in found)
         self._store.write(one, "target", draft.written())
+
+    def _glossary(self, one: StoredDocument) -> Glossary | None:
+        """Return the terms of a document."""
+        if not (file := self._store.file(one, "glossary")).exists():
+            return None
+        return Glossary(msgspec.json.decode(file.read_bytes(), type=list[GlossaryTerm]))
 
     def _waits(self, one: StoredDocument) -> bool:
         """Whether a document can wait for the next server."""
@@ -213,7 +270,7 @@ class DocumentDesk:
         call: Call,
         chosen: tuple[Served, Pair],
         piece: Sequence[tuple[str, Places]],
-        glossary: dict[str, str],
+        glossary: Glossary | None,
     ) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
         call.characters = sum(len(text) for text, _ in piece)

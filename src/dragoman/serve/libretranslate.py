@@ -109,6 +109,7 @@ async def read(call: Call, kind: type[Form], *needed: str) -> Form:
         if form.api_key:
             raise Refusal(403, "Invalid API key", "")
         raise bad("Please contact the server operator to get an API key")
+    call.owner = call.service.settings.keys.owner(form.api_key or "")
     for name in needed:
         if not getattr(form, name):
             raise bad(f"Invalid request: missing {name} parameter")
@@ -140,7 +141,7 @@ async def translate(call: Call) -> Response:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     if form.format == "html":
         marked = await call.service.translate_markup(call, chosen, partial(map, in_html, texts))
-        found = [[each] for each in marked]
+        found = [[each.text] for each in marked]
     else:
         found = await call.service.translate_lines(call, chosen, texts, options)
     answer["translatedText"] = [best for best, *_ in found]
@@ -221,7 +222,7 @@ async def translate_file(call: Call) -> Response:
     source, documents = form.source or "", call.service.documents
     if source != "auto":
         choose(call.service.shelf, source, form.target or "")
-    one = documents.add(call.file, None if source == "auto" else source, form.target or "")
+    one = documents.add(call, None if source == "auto" else source, form.target or "")
     await documents.done(call, one)
     scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
     address = f"{scheme}://{call.headers.get('host', '')}/download_file/{one.id}"

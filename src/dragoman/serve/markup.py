@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 import msgspec
@@ -10,7 +11,33 @@ import msgspec
 from dragoman.documents import html
 from dragoman.documents.document import Document
 from dragoman.documents.markup import Page, Rules, tokens_of
+from dragoman.documents.translate import Draft
 from dragoman.errors import InputError
+from dragoman.tasks.results import TermUse
+from dragoman.text.putback import Link
+
+
+class MarkedResult(NamedTuple):
+    """The translation of a text of a document: what `Draft.put` takes, and its terms."""
+
+    text: str
+    links: Sequence[Link]
+    flags: Sequence[str]
+    terms: Sequence[TermUse]
+
+
+class MarkedAnswer(msgspec.Struct):
+    """A translated text with tags, and what its segments say of themselves."""
+
+    text: str
+    flags: list[str] = []
+    terms: list[dict[str, Any]] = []
+
+    def take(self, found: MarkedResult | None) -> None:
+        """Add what the translation of a segment says; None has failed."""
+        flags = ("failed",) if found is None else found.flags
+        self.flags += [flag for flag in flags if flag not in self.flags]
+        self.terms += [each.to_dict() for each in (found.terms if found else ())]
 
 
 def in_html(text: str, copied: Collection[str] = ()) -> Document:
@@ -80,6 +107,21 @@ def joined(documents: Sequence[Document]) -> Document:
         return msgspec.json.encode([each.decode() for each in written])
 
     return Document(tuple(part for each in documents for part in each.parts), assemble)
+
+
+def answers_of(
+    documents: Sequence[Document], draft: Draft, found: Sequence[MarkedResult | None]
+) -> list[MarkedAnswer]:
+    """Return the answers to documents that were `joined`, by the results of a draft's texts."""
+    draft.put(one and one[:3] for one in found)
+    texts = msgspec.json.decode(draft.written(), type=list[str])
+    answers = [*map(MarkedAnswer, texts)]
+    result_of = {n: one for one, at in zip(found, draft.places, strict=True) for n in at}
+    owners = (answers[n] for n, each in enumerate(documents) for _ in each.segments)
+    for number, answer in enumerate(owners):
+        if number in result_of:
+            answer.take(result_of[number])
+    return answers
 
 
 def _small(names: Collection[str]) -> frozenset[str]:

@@ -2,14 +2,12 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
-
-import msgspec
 
 from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
@@ -17,7 +15,8 @@ from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.documents import DocumentDesk
-from dragoman.serve.markup import joined
+from dragoman.serve.glossaries import GlossaryDesk
+from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
@@ -31,7 +30,6 @@ from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import Glossary
 from dragoman.text.languages import Detected, LanguageDetector
-from dragoman.text.putback import Link
 
 T = TypeVar("T")
 
@@ -62,6 +60,7 @@ class Service:
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.store = StateFolder(settings.state)
+        self.glossaries = GlossaryDesk(self, self.store)
         self.documents = DocumentDesk(self, self.store)
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
@@ -204,24 +203,26 @@ class Service:
         options: Decoding | None = None,
         prefixes: list[str] | None = None,
         kept: Sequence[Places] | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
         finish: Callable[[Translation], Any] | None = None,
+        aligning: bool = False,
     ) -> list[Any]:
-        """Translate texts by a model that was chosen, between two of its languages."""
+        """Translate texts by a model that was chosen, between two of its languages.
+
+        With `aligning`, what came from where is found with the translations, for `finish`.
+        """
         (served, languages), given = chosen, options or Decoding()
         async with self.lease(call, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
+            bound = bound.aligning() if aligning else bound
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
 
-            call.characters += sum(map(len, glossary or ()))  # which are read, too
-
             def courses() -> Iterator[Course[Any, Any, Translation]]:
-                terms = Glossary(glossary) if glossary else None
                 for first in range(0, len(texts), size):
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
-                    yield from bound.courses(texts[some], chosen_ones, prefixes, terms, copied)
+                    yield from bound.courses(texts[some], chosen_ones, prefixes, glossary, copied)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(call, bound.scheduler, courses, finish, longer)
@@ -233,17 +234,24 @@ class Service:
         texts: Sequence[tuple[str, Places]],
         *,
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
     ) -> list[Any]:
-        """Translate the texts of a document, for `Draft.put`."""
+        """Translate the texts of a document; None where a library failed."""
 
-        def finish(found: Translation) -> tuple[str, Sequence[Link], Sequence[str]]:
+        def finish(found: Translation) -> MarkedResult:
             with chosen[0].aside:
-                return found.text, found.text_links, found.flags
+                return MarkedResult(found.text, found.text_links, found.flags, found.terms)
 
         lines, kept = [text for text, _ in texts], [places for _, places in texts]
         return await self.translate(
-            call, chosen, lines, options=options, kept=kept, glossary=glossary, finish=finish
+            call,
+            chosen,
+            lines,
+            options=options,
+            kept=kept,
+            glossary=glossary,
+            finish=finish,
+            aligning=True,
         )
 
     async def translate_markup(
@@ -252,18 +260,17 @@ class Service:
         chosen: tuple[Served, Pair],
         read: Callable[[], Iterable[Document]],
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
-    ) -> list[str]:
+        glossary: Glossary | None = None,
+    ) -> list[MarkedAnswer]:
         """Translate texts that are read as documents; equal sentences once."""
-        draft = await self.in_thread(call, lambda: Draft(joined([*read()])))
-        draft.put(
-            await self.translate_marked(
-                call, chosen, draft.texts, options=options, glossary=glossary
-            )
+        documents, draft = await self.in_thread(
+            call, lambda: (some := [*read()], Draft(joined(some)))
+        )
+        found = await self.translate_marked(
+            call, chosen, draft.texts, options=options, glossary=glossary
         )
         self.characters += call.characters
-        texts: list[str] = msgspec.json.decode(draft.written())
-        return texts
+        return answers_of(documents, draft, found)
 
     async def translate_lines(
         self,
@@ -271,7 +278,7 @@ class Service:
         chosen: tuple[Served, Pair],
         texts: Sequence[str],
         options: Decoding | None = None,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | None = None,
     ) -> list[list[str]]:
         """Return the translations of each text, best first; its lines and outer spaces stay.
 

@@ -45,7 +45,7 @@ class RequestLimits:
     file: Count = 10 << 20
     """Bytes of a document, or of a glossary."""
     files: Count = 100
-    """Documents that are kept."""
+    """Documents that are kept; of each of several keys a quarter of them."""
     file_seconds: Positive = 3600.0
     """Seconds for which a document is kept."""
     glossaries: Count = 1000
@@ -126,7 +126,7 @@ class ApiKeys:
     """Keys that open a server; it is open where there are none."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._digests = [sha256(key.encode()).digest() for key in keys]
+        self._digests = [*map(_digest, keys)]
 
     @classmethod
     def read(cls, file: Path | None) -> "ApiKeys":
@@ -146,10 +146,18 @@ class ApiKeys:
             keys += listed
         return cls([key for key in keys if key])
 
-    def __bool__(self) -> bool:
-        return bool(self._digests)
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def owner(self, key: str) -> str:
+        """Return whose what a key makes is: a hash of the key; "" where there are no keys."""
+        return _digest(key).hex() if self else ""
 
     def allows(self, key: str) -> bool:
         """Whether a key is one of them, in a time that does not depend on which."""
-        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
+        digest = _digest(key)
         return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0
+
+
+def _digest(key: str) -> bytes:
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -23,25 +23,34 @@ class StoredDocument(msgspec.Struct, kw_only=True):
     """A document that is translated."""
 
     id: str
+    owner: str = ""
+    """A hash of the API key that made it; "" where the server has no keys."""
     digest: str
-    """Of the key by which its owner asks for it."""
+    """Of the key of its own by which it is asked for."""
     name: str
     made: float
     """Seconds since 1970."""
     source: str | None
     target: str | None
     model: str | None = None
-    glossary: dict[str, str] = {}
     status: Literal["queued", "translating", "done", "error"] = "queued"
     error: str = ""
     characters: int = 0
     """Of its texts."""
+    passing: bool = False
+    """Whether it is answered at once, and not kept."""
+    ended: float = 0.0
+    """When it was finished: seconds since 1970, 0 before."""
+    sent: float = 0.0
+    """When its translation was sent, 0 before."""
 
 
 class StoredGlossary(msgspec.Struct, kw_only=True):
     """A glossary."""
 
     id: str
+    owner: str = ""
+    """As that of a document."""
     name: str
     made: str
     """A moment in ISO 8601."""
@@ -107,11 +116,11 @@ class StateFolder:
         """Keep one no longer; nor the files of a document."""
         self._do(f"DELETE FROM {_table(type(one))} WHERE id = ?", (one.id,))  # noqa: S608
         if isinstance(one, StoredDocument):
-            for name in ("source", "target"):
+            for name in ("source", "target", "glossary"):
                 self.file(one, name).unlink(missing_ok=True)
 
     def file(self, one: StoredDocument, name: str) -> Path:
-        """Where the source or the target of a document is."""
+        """Where the source, the target or the glossary of a document is."""
         return self._files / f"{one.id}.{name}"
 
     def write(self, one: StoredDocument, name: str, content: bytes) -> None:

@@ -83,22 +83,25 @@ async def translate(call: Call) -> Response:
     options = options_of(form)
     terms = [*form.glossary, *form.glossary.values()]
     service.accept(call, texts, options, beside=[*(prefixes or ()), *terms])
+    glossary = None
+    if form.glossary:
+        glossary = await service.in_thread(call, lambda: Glossary(form.glossary))
     if form.format != "text":
         if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
             raise Refusal(400, what, "Leave them out.", where="format")
         read = partial(map, in_html if form.format == "html" else in_xml, texts)
-        marked = await service.translate_markup(call, chosen, read, options, form.glossary)
-        answers = [{"text": text, "flags": []} for text in marked]
-        return json_response({"model": chosen[0].name, "translations": answers})
+        marked = await service.translate_markup(call, chosen, read, options, glossary)
+        return json_response({"model": chosen[0].name, "translations": marked})
     found = await service.translate(
         call,
         chosen,
         texts,
         options=options,
         prefixes=prefixes,
-        glossary=form.glossary,
+        glossary=glossary,
         finish=finish,
+        aligning=form.alignment,
     )
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
@@ -201,13 +204,11 @@ async def document(call: Call) -> Response:
     service = call.service
     if form.src_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
-    terms = dict[str, str]()
-    if form.glossary:
-        terms = {
-            each.source: each.target for each in Glossary.parse(form.glossary.encode(), "glossary")
-        }
+    terms = Glossary.parse(form.glossary.encode(), "glossary") if form.glossary else None
     documents = service.documents
-    one = documents.add(call.file, form.src_lang, form.tgt_lang, model=form.model, glossary=terms)
+    one = documents.add(
+        call, form.src_lang, form.tgt_lang, model=form.model, glossary=terms, passing=True
+    )
     try:
         return documents.fetched(await documents.done(call, one))
     finally:

@@ -107,6 +107,8 @@ class Call:
     """Of all its texts."""
     file: "Upload | None" = None
     """The document of its form."""
+    owner: str = ""
+    """Whose what it makes is, by its key."""
     over: asyncio.Future[Exception] | None = None
     """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
     watch: asyncio.Task[None] | None = None
@@ -159,6 +161,7 @@ class Call:
             )
             headers = {"www-authenticate": scheme}
             raise Refusal(401, what, do, where="header authorization", headers=headers)
+        self.owner = settings.keys.owner(key)
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""

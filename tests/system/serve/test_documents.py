@@ -75,6 +75,8 @@ def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> N
         ({}, "a.pdf", b"a", "is a PDF"),
         ({}, "a.xyz", b"a", "The name of a.xyz tells no format"),
         ({}, "a.docx", b"no zip", "a.docx"),
+        ({}, "a.txt", b"PK\x03\x04\x00", "a.txt is a document (docx, xlsx, odt) or another zip"),
+        ({}, "a.html", b"%PDF-1.7", "a.html is a PDF, not html"),
         ({}, "", b"a", "No document was sent"),
     ],
 )
@@ -243,3 +245,75 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         StateFolder(tmp_path / "file")
     with sqlite3.connect(tmp_path / "state.sqlite") as base:
         base.execute("CREATE TABLE document (x)")
+
+
+def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
+    """Another key does not find them, even with the document's own."""
+    with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
+        mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
+        handle = sent(live, "/v2/document", {"target_lang": "ZH"}, headers=mine).json
+        path, key = (
+            f"/v2/document/{handle['document_id']}",
+            {"document_key": handle["document_key"]},
+        )
+        assert live.post(path, key, yours).status == 404
+        assert live.post(path, key, mine).status == 200
+
+
+def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was fetched goes first, then what has waited long; our own door needs no place."""
+    with serving(translator_folder, limits=RequestLimits(files=2)) as live:
+        kept = live.service.store.all
+        first, second = (
+            sent(live, "/translate_file", PAIR).json["translatedFileUrl"].rpartition("/")[2]
+            for _ in range(2)
+        )
+        full = sent(live, "/translate_file", PAIR)
+        assert full.status == 429
+        assert 50 < int(full.headers["retry-after"]) <= 60
+        assert sent(live, "/v1/documents", {"tgt_lang": "zh"}).status == 200
+        assert live.get(f"/download_file/{second}").status == 200
+        assert sent(live, "/translate_file", PAIR).status == 200
+        assert live.get(f"/download_file/{second}").status == 404
+        monkeypatch.setattr(documents, "AGAIN", 0.0)
+        assert sent(live, "/translate_file", PAIR).status == 200
+        assert first.partition(".")[0] not in {one.id for one in kept(StoredDocument)}
+        assert len(kept(StoredDocument)) == 2
+
+
+def test_what_was_fetched_is_removed(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a while, in which it may be fetched once more."""
+    monkeypatch.setattr(documents, "SWEEP", 0.05)
+    monkeypatch.setattr(documents, "AGAIN", 0.2)
+    with serving(translator_folder) as live:
+        url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
+        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
+        until(lambda: not live.service.store.all(StoredDocument))
+
+
+def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:
+    """So that others have places."""
+    limits, keys = RequestLimits(files=4), ApiKeys(["mine", "yours"])
+    with serving(translator_folder, limits=limits, keys=keys) as live:
+        asked = [("mine", 200), ("mine", 429), ("yours", 200)]
+        for key, status in asked:
+            assert sent(live, "/translate_file", PAIR | {"api_key": key}).status == status
+
+
+def test_terms_of_a_document_lie_beside_it(translator_folder: Path) -> None:
+    """Not in what is looked through; all columns count, and they go when it is translated."""
+    with serving(translator_folder) as live:
+        gate = Gate(live, "en-zh")
+        fields = {"tgt_lang": "zh", "glossary": "cat\t我\t\tcase"}
+        call = in_background(partial(sent, live, "/v1/documents", fields, b"the cat\nthe CAT"))
+        until(lambda: bool(gate.batches))
+        (one,) = live.service.store.all(StoredDocument)
+        file = live.service.store.file(one, "glossary")
+        assert json.loads(file.read_bytes())[0]["case"] is True
+        gate.opened.set()
+        first, second = call().body.decode().splitlines()
+        assert "我" in first
+        assert "我" not in second
+        assert not file.exists()

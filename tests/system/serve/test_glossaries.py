@@ -1,5 +1,6 @@
 """Glossaries through the doors of DeepL, by its client, and ours."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from tests.system.serve.live import Answered, Live, serving
 from tests.system.serve.test_operation import Process, free_port
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.serve.settings import RequestLimits
+from dragoman.serve import glossaries
+from dragoman.serve.settings import ApiKeys, RequestLimits
+from dragoman.serve.state import StoredGlossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -155,3 +158,77 @@ def test_glossaries_survive_a_kill(dragoman: CommandLine, tmp_path: Path) -> Non
     again = second.live.get(f"/v2/glossaries/{made['glossary_id']}")
     assert again.json == made
     second.end(signal.SIGTERM)
+
+
+def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> None:
+    """Another key sees none of it; what is stored does not tell the key."""
+    with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
+        mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
+        ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": "cat\t我"}
+        name = live.post("/v2/glossaries", ask, mine).json["glossary_id"]
+        used = {"text": ["cat"], "source_lang": "EN", "target_lang": "ZH", "glossary_id": name}
+        path = f"/v2/glossaries/{name}"
+        assert live.get("/v2/glossaries", yours).json == {"glossaries": []}
+        assert live.get(path, yours).status == 404
+        assert live.send("DELETE", path, headers=yours).status == 404
+        assert live.post("/v2/translate", used, yours).status == 404
+        assert live.post("/v2/translate", used, mine).status == 200
+        assert live.get(path, mine).status == 200
+        (stored,) = live.service.store.all(StoredGlossary)
+        assert len(stored.owner) == 64
+
+
+def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the glossary is the same; not too many are held."""
+    made = list[int]()
+    united = glossaries.united
+    monkeypatch.setattr(glossaries, "united", lambda given: made.append(1) or united(given))
+    names = [create(live, "cat\t我").json["glossary_id"] for _ in range(2)]
+    told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
+
+    def translated(name: str) -> str:
+        return str(live.post("/v2/translate", told | {"glossary_id": name}).json["translations"])
+
+    assert "我" in translated(names[0])
+    assert "我" in translated(names[0])
+    assert len(made) == 1
+    new = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t习", "entries_format": "tsv"}
+    assert live.send(
+        "PUT",
+        f"/v3/glossaries/{names[0]}/dictionaries",
+        json.dumps(new).encode(),
+        {"content-type": "application/json"},
+    ).json["entry_count"]
+    assert "习" in translated(names[0])
+    monkeypatch.setattr(glossaries, "READY", 1)
+    assert "我" in translated(names[1])
+    assert len(live.service.glossaries._ready) == 1
+
+
+def test_of_several_glossaries_the_first_has_the_word(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever letters they are written in; together they have no more terms than one may."""
+    names = [create(live, entry).json["glossary_id"] for entry in ("Cat\t我", "cat\t习\ndog\t习")]
+    told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
+    for both, term in ((names, "我"), (names[::-1], "习")):
+        answer = live.post("/v2/translate", told | {"glossary_ids": both}).json
+        assert term in answer["translations"][0]["text"]
+    monkeypatch.setattr("dragoman.text.glossary.MOST", 1)
+    assert live.post("/v2/translate", told | {"glossary_ids": [*names, names[0]]}).status == 400
+
+
+def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Live) -> None:
+    """Not at each translation."""
+    name = create(live, "cat\t我").json["glossary_id"]
+    more = {"source_lang": "en", "target_lang": "zh", "entries": "Cat\t习", "entries_format": "tsv"}
+    refused = live.send(
+        "PATCH",
+        f"/v3/glossaries/{name}",
+        json.dumps({"dictionaries": [more]}).encode(),
+        {"content-type": "application/json"},
+    )
+    assert refused.status == 400
+    assert "contradicts" in refused.json["message"]
+    told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH", "glossary_id": name}
+    assert live.post("/v2/translate", told).status == 200

@@ -8,6 +8,7 @@ from tests.system.serve.live import Live
 
 from dragoman.errors import InputError
 from dragoman.serve.markup import check_xml, in_xml, outline_of
+from dragoman.tasks.translate.translator import Translator
 
 HTML = '<p class="a">the <b>cat</b> sees a dog</p>\n<ul><li>a house<li>a &lt; tree</ul>'
 PAIR = {"source": "en", "target": "zh"}
@@ -40,6 +41,37 @@ def test_our_own_door_reads_html_and_xml(live: Live) -> None:
     for more in ({"alignment": True}, {"n_best": 2}, {"prefix": ["a", "b"]}):
         assert live.post("/v1/translate", ask | more).status == 400
     assert live.post("/v1/translate", ask | {"format": "pdf"}).status == 400
+
+
+def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
+    """Of all segments of each text, as texts without tags have them."""
+    lines = ["the cat 7", "a dog"]
+    ask: dict[str, Any] = {"glossary": {"cat": "我", "dog": "习"}}
+    plain = live.post("/v1/translate", ask | {"text": lines}).json["translations"]
+    both = "".join(f"<p>{line}</p>" for line in lines)
+    texts = [both, "<p>a dog</p>", "<p>1</p>"]
+    answers = live.post("/v1/translate", ask | {"text": texts, "format": "html"}).json
+    first, second, third = answers["translations"]
+    assert plain[0]["flags"]
+    assert first["flags"] == [*dict.fromkeys(plain[0]["flags"] + plain[1]["flags"])]
+    assert first["terms"] == plain[0]["terms"] + plain[1]["terms"]
+    assert (second["flags"], second["terms"]) == (plain[1]["flags"], plain[1]["terms"])
+    assert (third["flags"], third["terms"]) == ([], [])
+
+
+def test_links_are_found_with_the_translations(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are needed, and not by reading once more."""
+    found = list[str]()
+    aligning = Translator.aligning
+
+    def counted(translator: Translator) -> Translator:
+        found.append("once")
+        return aligning(translator)
+
+    monkeypatch.setattr(Translator, "aligning", counted)
+    for more, times in (({}, 0), ({"format": "html"}, 1), ({"alignment": True}, 2)):
+        live.texts(["<b>the</b> cat"], more)
+        assert len(found) == times
 
 
 XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m></doc>"
