@@ -16,6 +16,7 @@ from tests.unit.tasks.tiny import save_translator
 from dragoman.serve import glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
 from dragoman.serve.state import StoredGlossary
+from dragoman.text.glossary import Glossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -182,7 +183,12 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
     """As long as the glossary is the same; not too many are held."""
     made = list[int]()
     united = glossaries.united
-    monkeypatch.setattr(glossaries, "united", lambda given: made.append(1) or united(given))
+
+    def counted(given: list[dict[str, str]]) -> Glossary:
+        made.append(1)
+        return united(given)
+
+    monkeypatch.setattr(glossaries, "united", counted)
     names = [create(live, "cat\t我").json["glossary_id"] for _ in range(2)]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
 
