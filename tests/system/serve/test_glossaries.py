@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,7 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
     made = list[int]()
     united = glossaries.united
 
-    def counted(given: Sequence[dict[str, str]]) -> Glossary:
+    def counted(given: list[dict[str, str]]) -> Glossary:
         made.append(1)
         return united(given)
 
