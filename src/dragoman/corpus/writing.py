@@ -13,8 +13,7 @@ from dragoman.corpus.config import EVERY
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.files.resuming import check_new
-from dragoman.files.writing import replacing
+from dragoman.files.writing import names_device, replacing
 
 _BREAK = re.compile("\r\n|[\t-\r\x1c-\x1e\x85\u2028\u2029]")
 Add = Callable[[Pair, int], None]
@@ -58,7 +57,8 @@ def check_removed(removed: Path, to_read: Iterable[Path], to_write: Iterable[Pat
 def _check_output(output: Path, to_read: Iterable[Path], option: str) -> None:
     if output.resolve() in {each.resolve() for each in to_read}:
         raise InputError(f"{output} is a file to read; give another {option}.")
-    check_new(output, option)
+    if output.exists() and not names_device(output):
+        raise InputError(f"{output} exists already; give another {option}.")
 
 
 @contextmanager
