@@ -66,6 +66,9 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 KINDS = {int: "a whole number", float: "a number"}
 """What an option of this type must be."""
 
+BEGUN = 3
+"""Letters from which a word that begins a name means it, whatever else is near."""
+
 EXTRA = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)$", re.DOTALL)
 
 
@@ -240,8 +243,9 @@ def _hint(word: str, known: Iterable[str]) -> str:
     named = {name.lstrip("-"): name for name in known}
     parts = {part: named[bare] for bare in reversed(named) for part in bare.split("-")}
     found = nearest(word.lstrip("-"), named) or nearest(word.lstrip("-"), parts)
-    begun = (name for name in named.values() if name.startswith(word))
-    close = {**parts, **named}[found] if found else next(begun, None)
+    close = next((name for name in named.values() if name.startswith(word)), None)
+    if found and (close is None or len(word.lstrip("-")) < BEGUN):
+        close = {**parts, **named}[found]
     return f" (did you mean {close}?)" if close else ""
 
 

@@ -30,6 +30,8 @@ def must_be(kind: Any) -> str:  # noqa: ANN401 -- a type
     """What a value of a type must be, in words; see `options_of`."""
     if get_origin(kind) in {Union, UnionType, list}:
         return must_be(get_args(kind)[0])
+    if get_origin(kind) is tuple:
+        return ""
     words = {int: "a whole number", float: "a number", bool: "no", str: "", Path: ""}
     return words[kind] if kind in words else " or ".join(get_args(kind))
 
