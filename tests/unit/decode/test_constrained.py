@@ -117,3 +117,20 @@ def test_without_terms_it_is_a_beam(
     terms = [(), *(terms for _, terms in lines[1:])]
     (plain,) = search(TableModel(random_table(seed, 12)), sources(rows[0]), beam, limits=limits(8))
     assert found(seed, rows, terms, beam)[0] == plain
+
+
+def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> None:
+    """Fifteen nats below the best token: tried at the term's place, and at no other."""
+
+    def begun(place: int) -> bool:
+        constrained = Constrained(beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),))
+        frontier = constrained.begin(torch.tensor([8]), EOS)
+        frontier.look(torch.eye(3)[place].expand(3, 3))
+        log_probs_NV = torch.full((3, 12), -30.0)
+        log_probs_NV[:, 4], log_probs_NV[:, 5] = -0.1, -15.1
+        log_probs_NV[:, 6:9] = -2.0
+        return 5 in frontier.advance(log_probs_NV).tokens_N.tolist()
+
+    assert begun(1)
+    assert not begun(0)
+    assert not begun(2)
