@@ -1,11 +1,13 @@
 """The processes of a run that several train, as tests start and kill them."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,19 @@ LISTEN = 0x0A
 """The state of a socket that listens, in the kernel's tables."""
 
 
+def free_port() -> int:
+    """A port on which nothing listens now, and that no program is given while the ranks start.
+
+    Connections and servers without a number get the kernel's ports, from 32768 on by default: one
+    of another test may have taken such a port before rank 0 listens on it.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as listening, suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("100 ports are taken")
+
+
 def start(
     dragoman: CommandLine, size: int, arguments: Sequence[object], **more: str
 ) -> list[Running]:
@@ -23,10 +38,7 @@ def start(
 
     `more` are variables of their environment.
     """
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-    world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    world = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = ({**world, **more, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size))
     return [dragoman.start(arguments, environment=environment) for environment in ranks]
 
@@ -36,7 +48,7 @@ def run(dragoman: CommandLine, size: int, *arguments: object) -> Ended:
     if size == 1:
         return dragoman.run(*arguments)
     first, *others = [running.end() for running in start(dragoman, size, arguments)]
-    assert {other.said for other in others} == {""}
+    assert not any(other.said for other in others), "".join(other.said for other in others)
     assert first.code or {other.code for other in others} == {0}
     return first
 
