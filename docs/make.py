@@ -3,8 +3,8 @@
     python docs/make.py             the pages and the site
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
                                     the verbs' help texts and the dataclasses' sentences, the lines
-                                    of the source that pages show, and the file whose parts page 0
-                                    of the walk shows
+                                    of the source that pages show, the file whose parts page 0 of
+                                    the walk shows, and the page that computes (live_page.py)
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical,
                                     with a notebook for each page of the walk
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
@@ -37,6 +37,7 @@ import tomlkit
 from commands import cli_page
 from dragoman.files.writing import replacing
 from excerpts import ROOT, Wrong, filled
+from live_page import live_page
 from notebooks import add_notebooks
 from reference import recipe_page
 from staging import DOCS, Tree, find_pages, stage, stage_sources
@@ -66,6 +67,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "recipe-keys.md": partial(recipe_page, "en"),
     "zh/recipe-keys.md": partial(recipe_page, "zh"),
     "walk/00-one-file.py": one_file,
+    "live/index.html": live_page,
 }
 """The pages that are made from the code, and the code that is made from a page."""
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from live_page import LIVE
+
 IMAGES = Path(__file__).parent / "images"
 TEXT = "Her brother bought two red umbrellas at the market yesterday."
 HEAD = re.compile("Cross-attention, layer 1, head 1|交叉注意力，层 1，头 1")
@@ -48,11 +50,19 @@ def typed(page: Page) -> None:
     page.locator(".word").nth(2).click()
 
 
+def switched(page: Page) -> None:
+    """The page that computes, without positions, at its heads."""
+    page.locator(".picker select").select_option(index=2)
+    page.locator('[name="positions"]').uncheck()
+    page.evaluate("document.getElementById('heads').scrollIntoView({ behavior: 'instant' })")
+
+
 VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
     "inspect.png": (top, 830, False),
     "inspect-steps.png": (steps, 1270, False),
     "inspect-head.png": (head, 880, True),
     "serve.png": (typed, 410, False),
+    "live.png": (switched, 800, False),
 }
 """What each picture shows, its height, and whether it is dark."""
 
@@ -80,6 +90,7 @@ def main(model: str) -> None:
         html = Path(folder) / "look.html"
         command = [sys.executable, "-m", "dragoman", "inspect", model, TEXT, "--html", str(html)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        pages = {typed: address, switched: (LIVE / "index.html").as_uri()}
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         for (name, (arrange, height, dark)), ending in product(VIEWS.items(), LOCALES):
             page = browser.new_page(
@@ -88,7 +99,7 @@ def main(model: str) -> None:
                 color_scheme="dark" if dark else "light",
                 reduced_motion="reduce",
             )
-            page.goto(address if arrange is typed else html.as_uri())
+            page.goto(pages.get(arrange, html.as_uri()))
             arrange(page)
             page.screenshot(path=IMAGES / name.replace(".png", ending))
             print(f"docs/images/{name.replace('.png', ending)}")

@@ -8,6 +8,7 @@ a folder of its own for each language, and on the way
 - a heading in Chinese gets the anchor of its English twin, so that links to it lead there in both;
 - lines of the source get their numbers, and the rest of their function (see docs/excerpts.py);
 - a drawing becomes part of the page, so that its boxes are links;
+- a picture leads to itself, so that it can be enlarged on a phone;
 - formulas become MathML, which browsers draw by themselves, so that no script is needed;
 - the line that leads to the same page in the other language goes: the site has a switch.
 
@@ -39,6 +40,9 @@ BESIDE = {
 TRANSLATED_BESIDE = {"README.zh-CN.md": "project/readme.md"}
 """The same for those in Chinese."""
 
+LIVE = (DOCS / "live" / "index.html", DOCS / "live" / "model.js")
+"""The page that computes (live_page.py) and its model: the site has them as they are."""
+
 UNTRANSLATED = '!!! note "本页尚无中文版"\n\n    以下是英文原文。\n\n'
 
 FENCED = re.compile(
@@ -54,6 +58,7 @@ BROKEN_CHINESE = re.compile(
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
 _DRAWING = re.compile(r"^!\[(?P<alt>[^\]]*)\]\((?P<target>[^)\s]+\.svg)\)$", re.M)
+_PICTURE = re.compile(r"^!\[[^\]]*\]\((?P<target>[^)\s]+\.png)\)$", re.M)
 _DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
 _CODE_OR_MATH = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
@@ -95,14 +100,17 @@ def name_of(path: Path) -> str:
 
 
 def stage(tree: Tree, folder: Path) -> None:
-    """Write the pages of a language and the pictures, and note the sources to which they link."""
+    """Write the pages of a language, the pictures and the page that computes.
+
+    The sources to which pages link are noted.
+    """
     for name, path in sorted(tree.pages.items()):
         text = staged_page(tree, name, path.read_text(encoding="utf-8"))
         if tree.language == "zh" and not is_chinese(path):
             text = with_note(text)
         _write(folder / name, text)
-    for path in sorted((DOCS / "images").iterdir()):
-        target = folder / "images" / path.name
+    for path in (*sorted((DOCS / "images").iterdir()), *LIVE):
+        target = folder / path.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
 
@@ -160,6 +168,7 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
     text = _DRAWING.sub(lambda found: keep(drawing(tree, name, found)), text)
     text = _DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
     text = _CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
+    text = _PICTURE.sub(r"[\g<0>](\g<target>)", text)
     text = LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
     return re.sub("\ufffc(\\d+)\ufffc", lambda found: kept[int(found[1])], text)
 
@@ -201,7 +210,7 @@ def site_link(tree: Tree, name: str, target: str) -> str:
         led = name_of(file)
         if led not in tree.pages:
             raise Wrong(f"the link {target} leads to a page that there is in Chinese only")
-    elif DOCS / "images" in file.parents:
+    elif DOCS / "images" in file.parents or file in LIVE:
         led = file.relative_to(DOCS).as_posix()
     else:
         tree.sources.add(here)
@@ -246,7 +255,9 @@ def stage_sources(sources: set[str], folder: Path) -> None:
 
 def _whole_source(source: str) -> str:
     text = (ROOT / source).read_text(encoding="utf-8")
-    language = {".py": "python", ".toml": "toml"}.get(Path(source).suffix, "text")
+    language = {".py": "python", ".toml": "toml", ".js": "javascript"}.get(
+        Path(source).suffix, "text"
+    )
     head = "---\nsearch:\n  exclude: true\n---\n"
     return f"{head}# {source}\n\n{fenced(text, language, first=1)}\n"
 

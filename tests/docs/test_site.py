@@ -58,6 +58,12 @@ def test_links_lead_to_the_same_language() -> None:
     )
 
 
+def test_a_picture_can_be_enlarged() -> None:
+    """It leads to its own file, which a phone shows at any size."""
+    made = staged("# Title\n\n![A grid](images/patterns.png)\n")
+    assert made == "# Title\n\n[![A grid](images/patterns.png)](images/patterns.png)\n"
+
+
 def test_a_heading_is_found_in_both_languages() -> None:
     """Links to it may name it in English or in Chinese: on the site it has its English anchor."""
     tree = find_pages("zh")

@@ -14,7 +14,7 @@ and see each other's functions.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,12 @@ def page(inspection: Inspection) -> str:
         "DATA": as_json({**_in_whole_numbers(inspection), "one": ONE, "dragoman": __version__}),
         "SCRIPT": script,
     }
-    pieces = _part("template.html").split("%%")  # text and names in turn; the data is not searched
+    return fill(_part("template.html"), parts)
+
+
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    """A template with each `%%NAME%%` replaced; what is put in is not searched."""
+    pieces = template.split("%%")  # text and names in turn
     return "".join(parts[piece] if n % 2 else piece for n, piece in enumerate(pieces))
 
 

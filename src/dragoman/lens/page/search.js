@@ -34,8 +34,9 @@ function stepsSection() {
     take(chips[state.step]);
     before.disabled = state.step === 0;
     after.disabled = state.step === all.length - 1;
-    counter.textContent = t(`${course()}.counter`, { n: state.step + 1, all: all.length,
-      token: moment ? named(moment.token) : "–" });
+    counter.textContent = moment
+      ? t(`${course()}.counter`, { n: state.step + 1, all: data.steps.length, token: named(moment.token) })
+      : t("steps.beyond", { n: state.step + 1 });
     panel.replaceChildren(...alternatives(moment));
     if (tree) tree.go(state.step + 1);
   }
@@ -66,8 +67,8 @@ function chip(moment, n, choose) {
 function alternatives(moment) {
   if (!moment) return [el("p", { class: "note" }, t("steps.none"))];
   const prob = Math.exp(moment.log_prob);
-  const rows = moment.alternatives.map(({ token, prob: share }) =>
-    ({ token, share, here: token === moment.token }));
+  const rows = moment.alternatives.map(({ token, prob: share, logit }) =>
+    ({ token, share, logit, here: token === moment.token }));
   if (!rows.some(({ here }) => here)) rows.push({ token: moment.token, share: prob, here: true });
   return [
     bars(rows, t(`${course()}.alternatives`, { n: state.step + 1 })),
@@ -76,13 +77,14 @@ function alternatives(moment) {
   ];
 }
 
-/** Shares as bars: a list whose items say their numbers in text. */
+/** Shares as bars: a list whose items say their numbers in text, and the logit where it is known. */
 function bars(rows, label) {
-  return el("ol", { class: "bars", "aria-label": label }, ...rows.map(({ token, share, here }) => {
+  return el("ol", { class: "bars", "aria-label": label }, ...rows.map(({ token, share, logit, here }) => {
     const bar = el("span", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--share", share.toFixed(4));
     return el("li", { class: here ? "here" : null }, el("span", { class: "name", dir: "auto" },
       shown(token), here ? el("span", { class: "unseen" }, ` ${t("steps.here")}`) : null),
+    logit === undefined ? null : el("span", { class: "logit" }, number(logit)),
     bar, el("span", { class: "share" }, percent(share)));
   }));
 }

@@ -1,0 +1,85 @@
+"""The page docs/live/index.html, on which a small Transformer translates in the reader's browser.
+
+    python docs/live_page.py    train its model again and write docs/live/model.js (minutes)
+
+It is put together by `docs/make.py pages` from parts of the page of `dragoman inspect` and its own:
+transformer.js is the model, translate.js the search and the text around it, page.js the drawings.
+It needs no server, library or network.
+"""
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.lens import page as lens_page
+from dragoman.lens.page import as_json, fill, join_scripts
+from dragoman.models import EncoderDecoderConfig
+from dragoman.models.eight_bits import rounded
+from dragoman.settings import parse_settings
+from excerpts import ROOT
+
+LIVE = ROOT / "docs" / "live"
+MODEL = LIVE / "model.js"
+LENS = Path(lens_page.__file__).parent
+SHARED = ("base.js", "frame.js", "search.js", "beam.js")
+"""Scripts of the page of `dragoman inspect`: elements and words, switches, steps, the tree."""
+OWN = ("transformer.js", "translate.js", "page.js")
+
+SETTINGS = (
+    *("model.d_model=64", "model.d_ff=192", "model.num_encoder_layers=2"),
+    *("model.dropout=0.05", "tokenizer.vocab_size=1700", "train.learning_rate=3e-3"),
+    *("train.max_steps=3000", "train.max_minutes=120", "train.validate_every=3000"),
+)
+"""What differs from the model of `dragoman demo`; the seed is the recipe's."""
+
+
+def live_page() -> str:
+    """The page, which loads its weights from model.js beside it."""
+    labels = [json.loads(_text(folder / "labels.json")) for folder in (LENS, LIVE)]
+    scripts = (*(LENS / name for name in SHARED), *(LIVE / name for name in OWN))
+    parts = {
+        "STYLE": "\n".join(_text(folder / "page.css") for folder in (LENS, LIVE)),
+        "LABELS": as_json({lang: labels[0][lang] | labels[1][lang] for lang in labels[1]}),
+        "SCRIPT": join_scripts(map(_text, scripts)),
+    }
+    return fill(_text(LIVE / "template.html"), parts)
+
+
+def model_file(folder: Path) -> str:
+    """A translator's config, tokenizer, and weights in 8 bits, as a script."""
+    config = json.loads(_text(folder / "config.json"))["model"]
+    shape = parse_settings(EncoderDecoderConfig, config, str(folder))
+    state = rounded(load_file(folder / "model.safetensors"), shape)
+    weights = {name: _packed(name, state) for name in state if not name.endswith(".scale")}
+    tokenizer = json.loads(_text(folder / "tokenizer.json"))
+    content = as_json({"config": config, "tokenizer": tokenizer, "weights": weights})
+    return f"const MODEL = {content};\n"
+
+
+def _packed(name: str, state: dict[str, Tensor]) -> dict[str, Any]:
+    """A matrix as whole numbers and a scale for each row, anything else as float32: base64."""
+    tensors = {"values": state[name], "scales": state.get(f"{name}.scale")}
+    return {
+        part: base64.b64encode(tensor.numpy().tobytes()).decode()
+        for part, tensor in tensors.items()
+        if tensor is not None
+    }
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    out = ROOT / "build" / "live"
+    subprocess.run(
+        [sys.executable, "-m", "dragoman", "demo", "--out", str(out), *SETTINGS], check=True
+    )
+    MODEL.write_text(model_file(out / "model"), encoding="utf-8")
+    print(f"{MODEL.relative_to(ROOT)}: {MODEL.stat().st_size:,} bytes")
