@@ -33,13 +33,13 @@ def refusal(config: ModelConfig, key: str, target: str) -> InputError:
 
 
 def check_dense(config: ModelConfig, target: str) -> None:
-    """Raise InputError for patterns of attention and positions without a plain formula."""
+    """Raise InputError for attention and positions without a plain formula, and words' features."""
 
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)
 
     limits = dict.fromkeys(("encoder_patterns", "decoder_patterns", "patterns"), dense)
-    check_limits(config, {**limits, "positions": is_fixed}, target)
+    check_limits(config, {**limits, "positions": is_fixed, "word_features": (0,)}, target)
 
 
 def is_fixed(scheme: object) -> bool:

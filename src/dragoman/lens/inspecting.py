@@ -50,6 +50,7 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.options import strategy_of
+from dragoman.tasks.tag.batches import features_at
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
@@ -209,9 +210,10 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     prediction: Prediction | None = None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[TokenChoice, ...] = ()
+    words_BLF: Tensor | None = None
     match head:
         case TaggingHead():
-            inner, tags = _tagged(folder, text)
+            inner, tags, words_BLF = _tagged(folder, text)
             prediction = Prediction(tags=(None, *tags, None))
         case MaskedLanguageHead():
             inner = _with_gaps(tokenizer, text)
@@ -220,7 +222,7 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     _check_length(folder, len(inner), (folder.config.reading or ReadingDefaults()).max_tokens)
     ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
     labelled = isinstance(head, ClassificationHead)
-    traced, logits = trace_text(model, ids, choices, averaged=labelled)
+    traced, logits = trace_text(model, ids, choices, averaged=labelled, words_BLF=words_BLF)
     tokens = tokenizer.tokens(ids)
     attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
     notes = tuple(_cut_maps(attention))
@@ -244,16 +246,20 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     )
 
 
-def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None]]:
-    """The ids that a tagger reads, and at the first one of each word its tag."""
-    words = Tagger.of(folder).tag(text).words
+def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None], Tensor | None]:
+    """The ids that a tagger reads, at the first one of each word its tag, and all words' looks."""
+    tagger = Tagger.of(folder)
+    words = tagger.tag(text).words
     places = [(word.start, word.end) for word in words]
     ((ids, starts),) = folder.src_tokenizer.encode_words([text], [places])
     tags: list[str | None] = [None] * len(ids)
-    for word, start in zip(words, starts, strict=True):
+    features = dict[int, tuple[int, ...]]()
+    for word, start, looks in zip(words, starts, tagger.features_of(words), strict=True):
         if start is not None:
             tags[start] = tags[start] or word.tag
-    return ids, tags
+            features.setdefault(start, looks)
+    first_BL = torch.tensor([[False, *(n in features for n in range(len(ids))), False]])
+    return ids, tags, features_at(first_BL, [features[start] for start in sorted(features)])
 
 
 def _with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

@@ -63,7 +63,8 @@ def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
     _check_kind(recipe, recipe.start.model, start)
     for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
         wanted, found = getattr(recipe.model, name), getattr(theirs, name)
-        if wanted != found:
+        new = name == "word_features" and not found  # which are drawn anew
+        if wanted != found and not new:
             raise InputError(
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
@@ -141,9 +142,11 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
     """Their model; of two encoders that end otherwise, with our head."""
-    if isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig):
-        return theirs if theirs.head.kind == ours.head.kind else replace(theirs, head=ours.head)
-    return theirs
+    if not (isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig)):
+        return theirs
+    if theirs.head.kind == ours.head.kind:
+        return theirs
+    return replace(theirs, head=ours.head, word_features=ours.word_features)
 
 
 def _check_kind(recipe: RunRecipe, folder: str | None, start: ModelFolder) -> None:
@@ -192,7 +195,7 @@ def copy_weights(
     )
     drawn = []
     for name, parameter in model.named_parameters():
-        if name.startswith("head.") and ours != other:
+        if (name.startswith("head.") and ours != other) or name not in stored:
             drawn.append(name)
         elif ".lora." not in name:
             parameter.copy_(stored[name])
