@@ -76,6 +76,19 @@ def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
         assert tomllib.loads(block.text)
 
 
+def test_nothing_is_installed_by_a_name_that_is_not_ours() -> None:
+    """Nothing is published as `dragoman`, so commands name a path."""
+    folders = [ROOT / name for name in ("benchmarks", "deploy", "docs", "src")]
+    inside = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    texts = {".md", ".py", ".toml", ".js", ".html", ".service", ""}
+    lost = []
+    for path in {*PAGES, *(path for path in inside if path.suffix in texts)}:
+        text = re.sub(r"""["']\s*\n\s*f?["']""", "", path.read_text(encoding="utf-8"))
+        found = re.findall(r"pip install (?:-\S+ )*['\"]?dragoman\S*|['\"]dragoman\[\w+\]", text)
+        lost += [f"{name_of(path)}: {words}" for words in found]
+    assert lost == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_can_be_pasted_into_the_prompt(page: Path) -> None:
     """Python's prompt takes each block line by line: a blank line ends a compound statement."""
