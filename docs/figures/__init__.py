@@ -34,6 +34,7 @@ from figures.positions import (
     plot_sinusoidal,
     plot_sinusoidal_distances,
 )
+from figures.scaling import plot_scaling_law
 from figures.training import plot_label_smoothing, plot_schedules
 
 __all__ = ["DRAWINGS", "FIGURES"]
@@ -49,6 +50,7 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "positions.png": plot_positions,
     "reach.png": plot_reach,
     "rotary-angles.png": plot_rotary_angles,
+    "scaling.png": plot_scaling_law,
     "schedules.png": plot_schedules,
     "sinusoidal.png": plot_sinusoidal,
     "sinusoidal-distances.png": plot_sinusoidal_distances,

@@ -106,6 +106,13 @@ LABELS = {
     "Longformer": "Longformer",
     "strided": "跨步",
     "fixed": "固定",
+    # scaling
+    r"a curve for each size; floor E = ([\d.]+)": r"每种大小一条曲线；下限 E = \1",
+    "what a budget buys": "一份预算能换来什么",
+    "tokens": "词元",
+    "loss, nats per token": "损失（nats/词元）",
+    r"operations of training \(FLOPs\)": "训练的运算量（FLOPs）",
+    "the best size": "最佳大小",
     # heads
     "Which English word each Chinese piece looks at": "每个译词看了哪个源词",
     r"layer (\d+), head (\d+)": r"第 \1 层第 \2 个头",
