@@ -195,7 +195,7 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
         raise InputError(
             f"{path} has format {number}, made by a newer dragoman "
             f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
-            f"format {PUBLISHED}: upgrade with pip install --upgrade dragoman."
+            f"format {PUBLISHED}: upgrade dragoman."
         )
     config = parse_settings(FolderConfig, data, str(path))
     if config.format > 1 and None in (config.weights_sha256, config.model_sha256):

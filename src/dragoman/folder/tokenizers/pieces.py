@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 from dragoman.files.reading import read_file, read_own
 from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
@@ -262,8 +262,7 @@ def _load(path: Path, more: bytes = b"") -> Any:  # noqa: ANN401 -- SentencePiec
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError(
-            f"{path} is read by sentencepiece, which is not installed: "
-            "pip install 'dragoman[pieces]'."
+            f"{path} is read by sentencepiece, which is not installed; {how_to_install('pieces')}."
         ) from error
     with refusing(path):
         longest = longest_replacement(Pieces.read(path).charsmap)  # the library checks nothing
