@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.output import Item, ModelFolder, option, print_items, to_json
+from dragoman.cli.output import (
+    Item,
+    ModelFolder,
+    SrcLang,
+    TgtLang,
+    option,
+    print_items,
+    to_json,
+)
 from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError, escaped
 
 if TYPE_CHECKING:
+    from dragoman.data.corpus import CorpusConfig
     from dragoman.lens.inspection import Inspection
 
 
@@ -52,6 +61,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             "translations, and note it in the model folder."
         ),
     ] = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -71,9 +82,15 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/seed-1 runs/seed-2
     """
     if choose_alignment is not None:
-        say(_choose_alignment(model, *choose_alignment))
+        from dragoman.data.corpus import CorpusConfig
+
+        src, tgt = map(str, choose_alignment)
+        corpus = CorpusConfig(src=src, tgt=tgt, src_lang=src_lang, tgt_lang=tgt_lang)
+        say(_choose_alignment(model, corpus))
         return
     options: dict[str, Any] = {
+        "src_lang": src_lang,
+        "tgt_lang": tgt_lang,
         "beam_size": beam_size,
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -114,9 +131,8 @@ def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
     return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
-def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
+def _choose_alignment(model: Path, corpus: "CorpusConfig") -> str:
     """Note in a model folder what aligns words best; return a sentence on it."""
-    from dragoman.data.corpus import CorpusConfig
     from dragoman.folder.format import record_alignment
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.translate.heads import choose_by_texts
@@ -127,7 +143,7 @@ def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
             f"{model} is a folder of another library, which is left as it is; convert it first: "
             f"dragoman convert {model} NEW_FOLDER."
         )
-    head = choose_by_texts(folder, CorpusConfig(src=str(src), tgt=str(tgt)))
+    head = choose_by_texts(folder, corpus)
     record_alignment(model, head)
     if head is None:
         return "No head is better than the mean over the heads of the last layer, which aligns."

@@ -61,7 +61,14 @@ class Validation:
 
     def __str__(self) -> str:
         scores = "".join(f", {name} {value:.2f}" for name, value in self.scores.items())
-        return f"loss {self.loss:.3f}{scores}"
+        judge = next(iter(self.scores), "")
+        parts = (name.removeprefix(f"{judge}.") for name in self.diagnostics)
+        each = ", ".join(
+            f"{part} {self.diagnostics[name]:.2f}"
+            for name, part in zip(self.diagnostics, parts, strict=True)
+            if name != part
+        )
+        return f"loss {self.loss:.3f}{scores}" + (f" ({judge}: {each})" if each else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

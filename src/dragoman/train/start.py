@@ -19,7 +19,7 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import train_tokenizer
+from dragoman.text.train import train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
@@ -195,7 +195,9 @@ def copy_weights(
         if name.startswith("head.") and ours != other:
             drawn.append(name)
         elif ".lora." not in name:
-            parameter.copy_(stored[name])
+            found = stored[name]
+            rows = parameter if parameter.shape == found.shape else parameter[: len(found)]
+            rows.copy_(found)  # those of new tokens stay as they were drawn
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
 
@@ -222,12 +224,16 @@ def begin_tokenizer(
 
 
 def begin_tokenizers(
-    recipe: RunRecipe, train: Callable[[], Tokenizers], folder: RunFolder, say: Say
+    recipe: RunRecipe,
+    train: Callable[[], Tokenizers],
+    folder: RunFolder,
+    say: Say,
+    specials: Sequence[str] = (),
 ) -> Tokenizers:
     """Load the tokenizers that a run has kept; a new run makes and keeps them.
 
     They are those of the model that the run starts from, where there is one, else trained, and the
-    texts are read only then.
+    texts are read only then. A model of ours gets the `specials` that its tokenizer lacks.
     """
     if kept := kept_tokenizers(folder.training):
         return kept
@@ -237,6 +243,9 @@ def begin_tokenizers(
         say(f"The {which} of {recipe.start.model}; none is trained.")
         if config.published is not None:
             return tokenizers  # whose files are kept beside
+        if new := [name for name in specials if name not in tokenizers[0].specials]:
+            tokenizers = _grown(tokenizers, new, recipe)
+            say(f"It gets the tokens {', '.join(new)}; new letters are spelled in bytes.")
     else:
         wanted = recipe.tokenizer
         say(f"Training a tokenizer of {wanted.vocab_size:,} pieces ({wanted.model}) ...")
@@ -245,3 +254,17 @@ def begin_tokenizers(
     for name, tokenizer in names_of(tokenizers).items():
         tokenizer.save(folder.training / name)
     return tokenizers
+
+
+def _grown(tokenizers: Tokenizers, new: Sequence[str], recipe: RunRecipe) -> Tokenizers:
+    """Add special tokens to the tokenizer of a model. Raises InputError where that cannot be."""
+    why = "has a tokenizer for each of two languages" if tokenizers[0] is not tokenizers[1] else ""
+    if recipe.start.lora.rank:
+        why = "gets adapters alone (lora.rank), which have no rows for tokens"
+    if why:
+        raise InputError(
+            f"start.model = {recipe.start.model} {why}, so it cannot learn the new tokens "
+            f"{', '.join(new)}; start from another model, or train all weights"
+        )
+    grown = with_specials(tokenizers[0], new)
+    return grown, grown

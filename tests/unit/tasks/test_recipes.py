@@ -215,9 +215,9 @@ def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in paths] == ["a.en", "a.de", "b.tsv", "c.jsonl"]
     assert all(path.exists() for path in paths)
     assert [corpus.weight for corpus in data.training] == [1.0, 0.5, 1.0]
-    assert data.validation is not None
-    assert [path.name for path in data.validation.paths] == ["v.en", "v.de"]
-    assert DataConfig(src="a.en", tgt="a.de").validation is None
+    (validation,) = data.validation
+    assert [path.name for path in validation.paths] == ["v.en", "v.de"]
+    assert not DataConfig(src="a.en", tgt="a.de").validation
 
 
 def test_nothing_to_learn_from() -> None:
@@ -339,7 +339,7 @@ def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
     written = data.write(tmp_path / "texts")
     assert written.src is not None
     assert len(Path(written.src).read_text(encoding="utf-8").splitlines()) == 30
-    assert written.validation is not None
+    assert written.validation
     assert DataConfig().write(tmp_path / "none") == DataConfig()
     assert not (tmp_path / "none").exists()
 
