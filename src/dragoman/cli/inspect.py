@@ -20,7 +20,6 @@ from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError, escaped
 
 if TYPE_CHECKING:
-    from dragoman.data.corpus import CorpusConfig
     from dragoman.lens.inspection import Inspection
 
 
@@ -82,11 +81,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/seed-1 runs/seed-2
     """
     if choose_alignment is not None:
-        from dragoman.data.corpus import CorpusConfig
-
-        src, tgt = map(str, choose_alignment)
-        corpus = CorpusConfig(src=src, tgt=tgt, src_lang=src_lang, tgt_lang=tgt_lang)
-        say(_choose_alignment(model, corpus))
+        say(_choose_alignment(model, choose_alignment, (src_lang, tgt_lang)))
         return
     options: dict[str, Any] = {
         "src_lang": src_lang,
@@ -131,8 +126,11 @@ def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
     return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
-def _choose_alignment(model: Path, corpus: "CorpusConfig") -> str:
+def _choose_alignment(
+    model: Path, texts: tuple[Path, Path], languages: tuple[str | None, str | None]
+) -> str:
     """Note in a model folder what aligns words best; return a sentence on it."""
+    from dragoman.data.corpus import CorpusConfig
     from dragoman.folder.format import record_alignment
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.translate.heads import choose_by_texts
@@ -143,6 +141,8 @@ def _choose_alignment(model: Path, corpus: "CorpusConfig") -> str:
             f"{model} is a folder of another library, which is left as it is; convert it first: "
             f"dragoman convert {model} NEW_FOLDER."
         )
+    (src, tgt), (src_lang, tgt_lang) = map(str, texts), languages
+    corpus = CorpusConfig(src=src, tgt=tgt, src_lang=src_lang, tgt_lang=tgt_lang)
     head = choose_by_texts(folder, corpus)
     record_alignment(model, head)
     if head is None:

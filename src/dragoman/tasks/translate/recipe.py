@@ -109,6 +109,8 @@ class DataConfig(DataFiles):
 
         Raises InputError for a corpus without languages, and a direction of which there is none.
         """
+        if not self.corpora and not self.directions:
+            return ()
         pairs = [self._languages(corpus) for corpus in self.named]
         several = len({frozenset(pair) for pair in pairs if None not in pair}) > 1
         if not several and not self.directions:
