@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from dragoman.lens.inspection import Inspection
 
 
+AlignmentTexts = Annotated[
+    tuple[Path, Path] | None,
+    option(
+        "Choose the attention head that aligns words best in these source texts and their "
+        "translations, and note it in the model folder."
+    ),
+]
+
+
 def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     text: Annotated[
@@ -53,13 +62,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
-    choose_alignment: Annotated[
-        tuple[Path, Path] | None,
-        option(
-            "Choose the attention head that aligns words best in these source texts and their "
-            "translations, and note it in the model folder."
-        ),
-    ] = None,
+    choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
 ) -> None:
