@@ -10,9 +10,14 @@ import pytest
 from rich.console import Console
 
 import dragoman
+from dragoman.convert.probe import two_languages
+from dragoman.convert.targets import convert
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
+from dragoman.lens.contents import contents_of
+from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.serve.shelf import Served
 from dragoman.tasks.recipes import load_recipe, train_model
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
@@ -125,6 +130,28 @@ def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
     with pytest.warns(UserWarning, match=r"not trained to translate up to down .*zero-shot"):
         zero = translator.between("up", "down")
     assert zero.translate("5") == translator.between("n", "down").translate("5")
+
+
+def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]]) -> None:
+    """The server names what the model reads and writes; an inspection has the tag in its source;
+    only a library that takes tokens takes it over.
+    """
+    served = Served("digits", trained[0])
+    served.open("fp32")
+    assert (served.sources, served.targets) == (("down", "n", "up"), ("down", "up"))
+    assert served.pair("n", "up") == ("n", "up")
+    assert served.pair("up", "n") is served.pair("n", None) is None
+    folder = open_folder(trained[0])
+    found = inspect_folder(folder, "5", Choices(src_lang="n", tgt_lang="down"))
+    assert found.src is not None
+    assert found.src.tokens[0] == "<2down>"
+    assert (found.src_lang, found.tgt_lang) == ("n", "down")
+    with pytest.raises(InputError, match="say which by --tgt-lang"):
+        inspect_folder(folder, "5", Choices())
+    assert "n-up, n-down" in contents_of(trained[0]).facts["kind"]
+    with pytest.raises(InputError, match="--to ctranslate2, where it is the first token"):
+        convert(trained[0], trained[0].parent / "onnx", "onnx")
+    assert two_languages(folder) == ("n", "up")
 
 
 def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
