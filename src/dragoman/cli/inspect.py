@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.output import (
-    Item,
-    ModelFolder,
-    SrcLang,
-    TgtLang,
-    option,
-    print_items,
-    to_json,
-)
+from dragoman.cli.output import Item, ModelFolder, SrcLang, TgtLang, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError, escaped
 

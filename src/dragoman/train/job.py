@@ -62,12 +62,8 @@ class Validation:
     def __str__(self) -> str:
         scores = "".join(f", {name} {value:.2f}" for name, value in self.scores.items())
         judge = next(iter(self.scores), "")
-        parts = (name.removeprefix(f"{judge}.") for name in self.diagnostics)
-        each = ", ".join(
-            f"{part} {self.diagnostics[name]:.2f}"
-            for name, part in zip(self.diagnostics, parts, strict=True)
-            if name != part
-        )
+        found = ((name.partition("."), value) for name, value in self.diagnostics.items())
+        each = ", ".join(f"{part} {value:.2f}" for (of, _, part), value in found if of == judge)
         return f"loss {self.loss:.3f}{scores}" + (f" ({judge}: {each})" if each else "")
 
 

@@ -258,13 +258,11 @@ def begin_tokenizers(
 
 def _grown(tokenizers: Tokenizers, new: Sequence[str], recipe: RunRecipe) -> Tokenizers:
     """Add special tokens to the tokenizer of a model. Raises InputError where that cannot be."""
-    why = "has a tokenizer for each of two languages" if tokenizers[0] is not tokenizers[1] else ""
-    if recipe.start.lora.rank:
-        why = "gets adapters alone (lora.rank), which have no rows for tokens"
-    if why:
+    if tokenizers[0] is not tokenizers[1] or recipe.start.lora.rank:
         raise InputError(
-            f"start.model = {recipe.start.model} {why}, so it cannot learn the new tokens "
-            f"{', '.join(new)}; start from another model, or train all weights"
+            f"start.model = {recipe.start.model} cannot learn the new tokens {', '.join(new)}: it "
+            "needs one tokenizer for all languages, and no start.lora.rank, since adapters have no "
+            "rows for tokens"
         )
     grown = with_specials(tokenizers[0], new)
     return grown, grown

@@ -130,18 +130,15 @@ class TranslateJob:
     def card(self, validation: Validation) -> CardPart:
         """Say which languages, which texts and how BLEU was computed."""
         data, model = self.recipe.data, self.recipe.model
-        given = [str(path) for corpus in data.validation for path in corpus.paths]
-        if given:
-            judged_on = f"validation: {', '.join(f'`{path}`' for path in given)}"
-        else:
+        given = [f"`{path}`" for corpus in data.validating for path in corpus.paths]
+        judged_on = f"validation: {', '.join(given)}"
+        if not given:
             pairs = counted(data.hold_out, "pair")
             judged_on = f"validation: up to {pairs} held out from the training data"
         paths = [path for corpus in data.named for path in corpus.paths]
         languages = f"{data.src_lang or 'source'} to {data.tgt_lang or 'target'}"
         several = ", ".join(map("-".join, data.learned))
-        use = (self.recipe.use or "dragoman translate {folder} < input.txt").format(
-            folder="THIS_FOLDER"
-        )
+        use = self.recipe.use or "dragoman translate {folder} < input.txt"
         return CardPart(
             title=f"Translation model, {several or languages}",
             data=(*(f"training: `{path}`" for path in paths), judged_on),
@@ -151,7 +148,7 @@ class TranslateJob:
             judged=f"Greedy translations, sacreBLEU `{validation.signature}`"
             f"{', means of all directions' if several else ''}; the loss is in nats per target "
             "token.",
-            use=use,
+            use=use.format(folder="THIS_FOLDER"),
         )
 
 
@@ -190,12 +187,13 @@ def assemble(
         **_languages(texts, recipe.data, folder.start),
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
-    framing = None
+    framing, around = None, 1 + len(texts.training[0].tags)
     if isinstance(texts.languages, Published):
         framing = texts.languages.framing(tgt)
-        longest = recipe.batch.max_length
-        limit = f"batch.max_length = {longest} beside the ids around a text"
-        check_places(architecture.positions, longest + max(framing.sizes), limit)
+        around = max(framing.sizes)
+    longest = recipe.batch.max_length
+    limit = f"batch.max_length = {longest} beside the ids around a text"
+    check_places(architecture.positions, longest + around, limit)
     source = PairBatches(texts.training, recipe.batch, splits, framing)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)

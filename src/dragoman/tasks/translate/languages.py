@@ -37,10 +37,8 @@ class Languages:
 
     def specials(self, specials: Specials) -> Specials:
         """Return the ids around sources and targets, for the languages that were chosen."""
-        names = self.src_tokenizer.specials
-        tags = {*self.known.values()} | {names.get(source_tag(code)) for code in self.known}
-        never = sorted({*specials.forbidden} | {id_ for id_ in tags if id_ is not None})
-        return replace(specials, src_frame=self.src_frame, forbidden=tuple(never))
+        never = {*specials.forbidden, *self.src_tokenizer.specials.values()} - {specials.eos_id}
+        return replace(specials, src_frame=self.src_frame, forbidden=tuple(sorted(never)))
 
     def framing(self, tgt_tokenizer: Tokenizer) -> Framing:
         """Return what is around the pairs that the model learns from."""

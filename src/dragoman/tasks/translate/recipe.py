@@ -96,12 +96,16 @@ class DataConfig(DataFiles):
         return [self._resolve(corpus) for corpus in self.named]
 
     @property
+    def validating(self) -> list[CorpusConfig]:
+        """The validation corpora, as the recipe names them; none where pairs are held out."""
+        files = self.valid_src is not None or self.valid_tgt is not None
+        pair = [CorpusConfig(src=self.valid_src, tgt=self.valid_tgt)] if files else []
+        return [*self.valid, *pair]
+
+    @property
     def validation(self) -> list[CorpusConfig]:
-        """The validation corpora that are given, with paths that exist."""
-        named = [*self.valid]
-        if self.valid_src is not None or self.valid_tgt is not None:
-            named.append(CorpusConfig(src=self.valid_src, tgt=self.valid_tgt))
-        return [self._resolve(corpus) for corpus in named]
+        """The same with paths that exist."""
+        return [self._resolve(corpus) for corpus in self.validating]
 
     @property
     def learned(self) -> tuple[Direction, ...]:

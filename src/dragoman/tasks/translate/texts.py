@@ -158,18 +158,16 @@ def _held_out(
             own if place == number else leave_out(other, held[pair], both=several)
             for place, other in enumerate(rest)
         ]
-        name, drawn = held[pair].name, len(held[pair])
+        drawn, what = len(held[pair]), "text" if several else "source"
         more = _unseen(rest) - before - drawn
-        what = "text" if several else "source"
-        say(format_held_out(name, drawn, more, "pair", what))
-    wanted = {_pair_of(each, several) for each in corpora}
-    for each in given:
-        if _pair_of(each, several) not in wanted or held[_pair_of(each, several)] is not each:
-            raise InputError(
-                f"data.valid: {each.name} is one too many; give one for each pair of languages "
-                "that training has"
-            )
-    return rest, [held[pair] for pair in dict.fromkeys(_pair_of(e, several) for e in corpora)]
+        say(format_held_out(held[pair].name, drawn, more, "pair", what))
+    ours = dict.fromkeys(_pair_of(each, several) for each in corpora)
+    if len(held) > len(ours) or len({*map(id, held.values())} & {*map(id, given)}) < len(given):
+        raise InputError(
+            "data.valid has a corpus too many: give one for each pair of languages that training "
+            "has, at most"
+        )
+    return rest, [held[pair] for pair in ours]
 
 
 def _unseen(corpora: Sequence[PairDataset]) -> int:

@@ -228,6 +228,14 @@ def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
     assert not {*held} & seen
 
 
+def test_tags_need_places(tmp_path: Path) -> None:
+    """Of learned positions there is one for each tag beside those for the tokens and the end."""
+    recipe = recipe_of(tmp_path, ("up", "far"))
+    places = "model.positions={kind = 'learned', max_length = 9}"
+    with pytest.raises(InputError, match=r"max_length = 8 beside the ids .* up to 10 tokens"):
+        train(recipe, tmp_path / "run", 1, "batch.max_length=8", places)
+
+
 CORPUS = CorpusConfig(src="a", tgt="b", src_lang="en", tgt_lang="de")
 OTHER = CorpusConfig(src="a", tgt="c", src_lang="en", tgt_lang="fr")
 UNNAMED = CorpusConfig(src="a", tgt="c", name="third", tgt_lang="fr")
@@ -271,5 +279,5 @@ def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
             root=str(tmp_path), cache=recipe.data.cache, corpora=recipe.data.corpora, valid=valid
         )
         changed = TranslateRecipe(data=data, tokenizer=recipe.tokenizer, out=recipe.out)
-        with pytest.raises(InputError, match=r"data\.valid: .* is one too many"):
+        with pytest.raises(InputError, match=r"data\.valid has a corpus too many"):
             read_texts(changed, RunFolder.of(changed), lambda _: None)
