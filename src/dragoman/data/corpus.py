@@ -68,9 +68,9 @@ class CorpusConfig:
     tm: str | None = None
     """Translation memory: TMX, XLIFF, PO, CSV or TSV."""
     src_lang: str | None = None
-    """Language of the sources in a memory; that of the data by default."""
+    """Language of the sources; that of the data by default."""
     tgt_lang: str | None = None
-    """Language of the targets in a memory."""
+    """Language of the targets, the same."""
     src_key: str = "src"
     """Key of the source in a JSON object; dots lead into inner objects: "translation.en"."""
     tgt_key: str = "tgt"

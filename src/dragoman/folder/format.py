@@ -161,6 +161,8 @@ class FolderConfig:
     """The source language, where known."""
     tgt_lang: str | None = None
     """The target language, where known."""
+    directions: tuple[tuple[str, str], ...] = ()
+    """The directions that a model of several languages was trained in; none of one pair."""
     task: str | None = None
     """The module of a task from outside the package; of the others the model tells."""
     tokenizers: dict[str, str] = field(default_factory=dict)
@@ -239,8 +241,8 @@ def digest_of(section: Mapping[str, Any]) -> str:
 def as_saved(config: FolderConfig) -> dict[str, Any]:
     """What `config.json` holds of a config; what only some have is left out where there is none."""
     plain: dict[str, Any] = to_plain(config)
-    for name in ("task", "published", "alignment"):
-        if plain[name] is None:
+    for name in ("task", "published", "alignment", "directions"):
+        if not plain[name]:
             del plain[name]
     return plain
 

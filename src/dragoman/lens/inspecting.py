@@ -78,6 +78,8 @@ NO_GAP = Note(
 class Choices(Wanted):
     """How to decode, and which attention to keep; None if not given."""
 
+    src_lang: str | None = None
+    tgt_lang: str | None = None
     beam_size: int | None = None
     max_tokens: int | None = None
     temperature: float | None = None
@@ -85,7 +87,7 @@ class Choices(Wanted):
 
 
 OPTIONS = {
-    "encoder-decoder": {"beam_size"},
+    "encoder-decoder": {"beam_size", "src_lang", "tgt_lang"},
     "decoder-only": {"max_tokens", "temperature", "seed"},
     "encoder-only": set[str](),
 }
@@ -135,7 +137,7 @@ def _check_length(folder: ModelFolder, length: int, most: int) -> None:
 
 def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at the translation of a text by beam search."""
-    translator = Translator.of(folder)
+    translator = Translator.of(folder).between(choices.src_lang, choices.tgt_lang)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
     options = merged(given, ONE_BEST, translator.options)
@@ -143,7 +145,8 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     _check_length(folder, len(src_ids), options.max_src_tokens)
     notes = Observed(strategy_of(options))
     best = translator.watch(src_ids, options, notes)[0]
-    src_ids, ids = [*src_ids, src_tokenizer.eos_id], notes.written(best)
+    tags = translator.specials.src_frame.before if folder.config.directions else ()
+    src_ids, ids = [*tags, *src_ids, src_tokenizer.eos_id], notes.written(best)
     read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
     model, aligns = model_of(folder, EncoderDecoder), folder.config.alignment
     traced = trace_translation(model, src_ids, read_ids, choices, aligns)
@@ -158,8 +161,8 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     return Inspection(
         kind="encoder-decoder",
         model=str(folder.path),
-        src_lang=folder.config.src_lang,
-        tgt_lang=folder.config.tgt_lang,
+        src_lang=choices.src_lang or folder.config.src_lang,
+        tgt_lang=choices.tgt_lang or folder.config.tgt_lang,
         src=Sentence(text=text, tokens=tuple(src)),
         tgt=Sentence(text=one_line(tgt_tokenizer.decode(best.ids)), tokens=tuple(tgt)),
         attention=attention,

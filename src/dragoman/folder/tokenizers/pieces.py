@@ -28,7 +28,7 @@ from dragoman.folder.tokenizers.vocabularies import (
 )
 from dragoman.text.limits import MOST_GROWTH, longest_replacement
 from dragoman.text.spans import Span, trimmed_spans
-from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.tokenizer import BYTES, Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject
 
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
@@ -80,6 +80,11 @@ class PieceTokenizer(ForeignTokenizer):
         """The ids of the special tokens, those of languages among them."""
         marked = {p: i for p, i in self._vocab.items() if _LANGUAGE.fullmatch(p)}
         return {name: self._vocab[name] for name in self._named} | marked
+
+    @cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """The ids of the tokens that spell characters which are in no piece."""
+        return frozenset(self._vocab[byte] for byte in BYTES if byte in self._vocab)
 
     def frame(self, lang: str | None = None) -> Frame:
         """The ids around a source text in `lang` (Marian: into `lang`)."""
