@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read
 
 Out = Annotated[Path, option("Folder for the files that are written.")]
-SrcLang = Annotated[
-    str | None, option("Language of the source, such as en; by default told by its lines.")
-]
-TgtLang = Annotated[
-    str | None, option("Language of the target, such as zh; by default told by its lines.")
-]
 Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
 Seed = Annotated[int, option("Random seed.")]
 HeldOut = Annotated[
@@ -42,8 +36,6 @@ with_thresholds = with_options("config", CleaningConfig())
 def check(
     *,
     files: PairFiles,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
     held_out: HeldOut = None,
     config: CleaningConfig,
     as_json: Json = False,
@@ -52,19 +44,17 @@ def check(
 
     dragoman data check --src a.en --tgt a.zh
     """
-    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
+    read, found = _checked(files, config, held_out)
     report = found.report(read)
     print_items([to_json(report)] if as_json else _shown(report))
 
 
 @with_corpus
 @with_thresholds
-def clean(  # noqa: PLR0913 -- the options of the verb
+def clean(
     *,
     files: PairFiles,
     out: Out,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
     held_out: HeldOut = None,
     keep_removed: Removed = None,
     config: CleaningConfig,
@@ -74,17 +64,21 @@ def clean(  # noqa: PLR0913 -- the options of the verb
 
     dragoman data clean --src a.en --tgt a.zh --out clean
     """
-    from dragoman.corpus.writing import check_removed, files_of, write_clean
+    from dragoman.corpus.writing import check_removed, files_of, write_removed, write_sets
 
     corpus = files.corpus()
     (paths,) = files_of(corpus, out, [""])
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
-    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
-    write_clean(read, found, corpus, paths, keep_removed)
+    read, found = _checked(files, config, held_out)
+    (written,) = write_sets(corpus, found.kept - 1, [paths])
+    if keep_removed is not None:
+        write_removed(read, found, keep_removed)
     report = found.report(read)
     print_items([to_json(report)] if as_json else _shown(report))
-    say(f"wrote {' and '.join(map(str, paths))}")
+    rest = report.kept - written
+    also = f" without {counted(rest, 'pair')} of pieces that have a bad one too" * bool(rest)
+    say(f"wrote {' and '.join(map(str, paths))}{also}")
 
 
 @with_corpus
@@ -107,7 +101,7 @@ def split(
     paths, read = files_of(corpus, out, names), read_of(corpus)
     with _progress() as progress:
         chosen = choosing.split(read, (dev, test), seed, progress)
-    counts = write_sets(read, chosen, corpus, paths)
+    counts = write_sets(corpus, chosen, paths)
     for name, each, count in zip(names, paths, counts, strict=True):
         say(f"{name}: {counted(count, 'pair')} in {' and '.join(map(str, each))}")
     if left := len(chosen) - sum(counts):
@@ -133,7 +127,7 @@ def sample(
     paths, read = files_of(corpus, out, [""]), read_of(corpus)
     with _progress() as progress:
         chosen = choosing.sample(read, size, seed, progress)
-    write_sets(read, chosen, corpus, paths)
+    write_sets(corpus, chosen, paths)
     say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
 
 
@@ -143,7 +137,6 @@ VERBS = (check, clean, split, sample)
 def _checked(
     files: PairFiles,
     config: CleaningConfig,
-    languages: tuple[str | None, str | None],
     held_out: list[Path] | None,
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
@@ -151,7 +144,7 @@ def _checked(
     from dragoman.corpus.writing import read_of
     from dragoman.files.reading import read_lines
 
-    read = read_of(files.corpus())
+    read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
     with _progress() as progress:
         return read, check_pairs(read, config, languages, held, progress=progress)

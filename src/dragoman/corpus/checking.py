@@ -39,6 +39,7 @@ SAMPLE = 1000
 """Good pairs by which the languages are recognised."""
 FEWEST, MOST_LEARNT = 1000, 200_000
 """Pairs from which what words become can be learnt, and those that are learnt from."""
+_TWO = np.dtype((np.float32, 2))
 LONG = 20
 """Characters of a side that is hardly twice in the world by chance."""
 
@@ -173,7 +174,7 @@ def _mark_foreign(
     """Mark what is in another language than these."""
     rule = rules_of(config, languages).get("language")
     if rule is not None and "language" not in config.skip:
-        foreign = np.array([rule(*pair) for pair in progress(read())], np.bool_)
+        foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))
         found |= foreign * np.uint32(_bit("language"))
 
 
@@ -189,8 +190,8 @@ def _mark_unrelated(
         step = -(-count // MOST_LEARNT)
         relation = Relation(islice(compress(read(), found == 0), None, None, step), step)
         pairs = progress(compress(read(), found == 0))
-        evidence = [relation.evidence(*pair, number) for number, pair in enumerate(pairs)]
-        related = relatedness(np.array(evidence, np.float32), lengths_P2[places])
+        each = (relation.evidence(*pair, number) for number, pair in enumerate(pairs))
+        related = relatedness(np.fromiter(each, _TWO, count), lengths_P2[places])
         if not (related < least).any():
             return
         found[places[related < least]] |= _bit("unrelated")

@@ -26,7 +26,7 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
-PAIRS = "--src --tgt --tsv --jsonl --src-key --tgt-key"
+PAIRS = "--src --tgt --tsv --jsonl --tm --src-key --tgt-key --src-lang --tgt-lang"
 RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
     "--min-letters --max-marks --min-relation --skip"
@@ -72,8 +72,8 @@ VERBS: dict[str, str | None] = {
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
     "download": "",
-    "data check": f"{PAIRS} --src-lang --tgt-lang --held-out {RULES} --json",
-    "data clean": (f"{PAIRS} --out --src-lang --tgt-lang --held-out --keep-removed {RULES} --json"),
+    "data check": f"{PAIRS} --held-out {RULES} --json",
+    "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
 }
