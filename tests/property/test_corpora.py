@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dragoman.corpus.choosing import times
+from dragoman.corpus.config import PairFiles
+from dragoman.corpus.merging import corpus_of, layout_of, write_merged
 from dragoman.corpus.writing import files_of, read_of, write_sets
 from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError
 from dragoman.files.messages import escape_message
 from dragoman.files.reading import read_chunks
 from dragoman.files.xml import escape_xml
@@ -148,6 +153,57 @@ def test_what_is_written_is_what_was_chosen(pairs: Pairs, data: st.DataObject | 
                     assert [*map(content, files)] == [*map(content, corpus.paths)]
                 for path in files:
                     path.unlink()
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(PAIRS, st.integers(1, 3))
+def test_merging_disjoint_corpora_is_a_permutation(pairs: Pairs, weight: int) -> None:
+    """With equal weights each pair is there equally often; the lines of the first one stay."""
+    other = [(f"{src} 1", f"{tgt} 1") for src, tgt in pairs]
+    expected = Counter([*pairs, *other])
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "other").mkdir()
+        first_ones, others = corpora(folder, pairs), corpora(folder / "other", other)
+        for first, second in zip(first_ones, [*others[1:], others[0]], strict=True):
+            counts, _ = times([read_of(first), read_of(second)], [weight] * 2, 0)
+            (files,) = files_of(layout_of(first), folder / "out", ["merged"])
+            assert write_merged([first, second], counts, files) == weight * expected.total()
+            written = Counter(read_of(moved(layout_of(first), files))())
+            assert written == {pair: weight * count for pair, count in expected.items()}
+            if first.tm is None:
+                assert all(map(bytes.startswith, map(content, files), map(content, first.paths)))
+            for path in files:
+                path.unlink()
+
+
+def test_weights_repeat_and_draw() -> None:
+    """A whole number of times, and some once more, the same for a seed; with `unique` once each."""
+    pairs = [(f"source {n}", f"target {n}") for n in range(40)]
+    for weight, expected in ((0.25, {0: 30, 1: 10}), (2.5, {2: 20, 3: 20})):
+        (counts,), _ = times([lambda: pairs], [weight], 7)
+        assert Counter(counts.tolist()) == expected
+        assert (counts == times([lambda: pairs], [weight], 7)[0][0]).all()
+    found, repeated = times(
+        [lambda: pairs, lambda: pairs[::-1] + [("a", "b")] * 2], [1, 3], 0, unique=True
+    )
+    assert [each.sum() for each in found] == [40, 3]
+    assert repeated == 41
+    with pytest.raises(InputError, match="A corpus has the weight 0; give one above 0"):
+        times([lambda: pairs], [0], 0)
+
+
+def test_corpora_are_named_by_their_files() -> None:
+    """Two with a comma between; a name that tells nothing is refused."""
+    files = PairFiles(src_key="t.en", src_lang="en", tgt_lang="de")
+    assert corpus_of("a.en,b/a.de", files).paths == [Path("a.en"), Path("b/a.de")]
+    assert corpus_of("a.tmx.gz", files).src_lang == "en"
+    assert corpus_of("a.JSONL", files).src_key == "t.en"
+    assert corpus_of("a.csv", files).tsv == "a.csv"
+    with pytest.raises(
+        InputError, match=r"The name of a\.en tells no layout; name source and target"
+    ):
+        corpus_of("a.en", files)
 
 
 def test_a_memory_in_utf_16_is_cut(tmp_path: Path) -> None:

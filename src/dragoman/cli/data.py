@@ -5,12 +5,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.errors import escaped
+from dragoman.errors import InputError, escaped
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -45,8 +47,7 @@ def check(
     dragoman data check --src a.en --tgt a.zh
     """
     read, found = _checked(files, config, held_out)
-    report = found.report(read)
-    print_items([to_json(report)] if as_json else _shown(report))
+    print_report(found.report(read), files.unit, as_json=as_json)
 
 
 @with_corpus
@@ -75,7 +76,7 @@ def clean(
     if keep_removed is not None:
         write_removed(read, found, keep_removed)
     report = found.report(read)
-    print_items([to_json(report)] if as_json else _shown(report))
+    print_report(report, files.unit, as_json=as_json)
     rest = report.kept - written
     also = f" without {counted(rest, 'pair')} of pieces that have a bad one too" * bool(rest)
     say(f"wrote {' and '.join(map(str, paths))}{also}")
@@ -99,7 +100,7 @@ def split(
 
     corpus, names = files.corpus(), ("train", "dev", "test")
     paths, read = files_of(corpus, out, names), read_of(corpus)
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         chosen = choosing.split(read, (dev, test), seed, progress)
     counts = write_sets(corpus, chosen, paths)
     for name, each, count in zip(names, paths, counts, strict=True):
@@ -125,13 +126,71 @@ def sample(
 
     corpus = files.corpus()
     paths, read = files_of(corpus, out, [""]), read_of(corpus)
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         chosen = choosing.sample(read, size, seed, progress)
     write_sets(corpus, chosen, paths)
     say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
 
 
-VERBS = (check, clean, split, sample)
+@with_options("files", PairFiles(), only=("src_key", "tgt_key", "src_lang", "tgt_lang"))
+def merge(
+    corpora: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CORPUS...",
+            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), or source and target: a.en,a.de",
+        ),
+    ],
+    *,
+    files: PairFiles,
+    out: Out,
+    weights: Annotated[
+        str | None,
+        option("How often each corpus is taken, such as 2,0.5: twice, and a half drawn at random."),
+    ] = None,
+    unique: Annotated[
+        bool, option("Take no pair that was there before, by its letters and digits.", "--unique")
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Join corpora, one after another, in the layout of the first; a TSV if that is a memory.
+
+    dragoman data merge a.en,a.de bt.tsv --weights 2,1 --out all
+    """
+    from dragoman.corpus import choosing
+    from dragoman.corpus.merging import corpus_of, layout_of, write_merged
+    from dragoman.corpus.writing import files_of, read_of
+
+    each = [corpus_of(name, files) for name in corpora]
+    (paths,) = files_of(layout_of(each[0]), out, ["merged"])
+    with progress_of_pairs() as progress:
+        times, repeated = choosing.times(
+            [*map(read_of, each)],
+            _numbers(weights, len(each)),
+            seed,
+            unique=unique,
+            progress=progress,
+        )
+    count = write_merged(each, times, paths)
+    say(f"{counted(count, 'pair')} in {' and '.join(map(str, paths))}")
+    if repeated:
+        left = "left out" if unique else "taken all the same; --unique leaves them out"
+        say(f"{counted(repeated, 'pair')} were there before: {left}.")
+
+
+VERBS = (check, clean, split, sample, merge)
+
+
+def _numbers(weights: str | None, count: int) -> list[float]:
+    """The weights of so many corpora. Raises InputError for others than numbers with commas."""
+    try:
+        found = [float(word) for word in weights.split(",")] if weights else [1.0] * count
+    except ValueError:
+        raise InputError(f"--weights is {weights!r}; give numbers with commas: 2,1.") from None
+    if len(found) != count:
+        given = counted(len(found), "number")
+        raise InputError(f"--weights has {given} for {counted(count, 'corpus', 'corpora')}.")
+    return found
 
 
 def _checked(
@@ -146,18 +205,23 @@ def _checked(
 
     read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         return read, check_pairs(read, config, languages, held, progress=progress)
 
 
 @contextmanager
-def _progress() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
+def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
     """What shows how many pairs have been read."""
     with ExitStack() as stack:
         yield lambda pairs: stack.enter_context(progress_of(pairs, "pairs"))
 
 
-def _shown(report: "CorpusReport") -> Iterator[Item]:
+def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:
+    """Print what was found, as sentences and a table, or as one JSON object."""
+    print_items([to_json(report)] if as_json else _shown(report, what))
+
+
+def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
     """What a report says: a table of the rules, then examples of each."""
     languages = ", ".join(code or "not known" for code in report.languages)
     yield (
@@ -169,5 +233,5 @@ def _shown(report: "CorpusReport") -> Iterator[Item]:
         rows = [(each.rule, f"{each.removed:,}", f"{each.broken:,}") for each in found]
         yield [("rule", "removed", "of"), *rows]
     for each in found:
-        for line, src, tgt in each.examples:
-            yield f"line {line:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"
+        for number, src, tgt in each.examples:
+            yield f"{what} {number:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"

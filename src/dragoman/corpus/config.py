@@ -55,6 +55,11 @@ class PairFiles:
     tgt_lang: str | None = None
     """Language of the target, such as zh; by default told by its lines. TMX needs it."""
 
+    @property
+    def unit(self) -> str:
+        """What the number of a pair counts: lines, or pairs where these are several lines."""
+        return "line" if self.src or self.jsonl else "pair"
+
     def corpus(self) -> CorpusConfig:
         """The corpus. Raises InputError unless exactly one of the four layouts is named."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}

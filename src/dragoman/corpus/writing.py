@@ -116,5 +116,9 @@ def write_removed(read: Read, found: Checked, removed: Path) -> None:
     with writing([removed]) as write:
         for number, (pair, rule) in enumerate(rows, start=1):
             if rule < len(EVERY):
-                cells = (EVERY[rule], str(number), *(_BREAK.sub(" ", text) for text in pair))
-                write(["\t".join(cells)])
+                write([in_cells((EVERY[rule], str(number), *pair))])
+
+
+def in_cells(texts: Iterable[str]) -> str:
+    """The texts as a line of a TSV: their tabs and line breaks become spaces."""
+    return "\t".join(_BREAK.sub(" ", text) for text in texts)

@@ -14,6 +14,8 @@ from dragoman.files.records import read_records, read_rows, text_at
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
+SHOWN = 60
+"""Characters of a line that a message shows."""
 EXAMPLES = 5
 """How many line numbers a finding keeps."""
 
@@ -171,7 +173,7 @@ def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry
             continue
         if number == 1 and keys != KEYS:
             missing = next(key for key in keys if key not in cells)
-            near = did_you_mean(missing, cells) or f"; it has {', '.join(cells)}."
+            near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
             raise InputError(f"{path} names no column {missing!r} in its first line{near}")
         if len(cells) != width:
             raise InputError(

@@ -56,8 +56,7 @@ def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
 
     Raises InputError for a file of another kind, a damaged one, and TMX without `languages`.
     """
-    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
-    read = _READERS.get(endings[-1] if endings else "")
+    read = _READERS.get(ending_of(path))
     if read is None:
         raise InputError(f"{path} is no memory: its name ends in none of {', '.join(_READERS)}.")
     for raw, units in read(path, languages):
@@ -69,6 +68,12 @@ def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
             else:
                 left.append(unit if isinstance(unit, str) else "an empty side")
         yield Entry((raw,), pairs, left)
+
+
+def ending_of(path: Path) -> str:
+    """The ending of a name, in small letters, without that of compression."""
+    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
+    return endings[-1] if endings else ""
 
 
 def load_memory(path: Path, languages: Languages) -> dict[str, str]:
@@ -200,3 +205,5 @@ _READERS = {
     ".csv": _read_table,
     ".tsv": _read_table,
 }
+MEMORIES = tuple(_READERS)
+"""Endings of the names of memories; the last two are tables."""

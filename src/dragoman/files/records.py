@@ -15,7 +15,7 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
     Of each the line where it begins, its cells, and how it is written, without the last line end.
     Raises InputError as `read_lines` does, and for CSV that cannot be read.
     """
-    if ".csv" not in map(str.lower, path.suffixes):
+    if not is_csv(path):
         for number, line in enumerate(read_lines(path, strict=strict), start=1):
             yield number, line.split("\t"), line
         return
@@ -34,6 +34,11 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
             taken.clear()
     except csv.Error as error:
         raise InputError(f"{path} line {rows.line_num} cannot be read: {error}.") from error
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a table has quotes, by its name."""
+    return ".csv" in map(str.lower, path.suffixes)
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object, str]]:

@@ -31,15 +31,18 @@ RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
     "--min-letters --max-marks --min-relation --skip"
 )
+SEARCH = (
+    "--beam-size --beam-groups --diversity --mbr --length-penalty --min-length "
+    "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
+    "--shortlist --no-split --no-retry --max-batch-tokens"
+)
+LOADED, KEPT = "--device --compute --verify", "--output --overwrite --resume"
 VERBS: dict[str, str | None] = {
     "demo": None,
     "train": "--src --tgt --tm --src-lang --tgt-lang --out --from --nproc --max-restarts",
     "translate": (
-        "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
-        "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --glossary --tm --ensemble --no-split "
-        "--no-retry --as-published --max-batch-tokens --json --device --compute --verify --plain "
-        "--format --column --output --overwrite --resume"
+        f"{SEARCH} --n-best --src-lang --tgt-lang --prefixes --glossary --tm --ensemble "
+        f"--as-published --json {LOADED} --plain --format --column {KEPT}"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -76,6 +79,11 @@ VERBS: dict[str, str | None] = {
     "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
+    "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weights --unique --seed",
+    "data back-translate": (
+        f"{SEARCH} --tag --src-lang --tgt-lang --ensemble {RULES} --json {LOADED} {KEPT}"
+    ),
+    "data distill": f"{SEARCH} --n-best {PAIRS} --ensemble {RULES} --json {LOADED} {KEPT}",
 }
 """Other tools call these: a name that goes or changes breaks them."""
 
