@@ -13,10 +13,12 @@ from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
 from dragoman.errors import InputError, escaped
+from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read
+    from dragoman.corpus.counting import CorpusStats
 
 Out = Annotated[Path, option("Folder for the files that are written.")]
 Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
@@ -40,14 +42,28 @@ def check(
     files: PairFiles,
     held_out: HeldOut = None,
     config: CleaningConfig,
+    html: Annotated[
+        Path | None,
+        option("Write a page with histograms and examples to this HTML file.", "--report"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count what is wrong with a corpus of pairs, with examples.
 
-    dragoman data check --src a.en --tgt a.zh
+    dragoman data check --src a.en --tgt a.zh --report a.html
     """
+    corpus = files.corpus()
+    if html is not None:
+        check_writable(html, corpus.paths, "--report")
     read, found = _checked(files, config, held_out)
-    print_report(found.report(read), files.unit, as_json=as_json)
+    report = found.report(read)
+    if html is not None:
+        from dragoman.corpus.page import page
+        from dragoman.files.writing import replacing
+
+        with replacing(html, "page") as part:
+            part.write_text(page(found, report, corpus.label), "utf-8", newline="\n")
+    print_report(report, files.unit, as_json=as_json)
 
 
 @with_corpus
@@ -132,6 +148,49 @@ def sample(
     say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
 
 
+@with_corpus
+def stats(*, files: PairFiles, as_json: Json = False) -> None:
+    """Count pairs, words, characters, lengths, the vocabulary and scripts.
+
+    dragoman data stats --src a.en --tgt a.zh
+    """
+    from dragoman.corpus.counting import count
+    from dragoman.corpus.writing import read_of
+
+    with progress_of_pairs() as progress:
+        read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
+        found = count(read, languages, progress=progress)
+    print_items([to_json(found)] if as_json else _counts(found))
+
+
+def _counts(found: "CorpusStats") -> Iterator[Item]:
+    """What was counted, as tables."""
+    from dragoman.corpus.counting import SHARES
+
+    sides = found.src, found.tgt
+    languages = _languages(each.language for each in sides)
+    yield f"{counted(found.pairs, 'pair')}, languages {languages}."
+    heads = (f"{share:.0%}" for share in SHARES)
+    rows = zip(heads, *(each.lengths for each in sides), found.ratios, strict=True)
+    yield [
+        ("", "source", "target"),
+        ("words", *(f"{each.words:,.0f}" for each in sides)),
+        ("characters", *(f"{each.characters:,}" for each in sides)),
+        *(
+            (f"sentences in {name}", *(f"{each.scripts.get(name, 0):,}" for each in sides))
+            for name in {**found.src.scripts, **found.tgt.scripts}
+        ),
+        *(
+            (f"different words in {of:,} pairs", f"{one:,}", f"{other:,}")
+            for (of, one), (_, other) in zip(*(each.vocabulary for each in sides), strict=True)
+        ),
+    ]
+    yield [
+        ("sentences", "source words", "target words", "target to source"),
+        *((head, f"{src:g}", f"{tgt:g}", f"{ratio:.2f}") for head, src, tgt, ratio in rows),
+    ]
+
+
 @with_options("files", PairFiles(), only=("src_key", "tgt_key", "src_lang", "tgt_lang"))
 def merge(
     corpora: Annotated[
@@ -178,7 +237,7 @@ def merge(
         say(f"{counted(repeated, 'pair')} were there before: {left}.")
 
 
-VERBS = (check, clean, split, sample, merge)
+VERBS = (check, clean, split, sample, merge, stats)
 
 
 def _numbers(weights: str | None, count: int) -> list[float]:
@@ -221,12 +280,16 @@ def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -
     print_items([to_json(report)] if as_json else _shown(report, what))
 
 
+def _languages(codes: Iterable[str | None]) -> str:
+    return ", ".join(code or "not known" for code in codes)
+
+
 def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
     """What a report says: a table of the rules, then examples of each."""
-    languages = ", ".join(code or "not known" for code in report.languages)
     yield (
         f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
-        f"languages {languages}: {report.kept:,} are good, {report.pairs - report.kept:,} are not."
+        f"languages {_languages(report.languages)}: {report.kept:,} are good, "
+        f"{report.pairs - report.kept:,} are not."
     )
     found = [each for each in report.rules if each.broken]
     if found:

@@ -80,7 +80,8 @@ class Checked:
     languages: Languages
     broken: Bits
     """Bit n is that of rule n of `EVERY`."""
-    words: tuple[int, int]
+    lengths_P2: Numbers
+    """Words of both sides of each pair."""
 
     @property
     def kept(self) -> Mask:
@@ -107,6 +108,7 @@ class Checked:
         for number, (src, tgt) in enumerate(islice(read(), last + 1)):
             if number in wanted:
                 shown[wanted[number]].append((number + 1, src[:SHOWN], tgt[:SHOWN]))
+        src, tgt = self.lengths_P2.sum(0, dtype=np.float64)
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]
         rules = (
@@ -116,7 +118,7 @@ class Checked:
         return CorpusReport(
             pairs=len(first),
             kept=int(self.kept.sum()),
-            words=self.words,
+            words=(round(src), round(tgt)),
             languages=self.languages,
             rules=tuple(rules),
         )
@@ -164,8 +166,7 @@ def check(
         if "unrelated" not in config.skip:
             _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
         told, before = _languages(compress(read(), found == 0), languages, told), told
-    counts = lengths_P2.sum(0, dtype=np.float64)
-    return Checked(told, found, (round(counts[0]), round(counts[1])))
+    return Checked(told, found, lengths_P2)
 
 
 def _mark_foreign(

@@ -75,11 +75,12 @@ VERBS: dict[str, str | None] = {
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
     "download": "",
-    "data check": f"{PAIRS} --held-out {RULES} --json",
+    "data check": f"{PAIRS} --held-out {RULES} --report --json",
     "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
     "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weights --unique --seed",
+    "data stats": f"{PAIRS} --json",
     "data back-translate": (
         f"{SEARCH} --tag --src-lang --tgt-lang --ensemble {RULES} --json {LOADED} {KEPT}"
     ),
