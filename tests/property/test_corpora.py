@@ -191,6 +191,8 @@ def test_weights_repeat_and_draw() -> None:
     assert repeated == 41
     with pytest.raises(InputError, match="A corpus has the weight 0; give one above 0"):
         times([lambda: pairs], [0], 0)
+    with pytest.raises(InputError, match="There are 2 weights for 1 corpora"):
+        times([lambda: pairs], [1, 1], 0)
 
 
 def test_corpora_are_named_by_their_files() -> None:

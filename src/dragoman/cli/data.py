@@ -12,7 +12,7 @@ from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.errors import InputError, escaped
+from dragoman.errors import escaped
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
@@ -164,31 +164,12 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
 
 
 def _counts(found: "CorpusStats") -> Iterator[Item]:
-    """What was counted, as tables."""
-    from dragoman.corpus.counting import SHARES
-
-    sides = found.src, found.tgt
-    languages = _languages(each.language for each in sides)
+    """What was counted, as a table."""
+    languages = _languages(found.src.language, found.tgt.language)
     yield f"{counted(found.pairs, 'pair')}, languages {languages}."
-    heads = (f"{share:.0%}" for share in SHARES)
-    rows = zip(heads, *(each.lengths for each in sides), found.ratios, strict=True)
-    yield [
-        ("", "source", "target"),
-        ("words", *(f"{each.words:,.0f}" for each in sides)),
-        ("characters", *(f"{each.characters:,}" for each in sides)),
-        *(
-            (f"sentences in {name}", *(f"{each.scripts.get(name, 0):,}" for each in sides))
-            for name in {**found.src.scripts, **found.tgt.scripts}
-        ),
-        *(
-            (f"different words in {of:,} pairs", f"{one:,}", f"{other:,}")
-            for (of, one), (_, other) in zip(*(each.vocabulary for each in sides), strict=True)
-        ),
-    ]
-    yield [
-        ("sentences", "source words", "target words", "target to source"),
-        *((head, f"{src:g}", f"{tgt:g}", f"{ratio:.2f}") for head, src, tgt, ratio in rows),
-    ]
+    src, tgt = dict(found.src.rows()), dict(found.tgt.rows(found.ratios))
+    rows = ((name, src.get(name, ""), tgt.get(name, "")) for name in src | tgt)
+    yield [("", "source", "target"), *rows]
 
 
 @with_options("files", PairFiles(), only=("src_key", "tgt_key", "src_lang", "tgt_lang"))
@@ -203,9 +184,11 @@ def merge(
     *,
     files: PairFiles,
     out: Out,
-    weights: Annotated[
-        str | None,
-        option("How often each corpus is taken, such as 2,0.5: twice, and a half drawn at random."),
+    weight: Annotated[
+        list[float] | None,
+        option(
+            "How often a corpus is taken; 0.5 draws half of it. Repeat it, one for each corpus."
+        ),
     ] = None,
     unique: Annotated[
         bool, option("Take no pair that was there before, by its letters and digits.", "--unique")
@@ -214,7 +197,7 @@ def merge(
 ) -> None:
     """Join corpora, one after another, in the layout of the first; a TSV if that is a memory.
 
-    dragoman data merge a.en,a.de bt.tsv --weights 2,1 --out all
+    dragoman data merge a.en,a.de bt.tsv --weight 2 --weight 1 --out all
     """
     from dragoman.corpus import choosing
     from dragoman.corpus.merging import corpus_of, layout_of, write_merged
@@ -225,7 +208,7 @@ def merge(
     with progress_of_pairs() as progress:
         times, repeated = choosing.times(
             [*map(read_of, each)],
-            _numbers(weights, len(each)),
+            weight or [1.0] * len(each),
             seed,
             unique=unique,
             progress=progress,
@@ -238,18 +221,6 @@ def merge(
 
 
 VERBS = (check, clean, split, sample, merge, stats)
-
-
-def _numbers(weights: str | None, count: int) -> list[float]:
-    """The weights of so many corpora. Raises InputError for others than numbers with commas."""
-    try:
-        found = [float(word) for word in weights.split(",")] if weights else [1.0] * count
-    except ValueError:
-        raise InputError(f"--weights is {weights!r}; give numbers with commas: 2,1.") from None
-    if len(found) != count:
-        given = counted(len(found), "number")
-        raise InputError(f"--weights has {given} for {counted(count, 'corpus', 'corpora')}.")
-    return found
 
 
 def _checked(
@@ -280,7 +251,7 @@ def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -
     print_items([to_json(report)] if as_json else _shown(report, what))
 
 
-def _languages(codes: Iterable[str | None]) -> str:
+def _languages(*codes: str | None) -> str:
     return ", ".join(code or "not known" for code in codes)
 
 
@@ -288,7 +259,7 @@ def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
     """What a report says: a table of the rules, then examples of each."""
     yield (
         f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
-        f"languages {_languages(report.languages)}: {report.kept:,} are good, "
+        f"languages {_languages(*report.languages)}: {report.kept:,} are good, "
         f"{report.pairs - report.kept:,} are not."
     )
     found = [each for each in report.rules if each.broken]

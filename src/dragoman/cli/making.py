@@ -1,7 +1,7 @@
 """`dragoman data back-translate` and `distill`: pairs that a model makes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import compress, repeat
 from pathlib import Path
@@ -26,6 +26,7 @@ from dragoman.cli.pipes import check_output, say
 from dragoman.cli.progress import progress_of
 from dragoman.cli.translate import Ensemble, command_of, languages_of, load_translator
 from dragoman.corpus.config import CleaningConfig, PairFiles
+from dragoman.data.memory import Languages
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.resuming import ResumableFile
@@ -33,7 +34,7 @@ from dragoman.files.writing import names_device
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.corpus.checking import Pair, Read
+    from dragoman.corpus.checking import Pair
 
 _Read = Callable[[], Iterable[tuple[str, str | None]]]
 """Reads texts, and their references if there are any."""
@@ -72,11 +73,19 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
     """
     from dragoman.files.reading import read_lines
 
-    ask = _Asked([model, *(ensemble or ())], (tgt_lang, src_lang), decoding, loading, to)
-    out = ask.translations([file], partial(_alone, file))
-    texts = partial(read_lines, file, strict=False)
-    pairs = partial(_side_by_side, partial(read_lines, out.partial), texts)
-    _write(out, pairs, config, ask.languages[::-1], as_json=as_json, tag=tag)
+    between, read = (tgt_lang, src_lang), partial(_alone, file)
+    out = _translated(
+        [model, *(ensemble or ())],
+        [file],
+        read,
+        to,
+        between=between,
+        decoding=decoding,
+        loading=loading,
+    )
+    sides = partial(read_lines, out.partial), partial(_texts, read)
+    languages = languages_of(model, between)[::-1]
+    _write(out, sides, languages, config, as_json=as_json, tag=tag)
 
 
 @decoding_options(TRANSLATING)
@@ -112,61 +121,56 @@ def distill(  # noqa: PLR0913 -- the options of the verb
     if alone and decoding.given().get("n_best", 1) > 1:
         raise InputError("--n-best chooses by references; name them with --tgt.")
     read: _Read = partial(_alone, alone) if alone else read_of(corpus)
-    languages = files.src_lang, files.tgt_lang
-    ask = _Asked([model, *(ensemble or ())], languages, decoding, loading, to)
-    out = ask.translations(corpus.paths, read)
-    texts = partial(_texts, read)
-    pairs = partial(_side_by_side, texts, partial(read_lines, out.partial))
-    _write(out, pairs, config, ask.languages, as_json=as_json)
+    models, between = [model, *(ensemble or ())], (files.src_lang, files.tgt_lang)
+    out = _translated(
+        models, corpus.paths, read, to, between=between, decoding=decoding, loading=loading
+    )
+    sides = partial(_texts, read), partial(read_lines, out.partial)
+    _write(out, sides, languages_of(model, between), config, as_json=as_json)
 
 
 VERBS = (back_translate, distill)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of a model."""
+def _translated(  # noqa: PLR0913 -- the options of both verbs
+    models: Sequence[Path],
+    files: Sequence[Path],
+    read: _Read,
+    to: Destination,
+    *,
+    between: Languages,
+    decoding: Decoding,
+    loading: Loading,
+) -> ResumableFile:
+    """Translate each text to a line of a partial file, or those that are not there yet.
 
-    models: Sequence[Path]
-    between: tuple[str | None, str | None]
-    decoding: Decoding
-    loading: Loading
-    to: Destination
+    Of the n best it is the nearest to the reference that `read` has beside the text.
+    """
+    from dragoman.corpus.making import nearest
 
-    @property
-    def languages(self) -> tuple[str | None, str | None]:
-        """Those that the model reads and writes, where they are known."""
-        return languages_of(self.models[0], self.between)
-
-    def translations(self, files: Sequence[Path], read: _Read) -> ResumableFile:
-        """Translate each text to a line of a partial file, or those that are not there yet.
-
-        Of the n best it is the nearest to the reference that `read` has beside the text.
-        """
-        from dragoman.corpus.making import nearest
-
-        to, model = self.to, self.models[0]
-        if to.output is None or names_device(to.output):
-            raise InputError("Name the file to write with --output.")
-        check_output(to.output, model, *files)
-        command = command_of(self.decoding, self.models[1:], self.between, self.loading)
-        command |= {"model": digest_of(model), "input": [content_hash(file) for file in files]}
-        out = ResumableFile(to.output, command)
-        out.find(overwrite=to.overwrite, resume=to.resume)
-        total, before = sum(1 for _ in read()), out.results
-        between = (None, None) if self.between == languages_of(model) else self.between
-        translator, options = load_translator(self.models, self.loading, self.decoding, between)
-        texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
-        results = zip(translator.stream(texts, options), references, strict=True)
-        progress = progress_of(results, "texts", total=total, before=before)
-        try:
-            with out.keeping() as keep, progress as shown:
-                for result, reference in shown:
-                    keep(nearest(result, reference))
-        except BaseException:
-            say_kept(out)
-            raise
-        return out
+    if to.output is None or names_device(to.output):
+        raise InputError("Name the file to write with --output.")
+    check_output(to.output, models[0], *files)
+    command = command_of(decoding, models[1:], between, loading) | {
+        "model": digest_of(models[0]),
+        "input": [content_hash(file) for file in files],
+    }
+    out = ResumableFile(to.output, command)
+    out.find(overwrite=to.overwrite, resume=to.resume)
+    total, before = sum(1 for _ in read()), out.results
+    asked = (None, None) if between == languages_of(models[0]) else between
+    translator, options = load_translator(models, loading, decoding, asked)
+    texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
+    results = zip(translator.stream(texts, options), references, strict=True)
+    progress = progress_of(results, "texts", total=total, before=before)
+    try:
+        with out.keeping() as keep, progress as shown:
+            for result, reference in shown:
+                keep(nearest(result, reference))
+    except BaseException:
+        say_kept(out)
+        raise
+    return out
 
 
 def _alone(file: Path) -> Iterator[tuple[str, None]]:
@@ -180,28 +184,26 @@ def _texts(read: _Read) -> Iterator[str]:
     return (text for text, _ in read())
 
 
-def _side_by_side(
-    src: Callable[[], Iterator[str]], tgt: Callable[[], Iterator[str]]
-) -> "Iterator[Pair]":
-    return zip(src(), tgt(), strict=True)
-
-
 def _write(
     out: ResumableFile,
-    read: "Read",
+    sides: tuple[Callable[[], Iterator[str]], Callable[[], Iterator[str]]],
+    languages: Languages,
     config: CleaningConfig,
-    languages: tuple[str | None, str | None],
     *,
     as_json: bool,
     tag: str | None = None,
 ) -> None:
-    """Write the pairs that break no rule, and report on the others."""
+    """Write the pairs that break no rule as a TSV, and report on the others."""
     from dragoman.corpus.checking import check
-    from dragoman.corpus.making import tagged_rows
+    from dragoman.corpus.writing import in_cells
+
+    def read() -> "Iterator[Pair]":
+        return zip(sides[0](), sides[1](), strict=True)
 
     with progress_of_pairs() as progress:
         found = check(read, config, languages, progress=progress)
-    report = found.report(read)
-    out.finish(tagged_rows(compress(read(), found.kept), tag))
+    report, start = found.report(read), f"{tag} " if tag else ""
+    good = compress(read(), found.kept)
+    out.finish(f"{in_cells((start + src, tgt))}\n".encode() for src, tgt in good)
     print_report(report, as_json=as_json)
     say(f"wrote {counted(report.kept, 'pair')}")

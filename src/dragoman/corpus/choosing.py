@@ -72,8 +72,11 @@ def times(
     A pair is taken as often as the weight has wholes, and those that are drawn for the rest of it
     once more. With `unique` one that was there before, by letters and digits, in an earlier corpus
     or in its own, is not taken; a weight counts what is left. Raises InputError for a weight that
-    is not positive.
+    is not positive, and for too many or too few.
     """
+    if len(weights) != len(corpora):
+        given = counted(len(weights), "weight")
+        raise InputError(f"There are {given} for {len(corpora)} corpora; give one for each.")
     found, repeated, seen = list[Numbers](), 0, np.empty(0, np.uint64)
     for read, weight in zip(corpora, weights, strict=True):
         if not 0 < weight <= MOST_TIMES:

@@ -2,8 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,19 @@ class SideStats(Plain):
     scripts: Mapping[str, int]
     """Sentences in each script; "none" has no letter."""
 
+    def rows(self, ratios: Sequence[float] = ()) -> Iterator[tuple[str, str]]:
+        """The rows of a table: what was counted, and how much there is."""
+        yield "words", f"{self.words:,.0f}"
+        yield "characters", f"{self.characters:,}"
+        for share, length in zip(SHARES, self.lengths, strict=True):
+            yield f"words of a sentence, {share:.0%} have at most", f"{length:g}"
+        for share, ratio in zip(SHARES, ratios, strict=False):
+            yield f"words for one of the source, {share:.0%} have at most", f"{ratio:g}"
+        for pairs, different in self.vocabulary:
+            yield f"different words in {pairs:,} pairs", f"{different:,}"
+        for script, sentences in self.scripts.items():
+            yield f"sentences, script {script}", f"{sentences:,}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusStats(Plain):
@@ -48,44 +61,41 @@ class CorpusStats(Plain):
     """Words of the target for one of the source, by `SHARES`."""
 
 
-@dataclass(slots=True)
 class _Side:
     """What has been counted of one side."""
 
-    characters: int = 0
-    lengths: "array[float]" = field(default_factory=lambda: array("f"))
-    scripts: Counter[str] = field(default_factory=Counter)
-    vocabulary: list[tuple[int, int]] = field(default_factory=list)
-    first: list[str] = field(default_factory=list)
-    fresh: set[str] = field(default_factory=set)
-    known: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    def __init__(self) -> None:
+        self.lengths, self.characters = array("f"), 0
+        self.scripts, self.vocabulary = Counter[str](), list[tuple[int, int]]()
+        self._first, self._fresh = list[str](), set[str]()  # texts, and words since `_known`
+        self._known = np.empty(0, np.uint64)
 
     def add(self, text: str) -> None:
         self.characters += len(text)
         self.lengths.append(words(text))
         self.scripts[script_of(text) or "none"] += 1
-        if len(self.first) < SAMPLE:
-            self.first.append(text)
-        self.fresh.update(tokens(text))
+        if len(self._first) < SAMPLE:
+            self._first.append(text)
+        self._fresh.update(tokens(text))
         count = len(self.lengths)
         if count >= FEWEST and count == FEWEST * 10 ** (len(str(count // FEWEST)) - 1):
-            self.vocabulary.append((count, self.different()))
-        elif len(self.fresh) > HELD:
-            self.different()
+            self.vocabulary.append((count, self._different()))
+        elif len(self._fresh) > HELD:
+            self._different()
 
-    def different(self) -> int:
+    def _different(self) -> int:
         """How many words there have been."""
-        keys = np.fromiter(map(key_of, self.fresh), np.uint64, len(self.fresh))
-        self.known = np.union1d(self.known, keys)
-        self.fresh.clear()
-        return len(self.known)
+        keys = np.fromiter(map(key_of, self._fresh), np.uint64, len(self._fresh))
+        self._known = np.union1d(self._known, keys)
+        self._fresh.clear()
+        return len(self._known)
 
     def stats(self, language: str | None) -> SideStats:
         lengths, count = np.array(self.lengths), len(self.lengths)
         if not self.vocabulary or self.vocabulary[-1][0] < count:
-            self.vocabulary.append((count, self.different()))
+            self.vocabulary.append((count, self._different()))
         return SideStats(
-            language=language or likely_side(self.first),
+            language=language or likely_side(self._first),
             words=round(float(lengths.sum(dtype=np.float64)), 1),
             characters=self.characters,
             lengths=_quantiles(lengths),

@@ -6,12 +6,8 @@ made (Caswell et al. 2019). Distillation makes targets by a teacher, whose trans
 to learn than those of people (Kim and Rush 2016).
 """
 
-from collections.abc import Iterable, Iterator
-
 from sacrebleu.metrics.chrf import CHRF
 
-from dragoman.corpus.checking import Pair
-from dragoman.corpus.writing import in_cells
 from dragoman.tasks.results import Translation
 
 
@@ -25,9 +21,3 @@ def nearest(result: Translation, reference: str | None) -> str:
         return result.text
     chrf = CHRF()
     return max(texts, key=lambda text: chrf.sentence_score(text, [reference]).score)
-
-
-def tagged_rows(pairs: Iterable[Pair], tag: str | None) -> Iterator[bytes]:
-    """The pairs as lines of a TSV, with a tag and a space in front of each source."""
-    for src, tgt in pairs:
-        yield f"{in_cells((f'{tag} {src}' if tag else src, tgt))}\n".encode()

@@ -79,7 +79,7 @@ VERBS: dict[str, str | None] = {
     "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
-    "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weights --unique --seed",
+    "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weight --unique --seed",
     "data stats": f"{PAIRS} --json",
     "data back-translate": (
         f"{SEARCH} --tag --src-lang --tgt-lang --ensemble {RULES} --json {LOADED} {KEPT}"
