@@ -217,7 +217,7 @@ def merge(
     say(f"{counted(count, 'pair')} in {' and '.join(map(str, paths))}")
     if repeated:
         left = "left out" if unique else "taken all the same; --unique leaves them out"
-        say(f"{counted(repeated, 'pair')} were there before: {left}.")
+        say(f"{counted(repeated, 'pair was', 'pairs were')} there before: {left}.")
 
 
 VERBS = (check, clean, split, sample, merge, stats)

@@ -10,7 +10,7 @@ from typing import Literal
 from dragoman.data.memory import Entry, memory_entries
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
-from dragoman.files.records import read_records, read_rows, text_at
+from dragoman.files.records import is_csv, read_records, read_rows, text_at
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
@@ -110,9 +110,10 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
-    Of a memory it is the pair of that number; `left` counts what is left out of it. Raises
-    InputError that names file and line for everything that is not a pair; unless `strict`, a line
-    of a text file that is not UTF-8 has a lone surrogate for each wrong byte.
+    Where the first row names columns, and in a memory, it is the pair of that number; `left` counts
+    what is left out of a memory. Raises InputError that names file and line for everything that is
+    not a pair; unless `strict`, a line of a text file that is not UTF-8 has a lone surrogate for
+    each wrong byte.
     """
     for entry in read_entries(corpus, strict=strict):
         yield from entry.pairs
@@ -164,7 +165,8 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 
 
 def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
-    width, src, tgt, shape = 2, 0, 1, "a line is source, one tab, target"
+    width, src, tgt = 2, 0, 1
+    shape = f"a line is source, one {'comma' if is_csv(path) else 'tab'}, target"
     for number, cells, raw in read_rows(path, strict=strict):
         if number == 1 and {*keys} <= {*cells}:
             width, src, tgt = len(cells), *map(cells.index, keys)

@@ -1,7 +1,6 @@
 """Translation memories as pairs of texts: TMX, XLIFF, catalogues of gettext, CSV and TSV."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -38,21 +37,9 @@ _CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sub", "sc", "ec", "c
 _OTHER, _OPEN = "not in both languages", "not finished"
 
 
-def read_memory(
-    path: Path, languages: Languages, left: Counter[str] | None = None
-) -> Iterator[tuple[str, str]]:
-    """The finished pairs of a memory, which the ending of its name tells, as lines without markup.
-
-    `left` counts the units that are left out, by why. Raises InputError as `memory_entries` does.
-    """
-    for entry in memory_entries(path, languages):
-        yield from entry.pairs
-        if left is not None:
-            left.update(entry.left)
-
-
 def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
-    """The pieces of a memory, which are the whole file, with these pairs.
+    """The pieces of a memory, which are the whole file, with its finished pairs as lines without
+    markup; the ending of its name tells its kind.
 
     Raises InputError for a file of another kind, a damaged one, and TMX without `languages`.
     """
@@ -79,10 +66,11 @@ def ending_of(path: Path) -> str:
 def load_memory(path: Path, languages: Languages) -> dict[str, str]:
     """The translations of a memory by their sources; of several for a source, the last.
 
-    Raises InputError as `read_memory` does, and for more than `MOST` pairs.
+    Raises InputError as `memory_entries` does, and for more than `MOST` pairs.
     """
     found = dict[str, str]()
-    for number, (src, tgt) in enumerate(read_memory(path, languages)):
+    pairs = (pair for entry in memory_entries(path, languages) for pair in entry.pairs)
+    for number, (src, tgt) in enumerate(pairs):
         found[src] = tgt
         if number == MOST:
             raise InputError(f"{path} has more than {MOST:,} pairs; give a part of it.")
