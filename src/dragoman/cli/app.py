@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from dragoman import __version__
-from dragoman.cli import data
+from dragoman.cli import data, making
 from dragoman.cli.chat import chat
 from dragoman.cli.classify import classify
 from dragoman.cli.convert import convert
@@ -44,10 +44,12 @@ VERBS = (
     *(demo, train, translate, generate, chat, classify, tag, embed, serve),
     *(evaluate, score, inspect, cost, convert, shortlist, download),
 )
-GROUPS = {"data": (data.VERBS, "Check, clean, split and sample a corpus of pairs.")}
+GROUPS = {"data": ((*data.VERBS, *making.VERBS), "Check, clean and make corpora of pairs.")}
 """Verbs of verbs, and what is said of them."""
 COMMANDS: dict[str, Callable[..., Any]] = {verb.__name__: verb for verb in VERBS} | {
-    f"{name} {verb.__name__}": verb for name, (verbs, _) in GROUPS.items() for verb in verbs
+    f"{name} {verb.__name__.replace('_', '-')}": verb
+    for name, (verbs, _) in GROUPS.items()
+    for verb in verbs
 }
 """All of them by what is typed."""
 

@@ -5,24 +5,22 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
 from dragoman.errors import escaped
+from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read
+    from dragoman.corpus.counting import CorpusStats
 
 Out = Annotated[Path, option("Folder for the files that are written.")]
-SrcLang = Annotated[
-    str | None, option("Language of the source, such as en; by default told by its lines.")
-]
-TgtLang = Annotated[
-    str | None, option("Language of the target, such as zh; by default told by its lines.")
-]
 Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
 Seed = Annotated[int, option("Random seed.")]
 HeldOut = Annotated[
@@ -42,29 +40,38 @@ with_thresholds = with_options("config", CleaningConfig())
 def check(
     *,
     files: PairFiles,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
     held_out: HeldOut = None,
     config: CleaningConfig,
+    html: Annotated[
+        Path | None,
+        option("Write a page with histograms and examples to this HTML file.", "--report"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count what is wrong with a corpus of pairs, with examples.
 
-    dragoman data check --src a.en --tgt a.zh
+    dragoman data check --src a.en --tgt a.zh --report a.html
     """
-    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
+    corpus = files.corpus()
+    if html is not None:
+        check_writable(html, corpus.paths, "--report")
+    read, found = _checked(files, config, held_out)
     report = found.report(read)
-    print_items([to_json(report)] if as_json else _shown(report))
+    if html is not None:
+        from dragoman.corpus.page import page
+        from dragoman.files.writing import replacing
+
+        with replacing(html, "page") as part:
+            part.write_text(page(found, report, corpus.label), "utf-8", newline="\n")
+    print_report(report, files.unit, as_json=as_json)
 
 
 @with_corpus
 @with_thresholds
-def clean(  # noqa: PLR0913 -- the options of the verb
+def clean(
     *,
     files: PairFiles,
     out: Out,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
     held_out: HeldOut = None,
     keep_removed: Removed = None,
     config: CleaningConfig,
@@ -74,17 +81,21 @@ def clean(  # noqa: PLR0913 -- the options of the verb
 
     dragoman data clean --src a.en --tgt a.zh --out clean
     """
-    from dragoman.corpus.writing import check_removed, files_of, write_clean
+    from dragoman.corpus.writing import check_removed, files_of, write_removed, write_sets
 
     corpus = files.corpus()
     (paths,) = files_of(corpus, out, [""])
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
-    read, found = _checked(files, config, (src_lang, tgt_lang), held_out)
-    write_clean(read, found, corpus, paths, keep_removed)
+    read, found = _checked(files, config, held_out)
+    (written,) = write_sets(corpus, found.kept - 1, [paths])
+    if keep_removed is not None:
+        write_removed(read, found, keep_removed)
     report = found.report(read)
-    print_items([to_json(report)] if as_json else _shown(report))
-    say(f"wrote {' and '.join(map(str, paths))}")
+    print_report(report, files.unit, as_json=as_json)
+    rest = report.kept - written
+    also = f" without {counted(rest, 'pair')} of pieces that have a bad one too" * bool(rest)
+    say(f"wrote {' and '.join(map(str, paths))}{also}")
 
 
 @with_corpus
@@ -105,9 +116,9 @@ def split(
 
     corpus, names = files.corpus(), ("train", "dev", "test")
     paths, read = files_of(corpus, out, names), read_of(corpus)
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         chosen = choosing.split(read, (dev, test), seed, progress)
-    counts = write_sets(read, chosen, corpus, paths)
+    counts = write_sets(corpus, chosen, paths)
     for name, each, count in zip(names, paths, counts, strict=True):
         say(f"{name}: {counted(count, 'pair')} in {' and '.join(map(str, each))}")
     if left := len(chosen) - sum(counts):
@@ -131,19 +142,90 @@ def sample(
 
     corpus = files.corpus()
     paths, read = files_of(corpus, out, [""]), read_of(corpus)
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         chosen = choosing.sample(read, size, seed, progress)
-    write_sets(read, chosen, corpus, paths)
+    write_sets(corpus, chosen, paths)
     say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
 
 
-VERBS = (check, clean, split, sample)
+@with_corpus
+def stats(*, files: PairFiles, as_json: Json = False) -> None:
+    """Count pairs, words, characters, lengths, the vocabulary and scripts.
+
+    dragoman data stats --src a.en --tgt a.zh
+    """
+    from dragoman.corpus.counting import count
+    from dragoman.corpus.writing import read_of
+
+    with progress_of_pairs() as progress:
+        read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
+        found = count(read, languages, progress=progress)
+    print_items([to_json(found)] if as_json else _counts(found))
+
+
+def _counts(found: "CorpusStats") -> Iterator[Item]:
+    """What was counted, as a table."""
+    languages = _languages(found.src.language, found.tgt.language)
+    yield f"{counted(found.pairs, 'pair')}, languages {languages}."
+    src, tgt = dict(found.src.rows()), dict(found.tgt.rows(found.ratios))
+    rows = ((name, src.get(name, ""), tgt.get(name, "")) for name in src | tgt)
+    yield [("", "source", "target"), *rows]
+
+
+@with_options("files", PairFiles(), only=("src_key", "tgt_key", "src_lang", "tgt_lang"))
+def merge(
+    corpora: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CORPUS...",
+            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), or source and target: a.en,a.de",
+        ),
+    ],
+    *,
+    files: PairFiles,
+    out: Out,
+    weight: Annotated[
+        list[float] | None,
+        option(
+            "How often a corpus is taken; 0.5 draws half of it. Repeat it, one for each corpus."
+        ),
+    ] = None,
+    unique: Annotated[
+        bool, option("Take no pair that was there before, by its letters and digits.", "--unique")
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Join corpora, one after another, in the layout of the first; a TSV if that is a memory.
+
+    dragoman data merge a.en,a.de bt.tsv --weight 2 --weight 1 --out all
+    """
+    from dragoman.corpus import choosing
+    from dragoman.corpus.merging import corpus_of, layout_of, write_merged
+    from dragoman.corpus.writing import files_of, read_of
+
+    each = [corpus_of(name, files) for name in corpora]
+    (paths,) = files_of(layout_of(each[0]), out, ["merged"])
+    with progress_of_pairs() as progress:
+        times, repeated = choosing.times(
+            [*map(read_of, each)],
+            weight or [1.0] * len(each),
+            seed,
+            unique=unique,
+            progress=progress,
+        )
+    count = write_merged(each, times, paths)
+    say(f"{counted(count, 'pair')} in {' and '.join(map(str, paths))}")
+    if repeated:
+        left = "left out" if unique else "taken all the same; --unique leaves them out"
+        say(f"{counted(repeated, 'pair was', 'pairs were')} there before: {left}.")
+
+
+VERBS = (check, clean, split, sample, merge, stats)
 
 
 def _checked(
     files: PairFiles,
     config: CleaningConfig,
-    languages: tuple[str | None, str | None],
     held_out: list[Path] | None,
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
@@ -151,30 +233,39 @@ def _checked(
     from dragoman.corpus.writing import read_of
     from dragoman.files.reading import read_lines
 
-    read = read_of(files.corpus())
+    read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
-    with _progress() as progress:
+    with progress_of_pairs() as progress:
         return read, check_pairs(read, config, languages, held, progress=progress)
 
 
 @contextmanager
-def _progress() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
+def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
     """What shows how many pairs have been read."""
     with ExitStack() as stack:
         yield lambda pairs: stack.enter_context(progress_of(pairs, "pairs"))
 
 
-def _shown(report: "CorpusReport") -> Iterator[Item]:
+def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:
+    """Print what was found, as sentences and a table, or as one JSON object."""
+    print_items([to_json(report)] if as_json else _shown(report, what))
+
+
+def _languages(*codes: str | None) -> str:
+    return ", ".join(code or "not known" for code in codes)
+
+
+def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
     """What a report says: a table of the rules, then examples of each."""
-    languages = ", ".join(code or "not known" for code in report.languages)
     yield (
         f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
-        f"languages {languages}: {report.kept:,} are good, {report.pairs - report.kept:,} are not."
+        f"languages {_languages(*report.languages)}: {report.kept:,} are good, "
+        f"{report.pairs - report.kept:,} are not."
     )
     found = [each for each in report.rules if each.broken]
     if found:
         rows = [(each.rule, f"{each.removed:,}", f"{each.broken:,}") for each in found]
         yield [("rule", "removed", "of"), *rows]
     for each in found:
-        for line, src, tgt in each.examples:
-            yield f"line {line:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"
+        for number, src, tgt in each.examples:
+            yield f"{what} {number:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"

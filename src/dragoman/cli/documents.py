@@ -97,7 +97,7 @@ class AsDocument:
         except BaseException:
             say_kept(out)
             raise
-        out.finish(draft.written())
+        out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
         count = counted(report.translated, "text")
         say(f"{count} of {report.segments:,} translated in {taken:.1f} s")

@@ -97,24 +97,28 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     n_best = decoding.given().get("n_best", 1)
     terms = None if glossary is None else Glossary.read(glossary)
-    command = flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+    command = command_of(decoding, ensemble or (), (src_lang, tgt_lang), loading) | {
         "--n-best": n_best,
         "--prefixes": content_hash(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
         "--tm": content_hash(memory),
-        "--ensemble": [digest_of(other) for other in ensemble or ()] or None,
-        "--src-lang": src_lang,
-        "--tgt-lang": tgt_lang,
-        "--compute": None if loading.compute == "float32" else loading.compute,
         "--json": as_json,
         "--as-published": as_published or None,
     }
     models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
-    load = partial(_load, models, loading, decoding, languages, as_published, memory)
+    load = partial(
+        load_translator,
+        models,
+        loading,
+        decoding,
+        languages,
+        as_published=as_published,
+        memory=memory,
+    )
     if file is not None and document.known(file, plain=plain) is not None:
         check_output(to.output, model, Path(file))
         command |= {"model": digest_of(model)}
-        known = _languages(model, languages)
+        known = languages_of(model, languages)
         document.translate(file, command, load, to, glossary=terms, languages=known)
         return
     starts = _is_next if n_best > 1 and not as_json else None
@@ -136,13 +140,26 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         given.write(results, show, names_of_flags)
 
 
-def _load(
+def command_of(
+    decoding: Decoding, ensemble: Sequence[Path], languages: Languages, loading: Loading
+) -> dict[str, object]:
+    """What translations depend on beside the model and the texts, by option."""
+    return flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
+        "--ensemble": [digest_of(other) for other in ensemble] or None,
+        "--src-lang": languages[0],
+        "--tgt-lang": languages[1],
+        "--compute": None if loading.compute == "float32" else loading.compute,
+    }
+
+
+def load_translator(
     models: Sequence[Path],
     loading: Loading,
     decoding: Decoding,
     languages: Languages,
-    as_published: bool,  # noqa: FBT001 -- the verb's
-    memory: Path | None,
+    *,
+    as_published: bool = False,
+    memory: Path | None = None,
 ) -> tuple["Translator", Decoding]:
     """The model, or several that decode together, with what it remembers; and how."""
     loading.check(models[0])
@@ -157,12 +174,12 @@ def _load(
     first, *others = map(load, models)
     translator = first.ensemble(*others).between(*languages)
     if memory is not None:
-        known = load_memory(memory, _languages(models[0], languages))
+        known = load_memory(memory, languages_of(models[0], languages))
         translator = translator.remembering(known)
     return translator, sampled_or_wide(decoding, translator.options)
 
 
-def _languages(model: Path, asked: Languages) -> Languages:
+def languages_of(model: Path, asked: Languages = (None, None)) -> Languages:
     """The languages that were asked for, or that the model was trained for."""
     from dragoman.folder.opening import open_folder
 

@@ -39,6 +39,7 @@ SAMPLE = 1000
 """Good pairs by which the languages are recognised."""
 FEWEST, MOST_LEARNT = 1000, 200_000
 """Pairs from which what words become can be learnt, and those that are learnt from."""
+_TWO = np.dtype((np.float32, 2))
 LONG = 20
 """Characters of a side that is hardly twice in the world by chance."""
 
@@ -79,7 +80,8 @@ class Checked:
     languages: Languages
     broken: Bits
     """Bit n is that of rule n of `EVERY`."""
-    words: tuple[int, int]
+    lengths_P2: Numbers
+    """Words of both sides of each pair."""
 
     @property
     def kept(self) -> Mask:
@@ -106,6 +108,7 @@ class Checked:
         for number, (src, tgt) in enumerate(islice(read(), last + 1)):
             if number in wanted:
                 shown[wanted[number]].append((number + 1, src[:SHOWN], tgt[:SHOWN]))
+        src, tgt = self.lengths_P2.sum(0, dtype=np.float64)
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]
         rules = (
@@ -115,7 +118,7 @@ class Checked:
         return CorpusReport(
             pairs=len(first),
             kept=int(self.kept.sum()),
-            words=self.words,
+            words=(round(src), round(tgt)),
             languages=self.languages,
             rules=tuple(rules),
         )
@@ -163,8 +166,7 @@ def check(
         if "unrelated" not in config.skip:
             _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
         told, before = _languages(compress(read(), found == 0), languages, told), told
-    counts = lengths_P2.sum(0, dtype=np.float64)
-    return Checked(told, found, (round(counts[0]), round(counts[1])))
+    return Checked(told, found, lengths_P2)
 
 
 def _mark_foreign(
@@ -173,7 +175,7 @@ def _mark_foreign(
     """Mark what is in another language than these."""
     rule = rules_of(config, languages).get("language")
     if rule is not None and "language" not in config.skip:
-        foreign = np.array([rule(*pair) for pair in progress(read())], np.bool_)
+        foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))
         found |= foreign * np.uint32(_bit("language"))
 
 
@@ -189,8 +191,8 @@ def _mark_unrelated(
         step = -(-count // MOST_LEARNT)
         relation = Relation(islice(compress(read(), found == 0), None, None, step), step)
         pairs = progress(compress(read(), found == 0))
-        evidence = [relation.evidence(*pair, number) for number, pair in enumerate(pairs)]
-        related = relatedness(np.array(evidence, np.float32), lengths_P2[places])
+        each = (relation.evidence(*pair, number) for number, pair in enumerate(pairs))
+        related = relatedness(np.fromiter(each, _TWO, count), lengths_P2[places])
         if not (related < least).any():
             return
         found[places[related < least]] |= _bit("unrelated")

@@ -1,6 +1,7 @@
 """Pairs drawn from a corpus, the same for a seed: by a hash of their text, wherever they stand."""
 
 from array import array
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -12,6 +13,9 @@ from dragoman.wording import counted
 
 Numbers = npt.NDArray[np.int64]
 """Which set each pair goes to; -1 is none."""
+MOST_TIMES = 1000
+"""Greatest weight of a corpus."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numbers:
@@ -53,6 +57,44 @@ def split(read: Read, sizes: tuple[int, ...], seed: int, progress: Progress = it
         raise InputError("No pair is left to train on; ask for smaller sets.")
     chosen[free] = 0
     return chosen
+
+
+def times(
+    corpora: Sequence[Read],
+    weights: Sequence[float],
+    seed: int,
+    *,
+    unique: bool = False,
+    progress: Progress = iter,
+) -> tuple[list[Numbers], int]:
+    """How often each pair of each corpus is taken, and how many were there before.
+
+    A pair is taken as often as the weight has wholes, and those that are drawn for the rest of it
+    once more. With `unique` one that was there before, by letters and digits, in an earlier corpus
+    or in its own, is not taken; a weight counts what is left. Raises InputError for a weight that
+    is not positive, and for too many or too few.
+    """
+    if len(weights) != len(corpora):
+        given = counted(len(weights), "weight")
+        raise InputError(f"There are {given} for {len(corpora)} corpora; give one for each.")
+    found, repeated, seen = list[Numbers](), 0, np.empty(0, np.uint64)
+    for read, weight in zip(corpora, weights, strict=True):
+        if not 0 < weight <= MOST_TIMES:
+            raise InputError(
+                f"A corpus has the weight {weight:g}; give one above 0 and up to {MOST_TIMES:,}."
+            )
+        drawn, src, tgt = _draws(read, seed, progress)
+        keys = src * _ODD + tgt
+        new = _first_of(keys) & ~np.isin(keys, seen)
+        repeated += int((~new).sum())
+        seen = np.union1d(seen, keys)
+        (places,) = np.nonzero(new | (not unique))
+        whole, rest = divmod(weight, 1)
+        counts = np.zeros(len(drawn), np.int64)
+        counts[places] = int(whole)
+        counts[places[np.argsort(drawn[places], kind="stable")[: round(rest * len(places))]]] += 1
+        found.append(counts)
+    return found, repeated
 
 
 def _check_size(size: int) -> None:

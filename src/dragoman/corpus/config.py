@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.corpus import KEYS, CorpusConfig
 from dragoman.errors import InputError, did_you_mean
 from dragoman.ranges import Positive, Range, check_ranges
 
@@ -20,7 +20,7 @@ MEANING = {
     "word": "has a very long word",
     "repetition": "repeats itself",
     "letters": "has few letters",
-    "preserved": "has other numbers, URLs, placeholders or tags on the other side",
+    "preserved": "has other numbers, URLs, placeholders, tags or emoji on the other side",
     "punctuation": "has other ends of sentences on the other side",
     "unrelated": "has sides that have little to do with each other",
     "duplicate": "was there before",
@@ -33,26 +33,38 @@ EVERY = tuple(MEANING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFiles:
-    """`src` and `tgt`, or `tsv`, or `jsonl`. The options of the command line are these fields."""
+    """`src` and `tgt`, or `tsv`, `jsonl` or `tm`. The options of the command line are these."""
 
     src: Path | None = None
     """Source sentences, one per line (.gz, .xz, .zst too)."""
     tgt: Path | None = None
     """Target sentences, line by line."""
     tsv: Path | None = None
-    """Lines of source, tab, target; in place of --src and --tgt."""
+    """Lines of source, tab, target, or a table (CSV too) whose first row names its columns; in
+    place of --src and --tgt."""
     jsonl: Path | None = None
-    """JSON objects, one per line; in place of --src and --tgt. Other keys are not written."""
-    src_key: str = "src"
-    """Key of the source in a JSON object; dots lead into inner objects."""
-    tgt_key: str = "tgt"
-    """Key of the target in a JSON object."""
+    """JSON objects, one per line; in place of --src and --tgt."""
+    tm: Path | None = None
+    """Translation memory (TMX, XLIFF, PO, CSV, TSV); in place of --src and --tgt."""
+    src_key: str = KEYS[0]
+    """Column of the source, or its key in a JSON object; dots lead into inner objects."""
+    tgt_key: str = KEYS[1]
+    """Column or key of the target."""
+    src_lang: str | None = None
+    """Language of the source, such as en; by default told by its lines. TMX needs it."""
+    tgt_lang: str | None = None
+    """Language of the target, such as zh; by default told by its lines. TMX needs it."""
+
+    @property
+    def unit(self) -> str:
+        """What the number of a pair counts: lines, or pairs where these are several lines."""
+        return "line" if self.src or self.jsonl else "pair"
 
     def corpus(self) -> CorpusConfig:
-        """The corpus. Raises InputError unless exactly one of the three layouts is named."""
+        """The corpus. Raises InputError unless exactly one of the four layouts is named."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         if not any(isinstance(value, Path) for value in given.values()):
-            raise InputError("Name the corpus: --src and --tgt, or --tsv, or --jsonl.")
+            raise InputError("Name the corpus: --src and --tgt, or --tsv, --jsonl or --tm.")
         named = {key: str(value) for key, value in given.items() if value is not None}
         return CorpusConfig(**named)  # type: ignore[arg-type] # the other fields are no names
 

@@ -1,45 +1,40 @@
 """Pairs written to new files in the layout of their corpus, which appear when they are whole."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
-from dragoman.corpus.checking import Checked, Pair, Read
+from dragoman.corpus.checking import Checked, Read
 from dragoman.corpus.config import EVERY
-from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.data.corpus import CorpusConfig, read_entries, read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.files.writing import names_device, replacing
+from dragoman.files.writing import names_device, packing, replacing
 
 _BREAK = re.compile("\r\n|[\t-\r\x1c-\x1e\x85\u2028\u2029]")
-Add = Callable[[Pair, int], None]
-"""Writes a pair to one of several sets."""
 
 
 def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list[Path]]:
-    """The files of each part of a corpus in a folder: `train.en` for a part, `a.en` for none.
+    """The files of each part of a corpus in a folder: `train.en` for a part, `a.en` for none,
+    compressed where the corpus is.
 
     Raises InputError for a corpus whose two files have one name, and for a file that exists.
     """
-    names = []
-    for path in corpus.paths:
-        while path.suffix in COMPRESSED:
-            path = path.with_suffix("")  # noqa: PLW2901 -- what is left of it
-        names.append(path.name)
-    if len(set(names)) < len(names):
+    names = [(path.name.removesuffix(_packed(path)), _packed(path)) for path in corpus.paths]
+    if len({*names}) < len(names):
+        name = "".join(names[0])
         raise InputError(
-            f"Both files are named {names[0]}, and would be one in {out}; rename one, such as to "
-            f"{names[0]}.src."
+            f"Both files are named {name}, and would be one in {out}; rename one, such as to "
+            f"src.{name}."
         )
-    ends = [Path(name).suffix for name in names]
-    if len(set(ends)) < len(names) or not all(ends):
-        ends = [f".{name}" for name in names]
+    ends = [Path(name).suffix for name, _ in names]
+    if len({*ends}) < len(names) or not all(ends):
+        ends = [f".{name}" for name, _ in names]
+    of_file = [*zip(names, ends, strict=True)]
     found = [
-        [out / (f"{part}{end}" if part else name) for name, end in zip(names, ends, strict=True)]
+        [out / f"{f'{part}{end}' if part else name}{packed}" for (name, packed), end in of_file]
         for part in parts
     ]
     for path in (path for files in found for path in files):
@@ -61,36 +56,9 @@ def _check_output(output: Path, to_read: Iterable[Path], option: str) -> None:
         raise InputError(f"{output} exists already; give another {option}.")
 
 
-@contextmanager
-def writing(corpus: CorpusConfig, files: Sequence[Sequence[Path]]) -> Iterator[Add]:
-    """Open the files of each set; they get their names when all pairs are written."""
-    with ExitStack() as stack:
-        streams: list[list[BinaryIO]] = []
-        for paths in files:
-            opened = [stack.enter_context(replacing(path, "corpus")) for path in paths]
-            streams.append([stack.enter_context(part.open("wb")) for part in opened])
-
-        def add(pair: Pair, number: int) -> None:
-            for stream, line in zip(streams[number], _lines(corpus, pair), strict=True):
-                stream.write(f"{line}\n".encode(errors="surrogateescape"))
-
-        yield add
-
-
-def _lines(corpus: CorpusConfig, pair: Pair) -> tuple[str, ...]:
-    """The line of a pair in each file."""
-    if corpus.src is not None:
-        return pair
-    if corpus.tsv is not None:
-        return ("\t".join(pair),)
-    record: dict[str, object] = {}
-    for key, text in zip((corpus.src_key, corpus.tgt_key), pair, strict=True):
-        *outer, last = key.split(".")
-        inner = record
-        for name in outer:
-            inner = inner.setdefault(name, {})  # type: ignore[assignment]
-        inner[last] = text
-    return (json.dumps(record, ensure_ascii=False),)
+def _packed(path: Path) -> str:
+    """The ending of a compressed file; "" of another."""
+    return path.suffix if path.suffix in COMPRESSED else ""
 
 
 def read_of(corpus: CorpusConfig) -> Read:
@@ -99,40 +67,58 @@ def read_of(corpus: CorpusConfig) -> Read:
 
 
 def write_sets(
-    read: Read, chosen: Iterable[int], corpus: CorpusConfig, files: Sequence[Sequence[Path]]
+    corpus: CorpusConfig, chosen: Iterable[int], files: Sequence[Sequence[Path]]
 ) -> list[int]:
-    """Write each pair to the files of its set, if it is in one; return how many are in each."""
-    counts = [0] * len(files)
-    with writing(corpus, files) as add:
-        for pair, number in zip(read(), chosen, strict=True):
-            if number >= 0:
-                add(pair, number)
-                counts[number] += 1
+    """Write each pair, as the corpus has it, to the files of its set, unless it is in none, -1.
+
+    What is no pair goes with a header into each set, or into none: see `Entry`. Of several pairs in
+    one piece, as of a message with plural forms, all are written if they are in one set. Returns
+    how many each set has.
+    """
+    counts, numbers = [0] * len(files), iter(chosen)
+    with ExitStack() as stack:
+        write = [stack.enter_context(writing(each)) for each in files]
+        for raw, pairs, left in read_entries(corpus, strict=False):
+            sets = {next(numbers) for _ in pairs} if pairs or left else {*range(len(files))}
+            if pairs and len(sets) > 1:
+                continue
+            for number in sets - {-1}:
+                write[number](raw)
+                counts[number] += len(pairs)
     return counts
 
 
-def write_clean(
-    read: Read,
-    found: Checked,
-    corpus: CorpusConfig,
-    files: Sequence[Path],
-    removed: Path | None = None,
-) -> None:
-    """Write the pairs that break no rule, and the others with the rule that removed them.
-
-    A line of `removed` is rule, line, source, target, with tabs between them; tabs and line breaks
-    of a text become spaces.
-    """
-    first = found.first()
+@contextmanager
+def writing(paths: Sequence[Path]) -> Iterator[Callable[[Sequence[str | bytes]], None]]:
+    """What writes pieces to the files of a corpus, which get their names when all are written."""
     with ExitStack() as stack:
-        add = stack.enter_context(writing(corpus, [files]))
-        rest = None
-        if removed is not None:
-            part = stack.enter_context(replacing(removed, "removed pairs"))
-            rest = stack.enter_context(part.open("wb"))
-        for number, (pair, rule) in enumerate(zip(read(), first, strict=True), start=1):
-            if rule == len(EVERY):
-                add(pair, 0)
-            elif rest is not None:
-                cells = (EVERY[rule], str(number), *(_BREAK.sub(" ", text) for text in pair))
-                rest.write(("\t".join(cells) + "\n").encode(errors="surrogateescape"))
+        parts = [stack.enter_context(replacing(path, "corpus")) for path in paths]
+        streams = [
+            stack.enter_context(packing(part, path))
+            for part, path in zip(parts, paths, strict=True)
+        ]
+
+        def write(raw: Sequence[str | bytes]) -> None:
+            for stream, piece in zip(streams, raw, strict=True):
+                if isinstance(piece, str):
+                    piece = f"{piece}\n".encode(errors="surrogateescape")  # noqa: PLW2901
+                stream.write(piece)
+
+        yield write
+
+
+def write_removed(read: Read, found: Checked, removed: Path) -> None:
+    """Write the pairs that break a rule: rule, line, source, target, with tabs between them.
+
+    Tabs and line breaks of a text become spaces.
+    """
+    rows = zip(read(), found.first(), strict=True)
+    with writing([removed]) as write:
+        for number, (pair, rule) in enumerate(rows, start=1):
+            if rule < len(EVERY):
+                write([in_cells((EVERY[rule], str(number), *pair))])
+
+
+def in_cells(texts: Iterable[str]) -> str:
+    """The texts as a line of a TSV: their tabs and line breaks become spaces."""
+    return "\t".join(_BREAK.sub(" ", text) for text in texts)

@@ -7,12 +7,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from dragoman.data.memory import read_memory
-from dragoman.errors import InputError
-from dragoman.files.reading import read_lines, read_records, text_at
+from dragoman.data.memory import Entry, memory_entries
+from dragoman.errors import InputError, did_you_mean
+from dragoman.files.reading import read_lines
+from dragoman.files.records import is_csv, read_records, read_rows, text_at
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
+SHOWN = 60
+"""Characters of a line that a message shows."""
 EXAMPLES = 5
 """How many line numbers a finding keeps."""
 
@@ -49,6 +52,8 @@ class Finding:
 
 
 Side = Literal["src", "tgt"]
+KEYS = ("src", "tgt")
+"""Where both sides are, unless a corpus says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +67,21 @@ class CorpusConfig:
     tgt: str | None = None
     """File of target sentences, parallel to `src` line by line."""
     tsv: str | None = None
-    """TSV file of lines with source, tab, target."""
+    """TSV file of lines with source, tab, target; or a table, CSV too by its name, whose first row
+    names its columns `src_key` and `tgt_key`."""
     jsonl: str | None = None
     """File of JSON objects, one per line, with a source and a target text."""
     tm: str | None = None
     """Translation memory: TMX, XLIFF, PO, CSV or TSV."""
     src_lang: str | None = None
-    """Language of the sources in a memory; that of the data by default."""
+    """Language of the sources; that of the data by default."""
     tgt_lang: str | None = None
-    """Language of the targets in a memory."""
-    src_key: str = "src"
-    """Key of the source in a JSON object; dots lead into inner objects: "translation.en"."""
-    tgt_key: str = "tgt"
-    """Key of the target in a JSON object."""
+    """Language of the targets, the same."""
+    src_key: str = KEYS[0]
+    """Key of the source in a JSON object, where dots lead into inner objects ("translation.en"), or
+    its column in a table."""
+    tgt_key: str = KEYS[1]
+    """Key or column of the target."""
     weight: Positive = 1.0
     """Number of passes over the corpus per epoch; 0.5 takes a random half each time."""
 
@@ -103,18 +110,27 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """The pairs of the corpus; pair `i` (from 0) is line `i + 1` of its file or files.
 
-    Of a memory it is the pair of that number; `left` counts what is left out of it. Raises
-    InputError that names file and line for everything that is not a pair; unless `strict`, a line
-    of a text file that is not UTF-8 has a lone surrogate for each wrong byte.
+    Where the first row names columns, and in a memory, it is the pair of that number; `left` counts
+    what is left out of a memory. Raises InputError that names file and line for everything that is
+    not a pair; unless `strict`, a line of a text file that is not UTF-8 has a lone surrogate for
+    each wrong byte.
     """
+    for entry in read_entries(corpus, strict=strict):
+        yield from entry.pairs
+        if left is not None:
+            left.update(entry.left)
+
+
+def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry]:
+    """The same with how each pair is written; together they are the files of the corpus."""
     if corpus.tm is not None:
-        return read_memory(Path(corpus.tm), (corpus.src_lang, corpus.tgt_lang), left)
+        return memory_entries(Path(corpus.tm), (corpus.src_lang, corpus.tgt_lang))
     if corpus.src is not None and corpus.tgt is not None:
-        return _parallel_pairs(Path(corpus.src), Path(corpus.tgt), strict=strict)
+        return _parallel(Path(corpus.src), Path(corpus.tgt), strict=strict)
     if corpus.tsv is not None:
-        return _tsv_pairs(Path(corpus.tsv), strict=strict)
+        return _table(Path(corpus.tsv), (corpus.src_key, corpus.tgt_key), strict=strict)
     assert corpus.jsonl is not None  # noqa: S101
-    return _jsonl_pairs(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
+    return _jsonl(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,7 @@ class CorpusTexts:
                     yield src if side == "src" else tgt
 
 
-def _parallel_pairs(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[tuple[str, str]]:
+def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry]:
     src_lines, tgt_lines = (read_lines(path, strict=strict) for path in (src_path, tgt_path))
     for number, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines), start=1):
         if src is None or tgt is None:
@@ -144,21 +160,33 @@ def _parallel_pairs(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator
                 f"{src_path} has {num_src:,} lines but {tgt_path} has {num_tgt:,}; line n of one "
                 "must be the translation of line n of the other."
             )
-        yield src, tgt
+        pair = src, tgt
+        yield Entry(pair, (pair,))
 
 
-def _tsv_pairs(path: Path, *, strict: bool) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_lines(path, strict=strict), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
+def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
+    width, src, tgt = 2, 0, 1
+    shape = f"a line is source, one {'comma' if is_csv(path) else 'tab'}, target"
+    for number, cells, raw in read_rows(path, strict=strict):
+        if number == 1 and {*keys} <= {*cells}:
+            width, src, tgt = len(cells), *map(cells.index, keys)
+            shape = f"the first line names {width}"
+            yield Entry((raw,))
+            continue
+        if number == 1 and keys != KEYS:
+            missing = next(key for key in keys if key not in cells)
+            near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
+            raise InputError(f"{path} names no column {missing!r} in its first line{near}")
+        if len(cells) != width:
             raise InputError(
-                f"{path} line {number} has {counted(len(columns), 'column')}; "
-                "a line is source, one tab, target."
+                f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."
+                + " Or name the columns in the first line (src_key, tgt_key)." * (number == 1)
             )
-        yield columns[0], columns[1]
+        yield Entry((raw,), ((cells[src], cells[tgt]),))
 
 
-def _jsonl_pairs(path: Path, src_key: str, tgt_key: str) -> Iterator[tuple[str, str]]:
+def _jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Entry]:
     settings = "src_key, tgt_key"
-    for place, record in read_records(path):
-        yield text_at(record, src_key, place, settings), text_at(record, tgt_key, place, settings)
+    for place, record, line in read_records(path):
+        src, tgt = (text_at(record, key, place, settings) for key in (src_key, tgt_key))
+        yield Entry((line,), ((src, tgt),))

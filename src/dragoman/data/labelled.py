@@ -15,7 +15,8 @@ import numpy.typing as npt
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, hash_of_arrays
 from dragoman.data.prepare import TextEncoder, encode_all, special_ids
 from dragoman.errors import InputError, did_you_mean
-from dragoman.files.reading import read_lines, read_records, text_at, value_at
+from dragoman.files.reading import read_lines
+from dragoman.files.records import read_records, text_at, value_at
 from dragoman.wording import counted
 
 FEW_TEXTS = 20
@@ -84,7 +85,7 @@ def _tsv_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, st
 
 def _jsonl_rows(path: Path, layout: LabelledLayout) -> Iterator[tuple[str, str, str]]:
     settings = "label_key, text_key"
-    for place, record in read_records(path):
+    for place, record, _ in read_records(path):
         label = value_at(record, layout.label_key, place, settings)
         if not isinstance(label, str | int):
             raise InputError(

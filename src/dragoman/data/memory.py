@@ -1,20 +1,34 @@
 """Translation memories as pairs of texts: TMX, XLIFF, catalogues of gettext, CSV and TSV."""
 
-import csv
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from dragoman.errors import InputError
-from dragoman.files.messages import read_messages
-from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks, read_text
-from dragoman.files.xml import UNFINISHED, Element, read_elements
+from dragoman.files.messages import Message, read_messages
+from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
+from dragoman.files.records import read_rows
+from dragoman.files.xml import UNFINISHED, Element, cut_elements
 
 Languages = tuple[str | None, str | None]
 """The codes of source and target, where they are known."""
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
+Cut = tuple[str | bytes, Iterable[Unit]]
+"""A piece of a file, and the units that it has: none in what is around them."""
+
+
+class Entry(NamedTuple):
+    """A piece of a corpus, with the pairs that it has."""
+
+    raw: Sequence[str | bytes]
+    """How each file has it: a line without its end, or bytes."""
+    pairs: Sequence[tuple[str, str]] = ()
+    """One, or several of a message with plural forms; none of a header."""
+    left: Sequence[str] = ()
+    """Why a unit is no pair, of each that is none."""
+
 
 MOST = 1 << 20
 """Most pairs of a memory that is held as a whole."""
@@ -23,54 +37,64 @@ _CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sub", "sc", "ec", "c
 _OTHER, _OPEN = "not in both languages", "not finished"
 
 
-def read_memory(
-    path: Path, languages: Languages, left: Counter[str] | None = None
-) -> Iterator[tuple[str, str]]:
-    """The finished pairs of a memory, which the ending of its name tells, as lines without markup.
+def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
+    """The pieces of a memory, which are the whole file, with its finished pairs as lines without
+    markup; the ending of its name tells its kind.
 
-    `left` counts the units that are left out, by why. Raises InputError for a file of another kind,
-    a damaged one, and TMX without `languages`.
+    Raises InputError for a file of another kind, a damaged one, and TMX without `languages`.
     """
-    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
-    read = _READERS.get(endings[-1] if endings else "")
+    read = _READERS.get(ending_of(path))
     if read is None:
         raise InputError(f"{path} is no memory: its name ends in none of {', '.join(_READERS)}.")
-    for unit in read(path, languages):
-        pair = ("", "") if isinstance(unit, str) else unit
-        src, tgt = (" ".join(text.split()) for text in pair)
-        if src and tgt:
-            yield src, tgt
-        elif left is not None:
-            left[unit if isinstance(unit, str) else "an empty side"] += 1
+    for raw, units in read(path, languages):
+        pairs, left = list[tuple[str, str]](), list[str]()
+        for unit in units:
+            src, tgt = ("", "") if isinstance(unit, str) else (" ".join(t.split()) for t in unit)
+            if src and tgt:
+                pairs.append((src, tgt))
+            else:
+                left.append(unit if isinstance(unit, str) else "an empty side")
+        yield Entry((raw,), pairs, left)
+
+
+def ending_of(path: Path) -> str:
+    """The ending of a name, in small letters, without that of compression."""
+    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
+    return endings[-1] if endings else ""
 
 
 def load_memory(path: Path, languages: Languages) -> dict[str, str]:
     """The translations of a memory by their sources; of several for a source, the last.
 
-    Raises InputError as `read_memory` does, and for more than `MOST` pairs.
+    Raises InputError as `memory_entries` does, and for more than `MOST` pairs.
     """
     found = dict[str, str]()
-    for number, (src, tgt) in enumerate(read_memory(path, languages)):
+    pairs = (pair for entry in memory_entries(path, languages) for pair in entry.pairs)
+    for number, (src, tgt) in enumerate(pairs):
         found[src] = tgt
         if number == MOST:
             raise InputError(f"{path} has more than {MOST:,} pairs; give a part of it.")
     return found
 
 
-def _read_tmx(path: Path, languages: Languages) -> Iterator[Unit]:
+def _read_tmx(path: Path, languages: Languages) -> Iterator[Cut]:
     if None in languages:
         raise InputError(
             f"{path} may have texts in several languages; give data.src_lang and data.tgt_lang "
             "(--src-lang and --tgt-lang)."
         )
-    for unit in read_elements(read_chunks(path), {"tu"}, str(path)):
-        segments = {
-            each.attributes.get("xml:lang") or each.attributes.get("lang", ""): each.child("seg")
-            for each in unit.elements
-            if each.local == "tuv"
-        }
-        src, tgt = (_in_language(segments, code or "") for code in languages)
-        yield _OTHER if src is None or tgt is None else (src.plain(_CODES), tgt.plain(_CODES))
+    for raw, unit in cut_elements(read_chunks(path), {"tu"}, str(path)):
+        yield raw, [] if unit is None else [_of_tmx(unit, languages)]
+
+
+def _of_tmx(unit: Element, languages: Languages) -> Unit:
+    segments = {
+        each.attributes.get("xml:lang") or each.attributes.get("lang", ""): each.child("seg")
+        for each in unit.elements
+        if each.local == "tuv"
+    }
+    src, tgt = (_in_language(segments, code or "") for code in languages)
+    return _OTHER if src is None or tgt is None else (src.plain(_CODES), tgt.plain(_CODES))
 
 
 def _in_language(segments: Mapping[str, Element | None], code: str) -> Element | None:
@@ -85,25 +109,35 @@ def _parts(code: str) -> list[str]:
     return re.split("[-_]", code.lower())
 
 
-def _read_xliff(path: Path, languages: Languages) -> Iterator[Unit]:
-    for unit in read_elements(read_chunks(path), {"trans-unit", "segment"}, str(path)):
-        source, target = unit.child("source"), unit.child("target")
-        declared = (
-            unit.inherited("source-language") or unit.inherited("srcLang"),
-            unit.inherited("target-language") or unit.inherited("trgLang"),
-        )
-        asked = zip(languages, declared, strict=True)
-        if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
-            yield _OTHER
-        elif source is None or target is None:
-            yield _OPEN
+def _read_xliff(path: Path, languages: Languages) -> Iterator[Cut]:
+    """Units of XLIFF 1.2; those of XLIFF 2 have segments."""
+    for raw, unit in cut_elements(read_chunks(path), {"trans-unit", "unit"}, str(path)):
+        if unit is None:
+            yield raw, []
+        elif unit.local == "unit":
+            segments = (each for each in unit.elements if each.local == "segment")
+            yield raw, [_of_xliff(segment, languages) for segment in segments]
         else:
-            states = unit.attributes.get("state"), target.attributes.get("state")
-            is_open = unit.attributes.get("approved") == "no" or not UNFINISHED.isdisjoint(states)
-            yield _OPEN if is_open else (source.plain(_CODES), target.plain(_CODES))
+            yield raw, [_of_xliff(unit, languages)]
 
 
-def _read_messages(path: Path, _: Languages) -> Iterator[Unit]:
+def _of_xliff(unit: Element, languages: Languages) -> Unit:
+    source, target = unit.child("source"), unit.child("target")
+    declared = (
+        unit.inherited("source-language") or unit.inherited("srcLang"),
+        unit.inherited("target-language") or unit.inherited("trgLang"),
+    )
+    asked = zip(languages, declared, strict=True)
+    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
+        return _OTHER
+    if source is None or target is None:
+        return _OPEN
+    states = unit.attributes.get("state"), target.attributes.get("state")
+    is_open = unit.attributes.get("approved") == "no" or not UNFINISHED.isdisjoint(states)
+    return _OPEN if is_open else (source.plain(_CODES), target.plain(_CODES))
+
+
+def _read_messages(path: Path, _: Languages) -> Iterator[Cut]:
     data = b""
     for chunk in read_chunks(path):
         data += chunk
@@ -111,42 +145,44 @@ def _read_messages(path: Path, _: Languages) -> Iterator[Unit]:
             raise InputError(f"{path} is larger than {LARGEST_FILE:,} bytes; cut it into parts.")
     charset = re.search(rb"charset=([\w-]+)", data)
     try:
-        text = data.decode(charset[1].decode() if charset else "utf-8")
+        encoding = charset[1].decode() if charset else "utf-8"
+        text = data.decode(encoding)
     except (LookupError, UnicodeError):
         raise InputError(f"{path} is not in the encoding that it declares.") from None
+    place = 0
     for message in read_messages(text, str(path)):
-        texts = {keyword: each.value for keyword, each in message.texts.items()}
-        forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
-        if message.is_fuzzy or not all(forms):
-            yield _OPEN
-        elif source := texts.get("msgid"):  # else it is the header
-            yield source, forms[0]
-            if "msgid_plural" in texts:
-                yield texts["msgid_plural"], forms[-1]
+        start, place = place, max(each.end for each in message.texts.values())
+        yield text[start:place].encode(encoding), _of_messages(message)
+    yield text[place:].encode(encoding), []
 
 
-def _read_table(path: Path, languages: Languages) -> Iterator[Unit]:
+def _of_messages(message: Message) -> Iterator[Unit]:
+    texts = {keyword: each.value for keyword, each in message.texts.items()}
+    forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
+    if texts.get("msgid") == "":  # it is the header
+        return
+    if message.is_fuzzy or not all(forms):
+        yield _OPEN
+    elif source := texts.get("msgid"):
+        yield source, forms[0]
+        if "msgid_plural" in texts:
+            yield texts["msgid_plural"], forms[-1]
+
+
+def _read_table(path: Path, languages: Languages) -> Iterator[Cut]:
     """Two columns, or those that a first row names "source" and "target" or by the languages."""
-    is_tsv = ".tsv" in path.suffixes
-    rows = (
-        csv.reader(read_text(path), delimiter="\t", quoting=csv.QUOTE_NONE)
-        if is_tsv
-        else csv.reader(read_text(path))
-    )
     chosen = 0, 1
-    try:
-        for number, row in enumerate(rows):
-            names = [cell.strip().lower() for cell in row]
-            known = zip(("source", "target"), ("src", "tgt"), languages, strict=True)
-            named = [n for side in known for n, name in enumerate(names) if name in side]
-            if number == 0 and len(named) == 2:
-                chosen = named[0], named[1]
-            elif len(row) > max(chosen):
-                yield row[chosen[0]], row[chosen[1]]
-            else:
-                yield "fewer columns than two"
-    except csv.Error as error:
-        raise InputError(f"{path} line {rows.line_num} cannot be read: {error}.") from error
+    for number, row, raw in read_rows(path):
+        names = [cell.strip().lower() for cell in row] if number == 1 else []
+        known = zip(("source", "target"), ("src", "tgt"), languages, strict=True)
+        named = [n for side in known for n, name in enumerate(names) if name in side]
+        if len(named) == 2:
+            chosen = named[0], named[1]
+            yield raw, []
+        elif len(row) > max(chosen):
+            yield raw, [(row[chosen[0]], row[chosen[1]])]
+        else:
+            yield raw, ["fewer columns than two"]
 
 
 _READERS = {
@@ -157,3 +193,5 @@ _READERS = {
     ".csv": _read_table,
     ".tsv": _read_table,
 }
+MEMORIES = tuple(_READERS)
+"""Endings of the names of memories; the last two are tables."""

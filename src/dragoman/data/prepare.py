@@ -237,7 +237,7 @@ def prepare(
             "The tokenizers of source and target number their special tokens differently "
             f"({special}, {tgt_special}); train both with dragoman or use one for both."
         )
-    keys: list[str | None] = [corpus.src_key, corpus.tgt_key] if corpus.jsonl else []
+    keys: list[str | None] = [corpus.src_key, corpus.tgt_key] if corpus.jsonl or corpus.tsv else []
     keys = [corpus.src_lang, corpus.tgt_lang] if corpus.tm else keys
     hashes = [src_encoder.content_hash, tgt_encoder.content_hash]
     content = [FORMAT, *hashes, bool(corpus.tsv), keys], corpus.paths
@@ -250,6 +250,7 @@ def prepare(
         tgt=arrays["tgt"],
         special=special,
         identical=Finding(**found["identical"]),
+        languages=(corpus.src_lang, corpus.tgt_lang),
         left=found.get("left", {}),
         content_hash=content_hash,
         weight=corpus.weight,

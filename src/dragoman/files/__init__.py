@@ -1,5 +1,6 @@
 """Reading and writing files.
 
-reading   lines and JSON lines, plain or compressed, with errors that name the line
+reading   lines, plain or compressed, with errors that name the line
+records   the rows of tables and JSON lines
 writing   write, sync and rename: a file is whole or not there, also after a power failure; locks
 """

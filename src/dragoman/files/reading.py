@@ -1,4 +1,4 @@
-r"""Lines of a text file, plain or compressed, and JSON lines; errors name the file and the line.
+r"""Lines of a text file, plain or compressed; errors name the file and the line.
 
 A line ends with "\n" and nothing else: the other characters that `str.splitlines` cuts at
 (U+2028, U+0085, form feeds) occur inside real sentences, and two files of pairs cut differently
@@ -345,36 +345,3 @@ COMPRESSED: Mapping[str, Callable[[Path], io.BufferedIOBase]] = {
     ".zst": lambda path: io.BufferedReader(_ZstdFile(path), 1 << 17),
 }
 """Suffixes of compressed files, and what opens them for reading."""
-
-
-def read_records(path: Path) -> Iterator[tuple[str, object]]:
-    """Each line's place, as messages call it, and what it holds."""
-    for number, line in enumerate(read_lines(path), start=1):
-        place = f"{path} line {number}"
-        try:
-            yield place, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{place} is not JSON: {error.msg} at column {error.colno}.") from None
-
-
-def value_at(record: object, key: str, place: str, settings: str) -> object:
-    """The value at a dotted key; `settings` are those that choose the key."""
-    value = record
-    for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
-            raise InputError(f"{place} has no key {key!r} (there is {known}); set {settings}.")
-        value = value[part]
-    return value
-
-
-def text_at(record: object, key: str, place: str, settings: str) -> str:
-    """The text at a dotted key."""
-    value = value_at(record, key, place, settings)
-    if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not a string.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{place}: {key!r} has an unpaired surrogate; remove it.") from None
-    return value

@@ -167,10 +167,10 @@ class ResumableFile:
         with self.partial.open("rb") as stream:
             return stream.read(self._size).decode(errors="replace").split("\n")[:-1]
 
-    def finish(self, content: bytes) -> None:
-        """Write the file that was made of the results, which are no longer needed."""
-        with replacing(self._file, "output") as part:
-            part.write_bytes(content)
+    def finish(self, content: Iterable[bytes]) -> None:
+        """Write the file that was made of the results, which are no longer needed then."""
+        with replacing(self._file, "output") as part, part.open("wb") as stream:
+            stream.writelines(content)
         self.partial.unlink(missing_ok=True)
         self._record.unlink(missing_ok=True)
 

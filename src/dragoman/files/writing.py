@@ -7,13 +7,18 @@ them when a process ends, however it does.
 """
 
 import errno
+import gzip
+import lzma
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any, BinaryIO
+
+import zstandard
 
 from dragoman.errors import DragomanError, InputError
 
@@ -88,6 +93,19 @@ def _sync(path: Path, flags: int) -> None:
     finally:
         os.close(descriptor)
 
+
+@contextmanager
+def packing(part: Path, name: Path) -> Iterator[BinaryIO]:
+    """Open a new file, compressed as the ending of `name` says; no time and no name is in it."""
+    with part.open("wb") as file, _PACKING.get(name.suffix, nullcontext)(file) as stream:
+        yield stream
+
+
+_PACKING: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115 -- it is closed by who opens it
+    ".zst": lambda file: zstandard.ZstdCompressor().stream_writer(file),
+}
 
 PATIENCE = 10.0
 """Seconds that another process has to finish the same file: enough for a picture or a page."""

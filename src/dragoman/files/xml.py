@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from xml.parsers import expat
 
 from dragoman.errors import InputError
@@ -135,15 +136,29 @@ def find_elements(text: str, names: Collection[str], file: str) -> Iterator[Elem
     yield from scanner.close()
 
 
-def read_elements(chunks: Iterable[bytes], names: Collection[str], file: str) -> Iterator[Element]:
-    """The same of a file that is read as they are taken, in its own encoding, without places.
+def cut_elements(
+    chunks: Iterable[bytes], names: Collection[str], file: str
+) -> Iterator[tuple[bytes, Element | None]]:
+    """The bytes of a file in pieces: each such element with the space before it, and what is
+    between them, with None.
 
-    One of them has at most `LONGEST_LINE` bytes.
+    The file is read as they are taken, in its own encoding; the pieces, joined, are the file. An
+    element has at most `LONGEST_LINE` bytes.
     """
     scanner = _Scanner(names, file, None, most=LONGEST_LINE, encoding=None)
-    for chunk in chunks:
-        yield from scanner.feed(chunk)
-    yield from scanner.close()
+    held, base, place = b"", 0, 0  # the bytes from `base` on, of which those before `place` are out
+    for chunk in chain(chunks, [b""]):
+        elements = scanner.feed(chunk) if chunk else scanner.close()
+        held += chunk
+        for element in elements:
+            before = held[place - base : element.start - base]
+            between = before if b"\0" in before else before.rstrip()  # UTF-16 stays as it is
+            yield between, None
+            yield held[place - base + len(between) : element.end - base], element
+            place = element.end
+        end = scanner.begun if chunk else base + len(held)
+        yield held[place - base : end - base], None
+        held, base, place = held[end - base :], end, end
 
 
 class _Scanner:
@@ -195,6 +210,11 @@ class _Scanner:
         ready = self.feed(b"", last=True)
         self._place(self._fed)
         return ready
+
+    @property
+    def begun(self) -> int:
+        """Where the element begins that is wanted and not whole, or else the last token."""
+        return self._parser.CurrentByteIndex if self._wanted is None else self._wanted.start
 
     def _error(self, fault: str) -> InputError:
         line = self._parser.CurrentLineNumber

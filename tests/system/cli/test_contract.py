@@ -26,20 +26,23 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
-PAIRS = "--src --tgt --tsv --jsonl --src-key --tgt-key"
+PAIRS = "--src --tgt --tsv --jsonl --tm --src-key --tgt-key --src-lang --tgt-lang"
 RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
     "--min-letters --max-marks --min-relation --skip"
 )
+SEARCH = (
+    "--beam-size --beam-groups --diversity --mbr --length-penalty --min-length "
+    "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
+    "--shortlist --no-split --no-retry --max-batch-tokens"
+)
+LOADED, KEPT = "--device --compute --verify", "--output --overwrite --resume"
 VERBS: dict[str, str | None] = {
     "demo": None,
     "train": "--src --tgt --tm --src-lang --tgt-lang --out --from --nproc --max-restarts",
     "translate": (
-        "--beam-size --n-best --beam-groups --diversity --mbr --length-penalty --min-length "
-        "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
-        "--shortlist --src-lang --tgt-lang --prefixes --glossary --tm --ensemble --no-split "
-        "--no-retry --as-published --max-batch-tokens --json --device --compute --verify --plain "
-        "--format --column --output --overwrite --resume"
+        f"{SEARCH} --n-best --src-lang --tgt-lang --prefixes --glossary --tm --ensemble "
+        f"--as-published --json {LOADED} --plain --format --column {KEPT}"
     ),
     "generate": (
         "--file --max-tokens --temperature --top-k --top-p --min-p --seed --stop --samples "
@@ -63,7 +66,7 @@ VERBS: dict[str, str | None] = {
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
-        "--choose-alignment"
+        "--choose-alignment --src-lang --tgt-lang"
     ),
     "cost": (
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "
@@ -72,10 +75,16 @@ VERBS: dict[str, str | None] = {
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
     "download": "",
-    "data check": f"{PAIRS} --src-lang --tgt-lang --held-out {RULES} --json",
-    "data clean": (f"{PAIRS} --out --src-lang --tgt-lang --held-out --keep-removed {RULES} --json"),
+    "data check": f"{PAIRS} --held-out {RULES} --report --json",
+    "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
+    "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weight --unique --seed",
+    "data stats": f"{PAIRS} --json",
+    "data back-translate": (
+        f"{SEARCH} --tag --src-lang --tgt-lang --ensemble {RULES} --json {LOADED} {KEPT}"
+    ),
+    "data distill": f"{SEARCH} --n-best {PAIRS} --ensemble {RULES} --json {LOADED} {KEPT}",
 }
 """Other tools call these: a name that goes or changes breaks them."""
 

@@ -33,7 +33,11 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translate, "_load", lambda *_: (Model(str.upper, most=most), TRANSLATING))
+        patch.setattr(
+            translate,
+            "load_translator",
+            lambda *_, **__: (Model(str.upper, most=most), TRANSLATING),
+        )
         return run("translate", folder, *options)
 
 

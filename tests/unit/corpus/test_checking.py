@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.corpus.checking import Checked, Pair, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.writing import check_removed, files_of, read_of, write_clean, write_sets
+from dragoman.corpus.writing import check_removed, files_of, read_of, write_removed, write_sets
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 
@@ -172,7 +172,8 @@ def test_files_keep_their_layout(tmp_path: Path) -> None:
         read, out = read_of(corpus), tmp_path / "out"
         (files,) = files_of(corpus, out, [""])
         found = check(read, CleaningConfig(), ("en", "de"))
-        write_clean(read, found, corpus, files, out / "removed.tsv")
+        write_sets(corpus, found.kept - 1, [files])
+        write_removed(read, found, out / "removed.tsv")
         layout = ("src", "tgt") if corpus.src else ("tsv",) if corpus.tsv else ("jsonl",)
         there = replace(corpus, **dict(zip(layout, map(str, files), strict=True)))  # type: ignore[arg-type]
         assert [*read_of(there)()] == [pairs[0], pairs[2]]
@@ -187,9 +188,8 @@ def test_a_removed_pair_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"src": "same\\there\\r\\nnow", "tgt": "same here\\nnow"}\n', encoding="utf-8")
     corpus = CorpusConfig(jsonl=str(file))
-    (files,) = files_of(corpus, tmp_path / "out", [""])
     read, removed = read_of(corpus), tmp_path / "removed.tsv"
-    write_clean(read, check(read, CleaningConfig()), corpus, files, removed)
+    write_removed(read, check(read, CleaningConfig()), removed)
     assert removed.read_text(encoding="utf-8") == "encoding\t1\tsame here now\tsame here now\n"
 
 
@@ -210,7 +210,7 @@ def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
     corpus = next(layouts(tmp_path, pairs))
     files = files_of(corpus, tmp_path, ["train", "dev"])
     assert [path.name for path in files[0]] == ["train.en", "train.de"]
-    counts = write_sets(read_of(corpus), np.arange(10) % 3 - 1, corpus, files)
+    counts = write_sets(corpus, np.arange(10) % 3 - 1, files)
     assert counts == [3, 3]
     with pytest.raises(InputError, match="is a file to read"):
         files_of(corpus, tmp_path, [""])

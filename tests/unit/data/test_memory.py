@@ -2,15 +2,25 @@
 
 import gzip
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.office import PO, TMX, XLIFF_1, XLIFF_2
 
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.data.memory import read_memory
+from dragoman.data.memory import Languages
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
+
+
+def read_memory(
+    path: Path, languages: Languages, left: Counter[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a memory."""
+    src_lang, tgt_lang = languages
+    return read_pairs(CorpusConfig(tm=str(path), src_lang=src_lang, tgt_lang=tgt_lang), left=left)
+
 
 FILES = {
     "a.tmx": TMX.replace("<seg></seg>", "<seg>eins\n <ph>{x}</ph>zwei</seg>"),

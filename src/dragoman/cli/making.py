@@ -1,0 +1,209 @@
+"""`dragoman data back-translate` and `distill`: pairs that a model makes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import compress, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.data import Json, print_report, progress_of_pairs, with_corpus, with_thresholds
+from dragoman.cli.decoding import decoding_options
+from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.options import options_of
+from dragoman.cli.output import (
+    Destination,
+    ModelFolder,
+    content_hash,
+    digest_of,
+    option,
+    say_kept,
+    with_destination,
+)
+from dragoman.cli.pipes import check_output, say
+from dragoman.cli.progress import progress_of
+from dragoman.cli.translate import Ensemble, command_of, languages_of, load_translator
+from dragoman.corpus.config import CleaningConfig, PairFiles
+from dragoman.data.memory import Languages
+from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.errors import InputError
+from dragoman.files.resuming import ResumableFile
+from dragoman.files.writing import names_device
+from dragoman.wording import counted
+
+if TYPE_CHECKING:
+    from dragoman.corpus.checking import Pair
+
+_Read = Callable[[], Iterable[tuple[str, str | None]]]
+"""Reads texts, and their references if there are any."""
+ONE_EACH = [each.name for each in options_of(TRANSLATING) if each.name != "n_best"]
+
+
+@decoding_options(TRANSLATING, only=ONE_EACH)
+@with_loading
+@with_thresholds
+@with_destination
+def back_translate(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    file: Annotated[Path, typer.Argument(help="A file of lines in the target language.")],
+    *,
+    decoding: Decoding,
+    tag: Annotated[
+        str | None, option("Write this in front of each source, such as '<BT>', and a space.")
+    ] = None,
+    src_lang: Annotated[
+        str | None, option("Language of the sources, by its code in a multilingual model.")
+    ] = None,
+    tgt_lang: Annotated[
+        str | None, option("Language of the file, by its code in a multilingual model.")
+    ] = None,
+    ensemble: Ensemble = None,
+    config: CleaningConfig,
+    as_json: Json = False,
+    loading: Loading,
+    to: Destination,
+) -> None:
+    """Make sources for lines of the target language by a model of the other direction.
+
+    Writes a TSV of source and target, without the pairs that break a rule of `data check`.
+
+    dragoman data back-translate runs/de-en mono.de --temperature 1 --tag '<BT>' --output bt.tsv
+    """
+    from dragoman.files.reading import read_lines
+
+    between, read = (tgt_lang, src_lang), partial(_alone, file)
+    out = _translated(
+        [model, *(ensemble or ())],
+        [file],
+        read,
+        to,
+        between=between,
+        decoding=decoding,
+        loading=loading,
+    )
+    sides = partial(read_lines, out.partial), partial(_texts, read)
+    languages = languages_of(model, between)[::-1]
+    _write(out, sides, languages, config, as_json=as_json, tag=tag)
+
+
+@decoding_options(TRANSLATING)
+@with_corpus
+@with_loading
+@with_thresholds
+@with_destination
+def distill(  # noqa: PLR0913 -- the options of the verb
+    model: ModelFolder,
+    *,
+    files: PairFiles,
+    decoding: Decoding,
+    ensemble: Ensemble = None,
+    config: CleaningConfig,
+    as_json: Json = False,
+    loading: Loading,
+    to: Destination,
+) -> None:
+    """Make targets for the sources of a corpus by a teacher, for a smaller model to learn from.
+
+    With references, --n-best takes the translation nearest to them by chrF. Writes a TSV without
+    the pairs that break a rule of `data check`; --src alone is enough.
+
+    dragoman data distill runs/big --src a.en --output easy.tsv
+
+    dragoman data distill runs/big --src a.en --tgt a.de --n-best 8 --output easy.tsv
+    """
+    from dragoman.corpus.writing import read_of
+    from dragoman.files.reading import read_lines
+
+    alone = files.src if files.tgt is None else None
+    corpus = (replace(files, tgt=alone) if alone else files).corpus()
+    if alone and decoding.given().get("n_best", 1) > 1:
+        raise InputError("--n-best chooses by references; name them with --tgt.")
+    read: _Read = partial(_alone, alone) if alone else read_of(corpus)
+    models, between = [model, *(ensemble or ())], (files.src_lang, files.tgt_lang)
+    out = _translated(
+        models, corpus.paths, read, to, between=between, decoding=decoding, loading=loading
+    )
+    sides = partial(_texts, read), partial(read_lines, out.partial)
+    _write(out, sides, languages_of(model, between), config, as_json=as_json)
+
+
+VERBS = (back_translate, distill)
+
+
+def _translated(  # noqa: PLR0913 -- the options of both verbs
+    models: Sequence[Path],
+    files: Sequence[Path],
+    read: _Read,
+    to: Destination,
+    *,
+    between: Languages,
+    decoding: Decoding,
+    loading: Loading,
+) -> ResumableFile:
+    """Translate each text to a line of a partial file, or those that are not there yet.
+
+    Of the n best it is the nearest to the reference that `read` has beside the text.
+    """
+    from dragoman.corpus.making import nearest
+
+    if to.output is None or names_device(to.output):
+        raise InputError("Name the file to write with --output.")
+    check_output(to.output, models[0], *files)
+    command = command_of(decoding, models[1:], between, loading) | {
+        "model": digest_of(models[0]),
+        "input": [content_hash(file) for file in files],
+    }
+    out = ResumableFile(to.output, command)
+    out.find(overwrite=to.overwrite, resume=to.resume)
+    total, before = sum(1 for _ in read()), out.results
+    asked = (None, None) if between == languages_of(models[0]) else between
+    translator, options = load_translator(models, loading, decoding, asked)
+    texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
+    results = zip(translator.stream(texts, options), references, strict=True)
+    progress = progress_of(results, "texts", total=total, before=before)
+    try:
+        with out.keeping() as keep, progress as shown:
+            for result, reference in shown:
+                keep(nearest(result, reference))
+    except BaseException:
+        say_kept(out)
+        raise
+    return out
+
+
+def _alone(file: Path) -> Iterator[tuple[str, None]]:
+    """The lines of a file, without references."""
+    from dragoman.files.reading import read_lines
+
+    return zip(read_lines(file, strict=False), repeat(None), strict=False)
+
+
+def _texts(read: _Read) -> Iterator[str]:
+    return (text for text, _ in read())
+
+
+def _write(
+    out: ResumableFile,
+    sides: tuple[Callable[[], Iterator[str]], Callable[[], Iterator[str]]],
+    languages: Languages,
+    config: CleaningConfig,
+    *,
+    as_json: bool,
+    tag: str | None = None,
+) -> None:
+    """Write the pairs that break no rule as a TSV, and report on the others."""
+    from dragoman.corpus.checking import check
+    from dragoman.corpus.writing import in_cells
+
+    def read() -> "Iterator[Pair]":
+        return zip(sides[0](), sides[1](), strict=True)
+
+    with progress_of_pairs() as progress:
+        found = check(read, config, languages, progress=progress)
+    report, start = found.report(read), f"{tag} " if tag else ""
+    good = compress(read(), found.kept)
+    out.finish(f"{in_cells((start + src, tgt))}\n".encode() for src, tgt in good)
+    print_report(report, as_json=as_json)
+    say(f"wrote {counted(report.kept, 'pair')}")

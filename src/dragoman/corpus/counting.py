@@ -1,0 +1,126 @@
+"""What a corpus is made of: pairs, words, lengths, letters, and how its vocabulary grows."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.corpus.checking import SAMPLE, Progress, Read, key_of
+from dragoman.corpus.rules import Languages, likely_side, tokens, words
+from dragoman.data.checks import script_of
+from dragoman.plain import Plain
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+"""Of the sentences that are at most as long as a quantile."""
+FEWEST = 1000
+"""Pairs after which the vocabulary is counted, and after ten times as many each time."""
+HELD = 1 << 18
+"""Different words that are held as texts; of others 8 bytes are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideStats(Plain):
+    """The texts of one side."""
+
+    language: str | None
+    """As it was named, or as most of the first lines tell it."""
+    words: float
+    characters: int
+    lengths: tuple[float, ...]
+    """Words of a sentence, by `SHARES`."""
+    vocabulary: tuple[tuple[int, int], ...]
+    """Different words in so many pairs; characters, where there are no spaces between words."""
+    scripts: Mapping[str, int]
+    """Sentences in each script; "none" has no letter."""
+
+    def rows(self, ratios: Sequence[float] = ()) -> Iterator[tuple[str, str]]:
+        """The rows of a table: what was counted, and how much there is."""
+        yield "words", f"{self.words:,.0f}"
+        yield "characters", f"{self.characters:,}"
+        for share, length in zip(SHARES, self.lengths, strict=True):
+            yield f"words of a sentence, {share:.0%} have at most", f"{length:g}"
+        for share, ratio in zip(SHARES, ratios, strict=False):
+            yield f"words for one of the source, {share:.0%} have at most", f"{ratio:g}"
+        for pairs, different in self.vocabulary:
+            yield f"different words in {pairs:,} pairs", f"{different:,}"
+        for script, sentences in self.scripts.items():
+            yield f"sentences, script {script}", f"{sentences:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusStats(Plain):
+    """The texts of a corpus."""
+
+    pairs: int
+    src: SideStats
+    tgt: SideStats
+    ratios: tuple[float, ...]
+    """Words of the target for one of the source, by `SHARES`."""
+
+
+class _Side:
+    """What has been counted of one side."""
+
+    def __init__(self) -> None:
+        self.lengths, self.characters = array("f"), 0
+        self.scripts, self.vocabulary = Counter[str](), list[tuple[int, int]]()
+        self._first, self._fresh = list[str](), set[str]()  # texts, and words since `_known`
+        self._known = np.empty(0, np.uint64)
+
+    def add(self, text: str) -> None:
+        self.characters += len(text)
+        self.lengths.append(words(text))
+        self.scripts[script_of(text) or "none"] += 1
+        if len(self._first) < SAMPLE:
+            self._first.append(text)
+        self._fresh.update(tokens(text))
+        count = len(self.lengths)
+        if count >= FEWEST and count == FEWEST * 10 ** (len(str(count // FEWEST)) - 1):
+            self.vocabulary.append((count, self._different()))
+        elif len(self._fresh) > HELD:
+            self._different()
+
+    def _different(self) -> int:
+        """How many words there have been."""
+        keys = np.fromiter(map(key_of, self._fresh), np.uint64, len(self._fresh))
+        self._known = np.union1d(self._known, keys)
+        self._fresh.clear()
+        return len(self._known)
+
+    def stats(self, language: str | None) -> SideStats:
+        lengths, count = np.array(self.lengths), len(self.lengths)
+        if not self.vocabulary or self.vocabulary[-1][0] < count:
+            self.vocabulary.append((count, self._different()))
+        return SideStats(
+            language=language or likely_side(self._first),
+            words=round(float(lengths.sum(dtype=np.float64)), 1),
+            characters=self.characters,
+            lengths=_quantiles(lengths),
+            vocabulary=tuple(self.vocabulary),
+            scripts=dict(self.scripts.most_common()),
+        )
+
+
+def count(
+    read: Read, languages: Languages = (None, None), *, progress: Progress = iter
+) -> CorpusStats:
+    """Count what is in a corpus, which is read once; a pair takes 8 bytes of memory."""
+    src, tgt = _Side(), _Side()
+    for one, other in progress(read()):
+        src.add(one)
+        tgt.add(other)
+    shorter = np.maximum(np.array(src.lengths), 1)
+    return CorpusStats(
+        pairs=len(src.lengths),
+        src=src.stats(languages[0]),
+        tgt=tgt.stats(languages[1]),
+        ratios=_quantiles(np.array(tgt.lengths) / shorter),
+    )
+
+
+def _quantiles(values: npt.NDArray[np.floating]) -> tuple[float, ...]:
+    some = values.astype(np.float64) if len(values) else np.zeros(1)
+    return tuple(np.quantile(some, SHARES, method="lower").round(2).tolist())

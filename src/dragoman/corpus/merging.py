@@ -1,0 +1,99 @@
+"""Corpora joined: each pair as often as it is taken, in the layout of the first one."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.corpus.checking import Pair
+from dragoman.corpus.config import PairFiles
+from dragoman.corpus.writing import in_cells, writing
+from dragoman.data.corpus import CorpusConfig, read_entries
+from dragoman.data.memory import MEMORIES, ending_of
+from dragoman.errors import InputError
+from dragoman.files.records import is_csv
+
+LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}
+"""Options of `PairFiles` by the endings of names."""
+
+
+def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
+    """The corpus that is named by a file, or by source and target with a comma between.
+
+    `files` has its keys and languages. Raises InputError for a name that tells no layout.
+    """
+    src, comma, tgt = given.partition(",")
+    if comma and not Path(given).exists():
+        return replace(files, src=Path(src), tgt=Path(tgt)).corpus()
+    layout = LAYOUTS.get(ending_of(Path(given)))
+    if layout is None:
+        raise InputError(
+            f"The name of {given} tells no layout; name source and target with a comma between "
+            f"(a.en,a.de), or a file that ends in one of {', '.join(LAYOUTS)}."
+        )
+    return replace(files, **{layout: Path(given)}).corpus()  # type: ignore[arg-type] # a path
+
+
+def layout_of(first: CorpusConfig) -> CorpusConfig:
+    """The corpus itself, or a TSV for a memory: its units cannot be repeated."""
+    return first if first.tm is None else CorpusConfig(tsv="memory.tsv")
+
+
+def write_merged(
+    corpora: Sequence[CorpusConfig], times: Sequence[Iterable[int]], files: Sequence[Path]
+) -> int:
+    """Write the pairs of corpora one after another, each so often; return how many there are.
+
+    Pairs of a corpus that is as the first one, with the same columns, stay as they are; of others
+    both texts are written.
+    """
+    layout = layout_of(corpora[0])
+    wanted, count = _shape(layout) if layout in corpora else ("tsv", ""), 0
+    with writing(files) as write:
+        if wanted[1]:
+            write([wanted[1]])
+        for corpus, numbers in zip(corpora, times, strict=True):
+            is_same, often = _shape(corpus) == wanted, [*numbers]
+            for turn in range(max(often, default=0)):
+                rest = iter(often)
+                for raw, pairs, _ in read_entries(corpus, strict=False):
+                    for pair in pairs:
+                        if next(rest) > turn:
+                            write(raw if is_same else _lines(layout, wanted[1], pair))
+                            count += 1
+    return count
+
+
+def _shape(corpus: CorpusConfig) -> tuple[str, str]:
+    """What files a corpus has, and the first row of a table that names its columns."""
+    head = ""
+    if corpus.tsv is not None:
+        raw, pairs, _ = next(read_entries(corpus, strict=False))
+        head = "" if pairs else str(raw[0])
+    kinds = "lines" * bool(corpus.src), "jsonl" * bool(corpus.jsonl), "tm" * bool(corpus.tm)
+    return "".join(kinds) or ("csv" if is_csv(corpus.paths[0]) else "tsv"), head
+
+
+def _lines(layout: CorpusConfig, head: str, pair: Pair) -> Sequence[str]:
+    """A pair as lines of each file of a layout; `head` names the columns of a table."""
+    if layout.src is not None:
+        return [in_cells([text]) for text in pair]
+    texts = dict(zip((layout.src_key, layout.tgt_key), pair, strict=True))
+    if layout.jsonl is not None:
+        record: dict[str, Any] = {}
+        for key, text in texts.items():
+            *outer, last = key.split(".")
+            inner = record
+            for name in outer:
+                inner = inner.setdefault(name, {})
+            inner[last] = text
+        return [json.dumps(record, ensure_ascii=False)]
+    in_quotes, row = is_csv(layout.paths[0]), io.StringIO()
+    names = next(csv.reader([head])) if in_quotes else head.split("\t")
+    cells = [texts.get(name, "") for name in names] if head else pair
+    if in_quotes:
+        csv.writer(row, lineterminator="").writerow(cells)
+    return [row.getvalue() if in_quotes else in_cells(cells)]

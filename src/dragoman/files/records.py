@@ -1,0 +1,74 @@
+"""Rows of tables and JSON lines; errors name the file and the line."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from dragoman.errors import InputError
+from dragoman.files.reading import read_lines, read_text
+
+
+def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[str], str]]:
+    """The rows of a table: CSV by its name, or else TSV, which has no quotes.
+
+    Of each the line where it begins, its cells, and how it is written, without the last line end.
+    Raises InputError as `read_lines` does, and for CSV that cannot be read.
+    """
+    if not is_csv(path):
+        for number, line in enumerate(read_lines(path, strict=strict), start=1):
+            yield number, line.split("\t"), line
+        return
+    number, taken = 1, list[str]()  # the lines of a row
+
+    def lines() -> Iterator[str]:
+        for line in read_text(path, strict=strict):
+            taken.append(line)
+            yield line
+
+    rows = csv.reader(lines())
+    try:
+        for row in rows:
+            yield number, row, "".join(taken).removesuffix("\n")
+            number = rows.line_num + 1
+            taken.clear()
+    except csv.Error as error:
+        raise InputError(f"{path} line {rows.line_num} cannot be read: {error}.") from error
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a table has quotes, by its name."""
+    return ".csv" in map(str.lower, path.suffixes)
+
+
+def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
+    """Each line's place, as messages call it, what it holds, and the line."""
+    for number, line in enumerate(read_lines(path), start=1):
+        place = f"{path} line {number}"
+        try:
+            yield place, json.loads(line), line
+        except json.JSONDecodeError as error:
+            raise InputError(f"{place} is not JSON: {error.msg} at column {error.colno}.") from None
+
+
+def value_at(record: object, key: str, place: str, settings: str) -> object:
+    """The value at a dotted key; `settings` are those that choose the key."""
+    value = record
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            known = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
+            raise InputError(f"{place} has no key {key!r} (there is {known}); set {settings}.")
+        value = value[part]
+    return value
+
+
+def text_at(record: object, key: str, place: str, settings: str) -> str:
+    """The text at a dotted key."""
+    value = value_at(record, key, place, settings)
+    if not isinstance(value, str):
+        raise InputError(f"{place}: the value of {key!r} is not a string.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{place}: {key!r} has an unpaired surrogate; remove it.") from None
+    return value

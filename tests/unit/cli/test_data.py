@@ -1,0 +1,50 @@
+"""`dragoman data`: what its verbs say and write."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.system.cli.command import Run, write
+
+PAIRS = [f"Source number {n} is here.\tZiel Nummer {n} ist hier." for n in range(5)]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """A call of the command."""
+    return Run(capfd)
+
+
+def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
+    """In the layout of the first; what was there before is told."""
+    file = write(tmp_path / "a.tsv", ["src\tid\ttgt", *(p.replace("\t", "\tx\t") for p in PAIRS)])
+    other = write(tmp_path / "b.tsv", [*PAIRS[:1], "Another one.\tNoch eine."])
+    done = run("data", "merge", file, other, "--weight", "1", "--weight", "2", "--out", tmp_path)
+    assert done.code == 0
+    assert f"9 pairs in {tmp_path}/merged.tsv" in done.err
+    assert "1 pair was there before: taken all the same; --unique leaves them out." in done.err
+    lines = (tmp_path / "merged.tsv").read_text().splitlines()
+    assert lines[:6] == file.read_text().splitlines()
+    assert lines[6:8] == [PAIRS[0].replace("\t", "\t\t"), "Another one.\t\tNoch eine."]
+    done = run("data", "stats", "--tsv", tmp_path / "merged.tsv")
+    assert done.lines[0].startswith("9 pairs, languages ")
+    assert "sentences, script LATIN\t9\t9" in done.lines
+    as_json = run("data", "stats", "--tsv", tmp_path / "merged.tsv", "--json")
+    assert json.loads(as_json.out)["src"]["words"] == 39
+
+
+def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
+    """It stays one; a message of two pairs goes with the bad one, which is told; so is a page."""
+    text = 'msgid "%d old cat"\nmsgid_plural "cats"\nmsgstr[0] "%d alte Katze"\nmsgstr[1] "cats"\n'
+    po, page = tmp_path / "a.po", tmp_path / "a.html"
+    po.write_text(f'{text}\nmsgid "One house"\nmsgstr "Ein Haus"\n')
+    done = run("data", "clean", "--tm", po, "--out", tmp_path / "out")
+    assert done.code == 0
+    assert (tmp_path / "out" / "a.po").read_text() == '\n\nmsgid "One house"\nmsgstr "Ein Haus"\n'
+    assert "pair 2 is the same on both sides" in done.out
+    assert "a.po without 1 pair of pieces that have a bad one too" in done.err
+    assert run("data", "check", "--tm", po, "--report", page).code == 0
+    assert "2 are good, 1 are not" in page.read_text()
+    refused = run("data", "check", "--tm", po, "--report", po)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is the file to read; give another --report" in refused.err
