@@ -55,8 +55,8 @@ VERBS: dict[str, str | None] = {
         "--shutdown-timeout --api-keys --state --cors --limit --device --compute"
     ),
     "evaluate": (
-        "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "
-        "--length-penalty "
+        "--src --ref --against --comet --hyp --overwrite --src-lang --tgt-lang --tokenize "
+        "--beam-size --length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "
         "--plain"
     ),
