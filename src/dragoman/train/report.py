@@ -23,6 +23,7 @@ from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.step import Skipped, StepResult
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
@@ -116,9 +117,8 @@ class ConsoleReport(Reporter):
                 f"Warning: the loss of this validation is {validation.loss}, so the model is "
                 "useless; lower train.learning_rate, or lengthen train.warmup_steps."
             )
-        if progress.step > 2 * self._config.warmup_steps:
-            for warning in validation.warnings:
-                self._console.print(f"Warning: {warning}.")
+        for warning in validation.warnings:
+            self._console.print(f"Warning: {warning}.")
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Remove the live line."""
@@ -174,9 +174,10 @@ class MetricsFile(Reporter):
         self._write({"step": progress.step, "seconds": progress.seconds, "skipped": values})
 
     def validated(self, progress: Progress, validation: Validation) -> None:
-        """Write what the validation found."""
-        found = validation.to_dict()
-        self._write({"step": progress.step, "seconds": progress.seconds, "valid": found})
+        """Write what the validation found, and what is to be said of it."""
+        found: dict[str, Any] = {"valid": validation.to_dict()}
+        found |= {"warnings": validation.warnings} if validation.warnings else {}
+        self._write({"step": progress.step, "seconds": progress.seconds, **found})
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Write why the run ended."""
@@ -215,6 +216,14 @@ class TensorBoardReport(Reporter):
     def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (a reporter)
         """Write what is still in memory."""
         self._writer.flush()
+
+
+def reporters_of(folder: RunFolder, config: TrainConfig, progress: Progress) -> list[Reporter]:
+    """Return what writes into the folder of a run, which is at this progress."""
+    return [
+        MetricsFile(folder.metrics, config, progress),
+        *tensorboard(folder.training / "tensorboard", config),
+    ]
 
 
 def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
