@@ -31,7 +31,7 @@ LAYER = re.compile(r"^(.*?layers\.\d+)\.")
 
 
 @dataclass(slots=True)
-class Interval:
+class Stretch:
     """The steps from one validation to the next, and what that found."""
 
     losses: list[float] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Checks:
 
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
-        self._now = Interval()
-        self._past: list[Interval] = []
+        self._now = Stretch()
+        self._past: list[Stretch] = []
         self._most_gain = 0.0
         self._said: set[str] = set()
 
@@ -73,7 +73,7 @@ class Checks:
         `gradients` has the size of the gradient of each weight, by name.
         """
         if progress.step <= 2 * self._config.warmup_steps:
-            self._now = Interval()
+            self._now = Stretch()
             return replace(validation, warnings=())
         found = dict(zip(validation.warnings, validation.warnings, strict=True))
         self._now.valid, self._now.step = validation.loss, progress.step
@@ -81,7 +81,7 @@ class Checks:
             self._past.append(self._now)
             found |= dict(self._course(progress))
         found |= _layers(gradients) | self._source(validation.diagnostics.get("source_gain"))
-        self._now = Interval()
+        self._now = Stretch()
         new = {kind: sentence for kind, sentence in found.items() if kind not in self._said}
         self._said |= new.keys()
         return replace(validation, warnings=tuple(new.values()))

@@ -168,7 +168,7 @@ class Trainer:
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
         display = ConsoleReport(self.console, self.config)
         if self.processes.leads:
-            self.reporters = [display, *reporters_of(self.folder, self.config, self.progress)]
+            self.reporters = [display, *reporters_of(self.folder, self.recipe, self.progress)]
         products = training_products(self.place.precision, self.place.device)
         self._began = started - self.progress.seconds
         with self.interrupt.listen(), closing(display), products:
