@@ -26,6 +26,7 @@ class LogLine:
     tokens_per_second: float | None = None
     valid: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    examples: list[tuple[str, str]] = field(default_factory=list)
     stopped: str | None = None
 
 

@@ -1,7 +1,4 @@
-"""The picture of a run in its folder, drawn anew at each validation.
-
-An SVG of plain lines: nothing need be installed, and any browser shows it.
-"""
+"""The picture of a run, as an SVG that needs no library, and its answers over time."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +51,16 @@ def draw_run(lines: Sequence[LogLine], metric: str) -> str:
         'font-family="sans-serif" font-size="12">'
     )
     return "\n".join([head, f'<rect {size} fill="white"/>', *drawn, "</svg>\n"])
+
+
+def side_by_side(lines: Sequence[LogLine]) -> str:
+    """Return the answers to each validation text over time, below what is right, as text."""
+    answers: dict[str, list[str]] = {}
+    for line in lines:
+        for answer, reference in line.examples:
+            answers.setdefault(reference, []).append(f"{line.step:>9,}  {answer}")
+    blocks = ["\n".join([f"{'right':>9}  {right}", *each]) for right, each in answers.items()]
+    return "".join(f"{block}\n\n" for block in blocks)
 
 
 @dataclass(frozen=True, slots=True)

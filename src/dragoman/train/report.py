@@ -6,11 +6,10 @@ import platform
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -24,7 +23,7 @@ from dragoman.folder.format import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
 from dragoman.train.log import read_log
-from dragoman.train.picture import draw_run
+from dragoman.train.picture import draw_run, side_by_side
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
@@ -178,9 +177,10 @@ class MetricsFile(Reporter):
         self._write({"step": progress.step, "seconds": progress.seconds, "skipped": values})
 
     def validated(self, progress: Progress, validation: Validation) -> None:
-        """Write what the validation found, and what is to be said of it."""
+        """Write what the validation found, warned of and showed."""
         found: dict[str, Any] = {"valid": validation.to_dict()}
-        found |= {"warnings": validation.warnings} if validation.warnings else {}
+        beside = {"warnings": validation.warnings, "examples": validation.examples}
+        found |= {name: value for name, value in beside.items() if value}
         self._write({"step": progress.step, "seconds": progress.seconds, **found})
 
     def stopped(self, progress: Progress, reason: str) -> None:
@@ -199,53 +199,18 @@ class MetricsFile(Reporter):
 
 
 class RunPicture(Reporter):
-    """The curves of the log as `run.svg`, drawn at each validation, once the log is written."""
+    """What the log tells at each validation: curves in `run.svg`, answers in `samples.txt`."""
 
     def __init__(self, folder: RunFolder, metric: str) -> None:
         self._folder, self._metric = folder, metric
 
-    def validated(self, progress: Progress, validation: Validation) -> None:  # noqa: ARG002 (a reporter)
+    def validated(self, progress: Progress, validation: Validation) -> None:  # noqa: ARG002
         """Draw the run so far; a picture that cannot be written ends no run."""
         with suppress(OSError, InputError):
             lines = read_log(self._folder.metrics)
             write_durably(self._folder.training / "run.svg", draw_run(lines, self._metric))
-
-
-class Samples(Reporter):
-    """The answers that each validation shows, side by side over time, as `samples.json`."""
-
-    def __init__(self, path: Path, progress: Progress) -> None:
-        self._path = path
-        self._samples: list[SampleAnswers] = []
-        with suppress(OSError, ValueError, RecursionError, msgspec.ValidationError):
-            kept = msgspec.convert(json.loads(path.read_bytes()), list[SampleAnswers])
-            self._samples = [each.until(progress.step) for each in kept]
-
-    def validated(self, progress: Progress, validation: Validation) -> None:
-        """Add the answers; a file that cannot be written ends no run."""
-        references = [reference for _, reference in validation.examples]
-        if [each.reference for each in self._samples] != references:
-            self._samples = [SampleAnswers(reference=each, answers={}) for each in references]
-        for sample, (answer, _) in zip(self._samples, validation.examples, strict=True):
-            sample.answers[str(progress.step)] = answer
-        if self._samples:
-            plain = [asdict(sample) for sample in self._samples]
-            with suppress(OSError):
-                write_durably(self._path, json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleAnswers:
-    """A validation text."""
-
-    reference: str
-    answers: dict[str, str]
-    """What the model wrote, by step."""
-
-    def until(self, step: int) -> "SampleAnswers":
-        """Return it without the answers that a resumed run will give again."""
-        kept = {at: text for at, text in self.answers.items() if int(at) <= step}
-        return SampleAnswers(reference=self.reference, answers=kept)
+            if answers := side_by_side(lines):
+                write_durably(self._folder.training / "samples.txt", answers)
 
 
 class TensorBoardReport(Reporter):
@@ -277,7 +242,6 @@ def reporters_of(folder: RunFolder, recipe: RunRecipe, progress: Progress) -> li
     return [
         MetricsFile(folder.metrics, recipe.train, progress),
         RunPicture(folder, recipe.metric),
-        Samples(folder.training / "samples.json", progress),
         *tensorboard(folder.training / "tensorboard", recipe.train),
     ]
 

@@ -96,14 +96,12 @@ def judged(sizes: Mapping[str, float]) -> str:
 
 
 def test_a_layer_without_gradient_is_named() -> None:
-    """One that gets a hundred times less than a typical one, or more, whatever its parts get."""
+    """One that gets over a hundred times less than a typical one; embeddings do not count."""
     even = {f"encoder.layers.{n}.ffn.weight": 1e-3 for n in range(4)}
     assert judged(even | {"embedding.weight": 0.0}) == ""
     less = judged(even | {"encoder.layers.2.ffn.weight": 9e-6})
     assert "gradient of encoder.layers.2 is 9.0e-06, in a typical layer 1.0e-03" in less
     assert "learns next to nothing" in less
-    more = judged(even | {"encoder.layers.0.ffn.weight": 0.2})
-    assert "gradient of encoder.layers.0 is 2.0e-01" in more
 
 
 def test_gradients_are_measured_by_what_adam_keeps() -> None:

@@ -1,18 +1,16 @@
 """The picture of a run, and its answers over time."""
 
-import json
 import math
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
 from tests.unit.train.made import CONFIG, RESULT
 
 from dragoman.train.job import Validation
 from dragoman.train.log import LogLine
 from dragoman.train.picture import MOST, draw_run
 from dragoman.train.progress import Progress
-from dragoman.train.report import MetricsFile, RunPicture, Samples
+from dragoman.train.report import MetricsFile, RunPicture
 from dragoman.train.runfolder import RunFolder
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,32 +67,20 @@ def test_the_picture_is_drawn_at_each_validation(tmp_path: Path) -> None:
     assert (folder.training / "run.svg").is_dir()
 
 
-def shown(*answers: str) -> Validation:
-    """A validation that shows these answers."""
-    references = ["one", "two"]
-    return Validation(loss=1.0, examples=tuple(zip(answers, references, strict=True)))
-
-
 def test_answers_are_side_by_side_over_time(tmp_path: Path) -> None:
-    """By step; a resumed run drops those that it will give again."""
-    path = tmp_path / "samples.json"
-    samples = Samples(path, Progress())
-    samples.validated(Progress(step=5), shown("eins", "zwei"))
-    samples.validated(Progress(step=9), shown("uno", "dos"))
-    Samples(path, Progress(step=5)).validated(Progress(step=7), shown("un", "deux"))
-    assert json.loads(path.read_text(encoding="utf-8")) == [
-        {"reference": "one", "answers": {"5": "eins", "7": "un"}},
-        {"reference": "two", "answers": {"5": "zwei", "7": "deux"}},
+    """Each validation's below the right one; a resumed run drops those that it will give again."""
+    folder = RunFolder(tmp_path)
+
+    def validate(before: Progress, step: int, *answers: str) -> list[str]:
+        shown = Validation(loss=1.0, examples=tuple(zip(answers, ("one", "two"), strict=True)))
+        MetricsFile(folder.metrics, CONFIG, before).validated(Progress(step=step), shown)
+        RunPicture(folder, "bleu").validated(Progress(step=step), shown)
+        return (folder.training / "samples.txt").read_text(encoding="utf-8").splitlines()
+
+    validate(Progress(), 5, "eins", "zwei")
+    at_five = Progress(step=5, validated_step=5)
+    assert validate(at_five, 9, "uno", "dos")[2] == "        9  uno"
+    assert validate(at_five, 7, "un", "deux") == [
+        *("    right  one", "        5  eins", "        7  un", ""),
+        *("    right  two", "        5  zwei", "        7  deux", ""),
     ]
-
-
-@pytest.mark.parametrize("kept", ["[", "[3]", '[{"reference": "x", "answers": {"a": "b"}}]'])
-def test_a_damaged_file_begins_anew(tmp_path: Path, kept: str) -> None:
-    """Whatever stands there; a task that shows nothing leaves no file."""
-    path = tmp_path / "samples.json"
-    path.write_text(kept, encoding="utf-8")
-    Samples(path, Progress(step=5)).validated(Progress(step=7), shown("un", "deux"))
-    assert json.loads(path.read_text(encoding="utf-8"))[1]["answers"] == {"7": "deux"}
-    other = tmp_path / "other.json"
-    Samples(other, Progress()).validated(Progress(step=7), Validation(loss=1.0))
-    assert not other.exists()
