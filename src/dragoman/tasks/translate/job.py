@@ -102,16 +102,16 @@ def faults(
     sources: Sequence[str], found: Sequence[Translation], references: Sequence[str]
 ) -> Iterator[str]:
     """Yield what is wrong with most translations of a validation, as sentences."""
-    most = MOST * len(found)
-    texts = Counter(each.text for each in found)
     if len(found) < LEAST_LINES:
         return
-    if texts.most_common(1)[0][1] > max(most, Counter(sources).most_common(1)[0][1]):
+    most = MOST * len(found)
+    texts, right = Counter(each.text for each in found), Counter(references)
+    if texts.most_common(1)[0][1] - right.most_common(1)[0][1] > most:
         yield ALIKE
     if sum("loop" in each.flags for each in found) > most:
         yield LOOPING
     rows = zip(sources, found, references, strict=True)
-    if sum(source == each.text != right for source, each, right in rows) > most:
+    if sum(source == each.text != reference for source, each, reference in rows) > most:
         yield COPYING
 
 
