@@ -107,7 +107,9 @@ def list_runs(folder: Path) -> list[RunRow]:
         raise InputError(
             f"There is no run in {folder}: dragoman train makes one, with training/{RECIPE}."
         )
-    names = [str(path.relative_to(folder)) if path != folder else path.name for path in found]
+    names = [
+        str(path.relative_to(folder)) if path != folder else path.resolve().name for path in found
+    ]
     rows = [_row(RunFolder(path), name) for path, name in zip(found, names, strict=True)]
     return sorted(rows, key=lambda row: row.changed or "", reverse=True)
 
