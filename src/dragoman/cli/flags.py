@@ -16,6 +16,7 @@ FLAGS = {
     "several_sentences": "with fewer sentences than given",
     "short": "much shorter than their source",
     "split": "translated in parts",
+    "symbols": "with other emoji or symbols",
     "tags": "with other tags",
     "terms_missed": "with a term that was missed",
     "unknown_characters": "with unknown characters",

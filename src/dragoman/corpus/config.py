@@ -20,7 +20,7 @@ MEANING = {
     "word": "has a very long word",
     "repetition": "repeats itself",
     "letters": "has few letters",
-    "preserved": "has other numbers, URLs, placeholders or tags on the other side",
+    "preserved": "has other numbers, URLs, placeholders, tags or emoji on the other side",
     "punctuation": "has other ends of sentences on the other side",
     "unrelated": "has sides that have little to do with each other",
     "duplicate": "was there before",

@@ -17,7 +17,7 @@ the layers again. With all matrices of a layer `N`, that is the `6 N` for each t
 al. (2020), plus the scores, which grow with the length.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -84,16 +84,18 @@ def step_of(
     checkpointing: bool | None = None,
 ) -> TrainingStep:
     """Run a step of a recipe dry, with another shape or checkpointing if given."""
-    train = work.recipe.train
+    train, shape = work.recipe.train, shape or work.shape
     if checkpointing is None:
         checkpointing = train.activation_checkpointing
+    if train.r_drop:
+        shape = replace(shape, rows=2 * shape.rows)  # each is read twice
     counts = TrainConfig(  # what of it counts: runs that differ in the rest share what was counted
         max_steps=1,
         accumulate=train.accumulate,
         activation_checkpointing=checkpointing,
         ema=train.ema,
     )
-    return training_step(work.kind, work.config, shape or work.shape, counts, precision)
+    return training_step(work.kind, work.config, shape, counts, precision)
 
 
 @lru_cache(maxsize=64)

@@ -209,9 +209,12 @@ class RandomJob:
     tokenizers: tuple[Saves, Saves] = (_NoTokenizer(), _NoTokenizer())
 
     def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
-        """Sum the task's loss over the batch's targets."""
+        """Sum the task's loss over the batch's targets; by R-Drop each row is read twice."""
         recipe = self.work.recipe
-        return recipe.loss(self.model, batch, recipe.train.label_smoothing)
+        smoothing, loss = recipe.train.label_smoothing, torch.zeros(())
+        for _ in range(2 if recipe.train.r_drop and self.model.training else 1):
+            loss = loss + recipe.loss(self.model, batch, smoothing)
+        return loss
 
     def measure(self) -> Validation:
         """Run a thousand rows forward; nothing is decoded."""

@@ -197,7 +197,7 @@ def find(call: Call) -> StoredGlossary:
 async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
     """Make a glossary."""
     form, service = await call.form(kind), call.service
-    if service.glossaries.full():
+    if service.glossaries.is_full(call.owner):
         raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     dictionaries = await read(call, getattr(form, "dictionaries", [form]))
     if not form.name.strip() or not dictionaries:

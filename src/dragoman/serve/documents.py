@@ -45,8 +45,6 @@ LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
 AGAIN = 60.0
 """Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
-PARTS = 4
-"""A key has at most so small a part of all documents, where there are several."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -150,7 +148,7 @@ class DocumentDesk:
         most = settings.limits.files
         kept = [one for one in self._store.all(StoredDocument) if not one.passing]
         own = [one for one in kept if one.owner == owner]
-        if len(settings.keys) > 1 and len(own) >= max(1, most // PARTS):
+        if len(own) >= settings.share(most):
             kept = own
         elif len(kept) < most:
             return

@@ -29,11 +29,14 @@ class GlossaryDesk:
 
     def of(self, owner: str) -> list[StoredGlossary]:
         """Return all that a key has made."""
-        return [one for one in self._store.all(StoredGlossary) if one.owner == owner]
+        return self._store.all(StoredGlossary, owner)
 
-    def full(self) -> bool:
-        """Whether there are as many as may be."""
-        return self._store.count(StoredGlossary) >= self._service.settings.limits.glossaries
+    def is_full(self, owner: str) -> bool:
+        """Whether there are as many as may be, or a key has its share of them."""
+        settings = self._service.settings
+        most, of_one = settings.limits.glossaries, settings.share(settings.limits.glossaries)
+        count = self._store.count
+        return count(StoredGlossary) >= most or count(StoredGlossary, owner) >= of_one
 
     def find(self, owner: str, name: str) -> StoredGlossary:
         """Return one by its id. Raises Refusal for one that is not there, or another key's."""

@@ -14,6 +14,9 @@ from dragoman.ranges import Count, NonNegative, Positive, check_ranges
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
 """The environment variable with keys, separated by commas."""
 
+PARTS = 4
+"""Of what a server keeps each of several keys may have one part."""
+
 CAPPED: Mapping[str, str] = {
     **dict.fromkeys(("beam_size", "n_best", "beam_groups", "mbr"), "beam"),
     **dict.fromkeys(("max_tokens", "min_length", "max_length_constant"), "tokens"),
@@ -49,7 +52,7 @@ class RequestLimits:
     file_seconds: Positive = 3600.0
     """Seconds for which a document is kept."""
     glossaries: Count = 1000
-    """Glossaries that are kept."""
+    """Glossaries that are kept; of each of several keys a quarter of them."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
@@ -120,6 +123,10 @@ class ServeSettings:
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range."""
         check_ranges(self)
+
+    def share(self, most: int) -> int:
+        """Return how many of what all keys may have one may have."""
+        return max(1, most // PARTS) if len(self.keys) > 1 else most
 
 
 class ApiKeys:

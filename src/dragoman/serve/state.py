@@ -16,7 +16,7 @@ import msgspec
 from dragoman.errors import InputError
 
 TABLES = ("document", "glossary")
-"""Each has contents in JSON, by their ids."""
+"""Each has contents in JSON by their ids, and whose they are."""
 
 
 class StoredDocument(msgspec.Struct, kw_only=True):
@@ -77,7 +77,9 @@ class StateFolder:
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
             for table in TABLES:
-                self._do(f"CREATE TABLE IF NOT EXISTS {table} (id TEXT PRIMARY KEY, content BLOB)")
+                columns = "id TEXT PRIMARY KEY, owner TEXT, content BLOB"
+                self._do(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+                self._do(f"CREATE INDEX IF NOT EXISTS {table}_of ON {table} (owner)")
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
@@ -87,15 +89,19 @@ class StateFolder:
             if file.stem not in known:
                 file.unlink()
 
-    def all(self, kind: type[Stored]) -> list[Stored]:
-        """Return all of a kind, in the order in which they came."""
+    def all(self, kind: type[Stored], owner: str | None = None) -> list[Stored]:
+        """Return all of a kind, or those of an owner, in the order in which they came."""
         table = _table(kind)
-        rows = self._base.execute(f"SELECT content FROM {table} ORDER BY rowid")  # noqa: S608 -- a name of ours
+        rows = self._base.execute(
+            f"SELECT content FROM {table} WHERE ?1 IS NULL OR owner = ?1 ORDER BY rowid",  # noqa: S608 -- a name of ours
+            (owner,),
+        )
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
 
-    def count(self, kind: type[Stored]) -> int:
-        """Return how many of a kind there are."""
-        (found,) = self._base.execute(f"SELECT COUNT(*) FROM {_table(kind)}").fetchone()  # noqa: S608
+    def count(self, kind: type[Stored], owner: str | None = None) -> int:
+        """Return how many of a kind there are, or how many of them an owner has."""
+        query = f"SELECT COUNT(*) FROM {_table(kind)} WHERE ?1 IS NULL OR owner = ?1"  # noqa: S608
+        (found,) = self._base.execute(query, (owner,)).fetchone()
         return int(found)
 
     def get(self, kind: type[Stored], name: str) -> Stored | None:
@@ -107,9 +113,9 @@ class StateFolder:
     def put(self, one: StoredDocument | StoredGlossary) -> None:
         """Keep one, in place of that with the same id."""
         self._do(
-            f"INSERT INTO {_table(type(one))} VALUES (?, ?) "  # noqa: S608
+            f"INSERT INTO {_table(type(one))} VALUES (?, ?, ?) "  # noqa: S608
             "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
-            (one.id, msgspec.json.encode(one)),
+            (one.id, one.owner, msgspec.json.encode(one)),
         )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:

@@ -107,7 +107,7 @@ class Translation(Plain):
     the source), "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
     (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
-    "terms_missed" (see `terms`), and "numbers", "urls", "placeholders", "tags" (those of
+    "terms_missed" (see `terms`), "numbers", "urls", "placeholders", "tags", "symbols" (those of
     source and translation differ), and "memory" (taken over from a translation memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:

@@ -212,6 +212,11 @@ class Tokenizer:
             )
         return self.specials[token]
 
+    @cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """The ids of the tokens that spell characters which are in no piece; none without these."""
+        return frozenset(filter(None, map(self._backend.token_to_id, BYTES)))
+
     def is_byte(self, id_: int) -> bool:
         """Whether a token may be a part of a character only, and reads with those beside it."""
         return self.tokens([id_])[0] in _BYTES

@@ -49,6 +49,9 @@ class TrainConfig:
     """Maximum norm of the gradient; larger gradients are scaled down to it."""
     label_smoothing: BelowOne = 0.1
     """Label smoothing: the probability that is spread evenly over the vocabulary."""
+    r_drop: NonNegative = 0.0
+    """Weight of R-Drop, such as 5 (translation only): a step reads each sentence twice, with
+    different dropout, and both predictions are to agree; 0 reads once."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
     max_skipped: Count = 10

@@ -7,6 +7,13 @@ position is
     log sum_v exp(z_v)  -  (1 - eps) z_y  -  eps / V * sum_v z_v
 
 Losses are sums over tokens. The step divides by the tokens of the whole step.
+
+R-Drop (Liang et al., 2021, "R-Drop: Regularized Dropout for Neural Networks") reads each sentence
+twice, with different dropout, and has the two distributions `p` and `q` of a position agree:
+
+    (loss_p + loss_q) / 2  +  weight / 4 * (KL(p || q) + KL(q || p))
+
+which is half of the paper's equation 4, whose loss is that of two sentences.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,9 +27,13 @@ from torch import Tensor, nn
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.nn import Documents
-from dragoman.nn.cpu.cross_entropy import cross_entropy, cross_entropy_with_gradient
+from dragoman.nn.cpu.cross_entropy import (
+    cross_entropy,
+    cross_entropy_with_gradient,
+    divergence_with_gradient,
+)
 
-CHUNK = 512  # positions whose logits exist at a time
+CHUNK = 512  # positions whose logits exist at a time; even, for pairs
 
 
 class TextRows(Protocol):
@@ -85,6 +96,37 @@ def summed_loss(
     return _decoder_loss(model, hidden_MD, tgt_out_BT[real_BT], smoothing)
 
 
+def agreeing_loss(
+    model: EncoderDecoder,
+    src_BS: Tensor,
+    tgt_in_BT: Tensor,
+    tgt_out_BT: Tensor,
+    smoothing: float,
+    weight: float,
+) -> Tensor:
+    """Sum R-Drop's loss over the target's tokens; `weight` is the paper's alpha."""
+    real_BT = tgt_out_BT != model.pad_id
+    hidden_PBTD = model.hidden(src_BS.repeat(2, 1), tgt_in_BT.repeat(2, 1)).unflatten(0, (2, -1))
+    hidden_MPD = hidden_PBTD.permute(1, 2, 0, 3)[real_BT]
+    pairs_MD, targets_M = hidden_MPD.flatten(0, 1), tgt_out_BT[real_BT].repeat_interleave(2)
+    if model.logit_soft_cap is None:
+        loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            pairs_MD, model.output.weight, model.output.bias, targets_M, smoothing, weight
+        )
+        return loss / 2
+    return reference_agreeing_loss(model.project(pairs_MD), targets_M, smoothing, weight)
+
+
+def reference_agreeing_loss(
+    logits_MV: Tensor, targets_M: Tensor, smoothing: float, weight: float
+) -> Tensor:
+    """Compute R-Drop's loss from the logits of pairs of rows, by torch."""
+    log_p, log_q = logits_MV.log_softmax(-1).unflatten(0, (-1, 2)).unbind(1)
+    apart = F.kl_div(log_q, log_p, reduction="sum", log_target=True)
+    apart += F.kl_div(log_p, log_q, reduction="sum", log_target=True)
+    return reference_loss(logits_MV, targets_M, smoothing) / 2 + weight / 4 * apart
+
+
 def _decoder_loss(
     model: DecoderOnly | EncoderDecoder, hidden_MD: Tensor, targets_M: Tensor, smoothing: float
 ) -> Tensor:
@@ -144,13 +186,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913, PLR0917 -- the form that torch calls
         ctx: Any,  # noqa: ANN401 (torch's context)
         hidden_MD: Tensor,
         weight_VD: Tensor,
         bias_V: Tensor | None,
         targets_M: Tensor,
         smoothing: float,
+        agreement: float = 0.0,
     ) -> Tensor:
         weight, bias = _in_dtype_of(hidden_MD, weight_VD, bias_V)
         grad_hidden = torch.empty_like(hidden_MD)
@@ -161,8 +204,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
             for start in range(0, len(targets_M), CHUNK):
                 part = slice(start, start + CHUNK)
                 logits = F.linear(hidden_MD[part], weight, bias)
+                apart = (
+                    divergence_with_gradient(logits) if agreement else None
+                )  # the logits are used up next
                 part_loss, grad = cross_entropy_with_gradient(logits, targets_M[part], smoothing)
                 loss += part_loss
+                if apart is not None:
+                    loss += agreement / 2 * apart[0]
+                    grad.add_(apart[1], alpha=agreement / 2)
                 grad_hidden[part] = grad @ weight
                 grad_weight += (grad.T @ hidden_MD[part]).to(grad_weight.dtype)
                 if grad_bias is not None:
@@ -176,7 +225,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         scale = grads[0]
         by_bias = None if grad_bias is None else grad_bias * scale
         by_hidden = grad_hidden * scale.to(grad_hidden.dtype)
-        return by_hidden, grad_weight * scale, by_bias, None, None
+        return by_hidden, grad_weight * scale, by_bias, None, None, None
 
 
 def _in_dtype_of(

@@ -126,6 +126,8 @@ class RunRecipe:
 
     metrics: ClassVar[tuple[str, ...]] = ()
     """What the task measures beside the loss; the best model is chosen by the first."""
+    reads_twice: ClassVar[bool] = False
+    """Whether its task can learn by R-Drop."""
 
     task: str
     """The task: translate, generate, pretrain, classify or tag, or the module of your own."""
@@ -153,6 +155,11 @@ class RunRecipe:
             raise InputError(
                 f'train.metric = "{self.metric}" is not measured by task = "{self.task}"; choose '
                 f"from {', '.join(known)}{did_you_mean(self.metric, known)}"
+            )
+        if self.train.r_drop and not self.reads_twice:
+            raise InputError(
+                f"train.r_drop = {self.train.r_drop} is for translation; leave it out with "
+                f'task = "{self.task}"'
             )
         self.check()
 

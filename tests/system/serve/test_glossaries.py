@@ -179,6 +179,17 @@ def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> No
         assert len(stored.owner) == 64
 
 
+def test_a_key_has_a_share_of_the_glossaries(translator_folder: Path) -> None:
+    """So that others have places."""
+    limits, keys = RequestLimits(glossaries=8), ApiKeys(["mine", "yours"])
+    with serving(translator_folder, limits=limits, keys=keys) as live:
+        ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": "cat\t我"}
+        asked = [("mine", 201), ("mine", 201), ("mine", 456), ("yours", 201)]
+        for key, status in asked:
+            headers = {"authorization": f"DeepL-Auth-Key {key}"}
+            assert live.post("/v2/glossaries", ask, headers).status == status
+
+
 def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the glossary is the same; not too many are held."""
     made = list[int]()

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
@@ -96,6 +97,20 @@ def test_a_long_validation_text_is_refused() -> None:
     check(made.batches, [make_batch([([5], [6])])])
     with pytest.raises(InputError, match=r"the loss of 1 row of 9,001 tokens"):
         check(made.batches, [long])
+
+
+def test_r_drop_takes_a_step_twice() -> None:
+    """Each row is read twice: as many operations, and as large a loss of random ids."""
+    once, twice = (find_recipe("tiny", (*SMALL, f"train.r_drop={n}")).work(20) for n in (0, 5))
+    assert step_of(twice, "fp32").flops == pytest.approx(2 * step_of(once, "fp32").flops, rel=0.01)
+    memory = [step_of(work, "fp32").memory.activations for work in (once, twice)]
+    assert memory[0] < memory[1]
+    losses = list[float]()
+    for work in (once, twice):
+        torch.manual_seed(0)
+        job = random_job(work)
+        losses.append(job.loss(job.batches.source.draw(np.random.default_rng(0))[0]).item())
+    assert losses[1] == pytest.approx(2 * losses[0], rel=0.1)
 
 
 def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:

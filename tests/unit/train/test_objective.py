@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from dragoman.errors import InputError
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -22,9 +23,12 @@ from dragoman.models import (
 )
 from dragoman.models.heads import MaskedLanguageHead
 from dragoman.tasks.generate.batches import LanguageBatch
+from dragoman.tasks.generate.recipe import GenerateRecipe
+from dragoman.train.config import TrainConfig
 from dragoman.train.objective import (
     CHUNK,
     _LinearCrossEntropy,
+    agreeing_loss,
     masked_guesses,
     next_token_loss,
     summed_loss,
@@ -122,6 +126,44 @@ def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) ->
         strict=True,
     ):
         assert close(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("cap", [None, 0.5])
+def test_r_drop_equals_its_definition(dtype: torch.dtype, cap: float | None) -> None:
+    """Two passes over a batch with different dropout: the mean loss, and how far they are apart.
+
+    More positions than a chunk has; every gradient is that of torch's own functions.
+    """
+    model = make_model(replace(TINY, dropout=0.3, logit_soft_cap=cap), dtype)
+    batch = make_batch(random_pairs(200))
+    assert batch.num_targets > CHUNK
+    torch.manual_seed(3)
+    ours = agreeing_loss(model, batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT, 0.1, 5.0)
+    torch.manual_seed(3)
+    both = model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1))
+    first, second = (half[batch.tgt_out_BT != PAD] for half in both.chunk(2))
+    targets = batch.tgt_out_BT[batch.tgt_out_BT != PAD]
+    p, q = (logits.log_softmax(-1).exp() for logits in (first, second))
+    plain = [
+        F.cross_entropy(logits, targets, label_smoothing=0.1, reduction="sum")
+        for logits in (first, second)
+    ]
+    apart = (p * (p / q).log()).sum() + (q * (q / p).log()).sum()
+    assert apart > 1.0
+    theirs = (plain[0] + plain[1]) / 2 + 5 / 4 * apart
+    assert close(ours.detach(), theirs.detach())
+    parameters = list(model.parameters())
+    for mine, other in zip(
+        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
+    ):
+        assert close(mine, other)
+
+
+def test_r_drop_is_refused_where_nothing_is_read_twice() -> None:
+    """A setting without effect would be taken for one that has it."""
+    with pytest.raises(InputError, match=r'r_drop = 5.0 is for translation.*"generate"'):
+        GenerateRecipe(train=TrainConfig(max_steps=1, r_drop=5.0))
 
 
 def test_output_layer_never_sees_padding() -> None:

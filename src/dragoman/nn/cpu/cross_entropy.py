@@ -37,6 +37,20 @@ def cross_entropy_with_gradient(
     return _loss_and_gradient(logits_MV, targets_M, smoothing)
 
 
+def divergence_with_gradient(logits_MV: Tensor) -> tuple[Tensor, Tensor]:
+    """Return KL(p || q) + KL(q || p), summed over pairs of rows, and its gradient in the logits.
+
+    The sum is that of `(p - q) (log p - log q)`; its gradient in the logits of p is
+    `p (log p - log q - KL(p || q)) + p - q`. The gradient has the logits' dtype.
+    """
+    log_M2V = _log_probs(logits_MV).unflatten(0, (-1, 2))
+    gap_M2V = log_M2V - log_M2V.flip(1)
+    p_M2V = log_M2V.exp_()
+    kl_M21 = (p_M2V * gap_M2V).sum(-1, keepdim=True)
+    grad_M2V = p_M2V * (gap_M2V - kl_M21) + p_M2V - p_M2V.flip(1)
+    return kl_M21.sum(), grad_M2V.flatten(0, 1).to(logits_MV.dtype)
+
+
 def _native_loss(
     functions: Functions, logits_MV: Tensor, targets_M: Tensor, smoothing: float, *, gradient: bool
 ) -> Tensor:

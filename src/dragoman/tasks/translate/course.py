@@ -16,7 +16,7 @@ from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import Shortened, whole_words
+from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import (
@@ -110,15 +110,20 @@ class LineTranslator:
 
     def _unknown(self, line: Line) -> Iterator[Span]:
         """Where the line has characters that the vocabulary lacks, with the words they are in."""
-        unk_id, whole = self.src_tokenizer.unk_id, [*line.kept, *protected(line.text)]
+        tokenizer = self.src_tokenizer
+        strange = {tokenizer.unk_id, *tokenizer.byte_ids}
+        whole = [*line.kept, *protected(line.text)]
         for part in line.parts or ():
-            if not any(unk_id in chunk.ids for chunk in part.chunks):
+            if not any(strange.intersection(chunk.ids) for chunk in part.chunks):
                 continue
             spans_of = self._spans(line.text, part)
             for chunk, spans in zip(part.chunks, spans_of, strict=True):
-                pairs = zip(chunk.ids, spans, strict=True)
-                strange = (span for id_, span in pairs if id_ == unk_id and span is not None)
-                for start, end in whole_words(line.text, strange):
+                found = dict[bool, list[Span]]({False: [], True: []})
+                for id_, span in zip(chunk.ids, spans, strict=True):
+                    if id_ in strange and span is not None:
+                        found[id_ == tokenizer.unk_id].append(span)
+                spelt = unlearned(line.text, found[False])
+                for start, end in whole_words(line.text, [*found[True], *spelt]):
                     around = (s for s in whole if s[0] < end and start < s[1])
                     yield from [*around] or [(start, end)]
 
@@ -135,6 +140,8 @@ class LineTranslator:
         if not out:
             return (yield from self._translated(line, [*line.kept, *forced]))
         left = Shortened.of(line.text, out)
+        if not any(map(str.isalnum, left.text)):
+            return _untranslated(line.text)
         (parts,) = self.parts_of([left.text])
         found = yield from self._translated(
             replace(line, text=left.text, parts=parts), left.moved([*line.kept, *forced])
@@ -287,6 +294,19 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         terms=terms,
         alternatives=others,
     ).aligned_as(translation)
+
+
+def _untranslated(line: str) -> Translation:
+    """A line of which the model can read nothing, as its own translation."""
+    text = line.strip()
+    start = line.find(text)
+    place = (start, start + len(text), 0, len(text))
+    return Translation(
+        text=text,
+        flags=("unknown_characters",) if any(map(str.isalnum, text)) else (),
+        sentences=(place,),
+        copied=(place,),
+    )
 
 
 def is_in_capitals(text: str) -> bool:

@@ -21,6 +21,7 @@ from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
+from dragoman.train.objective import agreeing_loss
 from dragoman.train.recipe import check_places
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, check_tokens
@@ -87,8 +88,14 @@ class TranslateJob:
         return self.texts.tokenizers
 
     def loss(self, batch: PairBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over the target's tokens, and that of a guided head."""
+        """Sum the smoothed cross-entropy over the target's tokens, and that of a guided head.
+
+        With R-Drop its loss.
+        """
         smoothing, weight = self.recipe.train.label_smoothing, self.recipe.data.guided_alignment
+        if self.recipe.train.r_drop:
+            texts = batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT
+            return agreeing_loss(self.model, *texts, smoothing, self.recipe.train.r_drop)
         if batch.links_BT is None:
             return self.recipe.loss(self.model, batch, smoothing)
         with guided_head(self.model) as seen:

@@ -1,4 +1,4 @@
-r"""What a translation should keep of its source: numbers, URLs, placeholders and tags.
+r"""What a translation should keep of its source: numbers, URLs, placeholders, tags and emoji.
 
 Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
 any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, and
@@ -12,9 +12,10 @@ from collections import Counter
 
 from dragoman.text.spans import Span
 
-PRESERVED = ("urls", "tags", "placeholders", "numbers")
+PRESERVED = ("urls", "tags", "placeholders", "symbols", "numbers")
 """The flags; what belongs to one kind is not looked for in the next ones."""
 
+_PICTURE = "[⌀-⏿☀-➿⬀-⯿\U0001f000-\U0001faff]"
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
@@ -22,10 +23,15 @@ _PATTERNS = {
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),
+    "symbols": (  # emoji with their variations, skin colours and joints, and flags (UTS 51)
+        "[\U0001f1e6-\U0001f1ff]{2}"
+        rf"|{_PICTURE}[\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?(?:\u200d{_PICTURE}\ufe0f?[\U0001f3fb-\U0001f3ff]?)*"
+    ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
 
 _ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
+_VARIATIONS = str.maketrans("", "", "\ufe0e\ufe0f")
 _SEPARATOR = "[.,٬'’ \u00a0\u2009\u202f]"
 _NUMBER = re.compile(
     rf"(?<!\d)(?<!\d[.,])[1-9]\d{{0,2}}({_SEPARATOR})(?:\d{{2,3}}\1){{0,6}}\d{{3}}(?!\d)|\d+"
@@ -79,17 +85,25 @@ def missing(source: str, translation: str) -> list[Span]:
 
 
 def protected(text: str) -> list[Span]:
-    """Where a text has URLs, addresses, tags and placeholders."""
+    """Where a text has URLs, addresses, tags, placeholders and emoji."""
     return [match.span() for pattern in _KINDS.values() for match in pattern.finditer(text)]
 
 
+def emoji(text: str) -> list[Span]:
+    """Where a text has emoji, each with its variations and joints, and other pictographs."""
+    return [match.span() for match in _KINDS["symbols"].finditer(text)]
+
+
 def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
-    """What a text has of a kind; of a tag its name, as attributes may be translated."""
+    """What a text has of a kind; of a tag its name, as attributes may be translated.
+
+    Whether a symbol is drawn in colours does not count.
+    """
     return Counter(map(_name, pattern.findall(text)))
 
 
 def _name(written: str) -> str:
-    return _ATTRIBUTES.sub(r"\1\2", written)
+    return _ATTRIBUTES.sub(r"\1\2", written).translate(_VARIATIONS)
 
 
 def _numbers_differ(source: str, translation: str) -> bool:

@@ -141,6 +141,7 @@ class TranslateRecipe(RunRecipe):
     """From a source text to a target text, by an encoder-decoder."""
 
     metrics: ClassVar[tuple[str, ...]] = ("bleu", "chrf", "exact")
+    reads_twice: ClassVar[bool] = True
 
     task: Literal["translate"] = "translate"
     """Learn to write the target of each source."""
@@ -172,6 +173,7 @@ class TranslateRecipe(RunRecipe):
         for other, value in (
             ("batch.subword_sampling", self.batch.subword_sampling),
             ("train.activation_checkpointing", self.train.activation_checkpointing),
+            ("train.r_drop", self.train.r_drop),
         ):
             if self.data.guided_alignment and value:
                 raise InputError(

@@ -4,6 +4,7 @@ Emoji and rare characters that a vocabulary lacks, with the word or placeholder 
 such text belongs in the translation is told by the attention on what stands before it.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from functools import partial
 from itertools import accumulate
 
 from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.preserved import emoji
 from dragoman.text.glossary import is_boundary
 from dragoman.text.spans import Span
 
@@ -139,6 +141,20 @@ def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
         before = (n for n in range(start, -1, -1) if is_boundary(line, n))
         after = (n for n in range(stop, len(line) + 1) if is_boundary(line, n))
         yield next(before), next(after)
+
+
+def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
+    """What a vocabulary writes byte by byte from its first letter to its last.
+
+    A model has not learned such a word, which is of a script that its training lacked, nor such an
+    emoji. One letter among others, as of a name, it may have.
+    """
+    places = {n for span in spelt for n in range(*span)}
+    spelt_only = "".join(c if n in places else "\n" for n, c in enumerate(line))
+    words = (each.span() for each in re.finditer(r"\w{2,}", spelt_only))
+    whole = (word for word in words if [*whole_words(line, [word])] == [word])
+    yield from (span for span in whole if any(map(str.isalpha, line[slice(*span)])))
+    yield from (span for span in emoji(line) if places.intersection(range(*span)))
 
 
 def _places(inserted: Sequence[tuple[int, str]]) -> Places:

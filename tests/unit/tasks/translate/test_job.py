@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.unit.train.made import (
@@ -61,6 +62,27 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
     wanted = [line.text for line in greedy.translate(sources, options=options)]
     assert [text for text, _ in found.examples] == wanted
     assert greedy.options.split_sentences is (split == "true")
+
+
+def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
+    """Two passes of different dropout are apart; the loss of a validation has nothing of it."""
+    settings = (
+        *("data.made.train=60", "data.made.valid=5", f"data.cache={tmp_path}"),
+        *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
+        *(f"out={tmp_path / 'run'}", "model.dropout=0.5"),
+    )
+    losses = {}
+    for weight in ("0", "1e-9", "9"):
+        recipe = load_recipe("stories", (*settings, f"train.r_drop={weight}"))
+        assert isinstance(recipe, TranslateRecipe)
+        with RunFolder.of(recipe).open(recipe) as folder:
+            job = assemble(recipe, folder, lambda _: None, score=lambda *_: unjudged())
+        batch = next(iter(job.batches.source.draw(np.random.default_rng(1))))
+        torch.manual_seed(1)
+        losses[weight] = job.loss(batch).item() / batch.num_targets, job.measure().loss
+    assert losses["9"][0] > losses["1e-9"][0] + 0.1
+    assert losses["1e-9"][0] == pytest.approx(losses["0"][0], rel=0.1)
+    assert losses["9"][1] == losses["0"][1]
 
 
 def test_the_model_goes_on_learning() -> None:

@@ -1,4 +1,4 @@
-"""What a translation should keep: numbers, URLs, placeholders and tags."""
+"""What a translation should keep: numbers, URLs, placeholders, tags and emoji."""
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,8 @@ SAME = [
     ("100% sure, 50%", "100%ig sicher, 50 %"),
     ('<a href="x/y" title="Cat">the</a><br/>', '<a href="x/y" title="Katze">die</a><br />'),
     ("a < b and c > d", "a < b und c > d"),
+    ("I ❤\ufe0f tea 👩🏽\u200d🚀 🇩🇪", "🇩🇪 Ich ❤ Tee 👩🏽\u200d🚀"),
+    ("5 °C → № 7, ㈱", "5 Grad, Nr. 7"),
     ("", ""),
 ]
 OTHER = [
@@ -34,6 +36,9 @@ OTHER = [
     ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
     ("a<br/>b", "a b", "tags"),
+    ("thanks 🙏🏽", "danke 🙏", "symbols"),
+    ("★★★ good", "★★ gut", "symbols"),
+    ("to 🇩🇪 and 🇫🇷", "nach 🇩🇪", "symbols"),
 ]
 
 
@@ -65,6 +70,7 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
         ("{a} and {b}, 12 of https://a.b/12", "{b}, 12", ["{a}", "https://a.b/12"]),
         ("５００ and 500", "500 und viele", ["500"]),
         ("a < b", "b", []),
+        ("👩🏽\u200d🚀 and 😀😀", "und 😀", ["👩🏽\u200d🚀", "😀"]),
     ],
 )
 def test_what_is_missing_has_its_place(source: str, translation: str, texts: list[str]) -> None:
@@ -81,7 +87,9 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
     assert len({n for a, b in places for n in range(a, b)}) == sum(b - a for a, b in places)
 
 
-@pytest.mark.parametrize("unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ "])
+@pytest.mark.parametrize(
+    "unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ ", "😀", "😀\u200d", "🇩"]
+)
 def test_long_lines_take_linear_time(unit: str) -> None:
     """A pattern that tries each place anew would not end here."""
     assert differences(unit * 100_000, unit * 100_000) == set()

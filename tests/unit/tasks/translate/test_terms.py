@@ -92,6 +92,37 @@ def test_what_is_missing_is_forced_or_put_back(translator: Translator, text: str
     assert "retried" in found.flags
 
 
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        ("the cat 😀 sees", "😀"),
+        ("👩🏽\u200d🚀 sees a dog", "👩🏽\u200d🚀"),
+        ("a cat named Кошка sees", "Кошка"),
+        ("the 日本語 tree", "日本語"),
+    ],
+)
+def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: str) -> None:
+    """The model has not learned them; the rest is translated as it is without them."""
+    found = translator.translate(text)
+    assert [found.text[c:d] for *_, c, d in found.copied] == [copied]
+    rest = translator.translate(" ".join(text.replace(copied, "").split()))
+    assert found.tokens == rest.tokens
+    assert not {"symbols", "unknown_characters"} & {*found.flags}
+
+
+def test_one_letter_in_bytes_is_read(translator: Translator) -> None:
+    """The model may know the word by its others."""
+    assert translator.translate("the cät").copied == ()
+
+
+@pytest.mark.parametrize("text", ["Кошка!", " («Кошка 日本») ", "😀 ..."])
+def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) -> None:
+    """A model that reads only the marks around would invent one."""
+    found = translator.translate(text)
+    assert found.text == text.strip()
+    assert ("unknown_characters" in found.flags) == any(map(str.isalpha, text))
+
+
 def test_what_does_not_fit_is_refused(translator: Translator) -> None:
     """A sentence says what to do."""
     with pytest.raises(InputError, match=r"temperature is 1.0 with a glossary .* set it to 0"):
@@ -112,4 +143,4 @@ def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
     assert found.tokens == small.tokens
     assert not any(map(str.islower, found.text.replace("ß", "")))
     assert found.text_links == small.text_links
-    assert translator.translate("DOG") == translator.translate("DOG", options=Decoding(retry=False))
+    assert translator.translate("DOG").text == "DOG"  # of letters that the model has not learned
