@@ -37,10 +37,9 @@ def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, 
     recipe = load_recipe(name, tuple(settings))
     assert isinstance(recipe, TranslateRecipe)
     data = recipe.data
-    test = replace(
+    (test,) = replace(
         data, valid_src=f"{TEST}.{data.src_lang}", valid_tgt=f"{TEST}.{data.tgt_lang}"
     ).validation
-    assert test is not None
     run(["dragoman", "train", name, f"out={out}", *settings])
     scores = json.loads(
         run(

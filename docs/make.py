@@ -3,8 +3,8 @@
     python docs/make.py             the pages and the site
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
                                     the verbs' help texts and the dataclasses' sentences, the lines
-                                    of the source that pages show, and the file whose parts page 0
-                                    of the walk shows
+                                    of the source that pages show, what commands print (see
+                                    printed.py), and the file whose parts page 0 of the walk shows
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical,
                                     with a notebook for each page of the walk
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
@@ -38,6 +38,7 @@ from commands import cli_page
 from dragoman.files.writing import replacing
 from excerpts import ROOT, Wrong, filled
 from notebooks import add_notebooks
+from printed import with_output
 from reference import recipe_page
 from staging import DOCS, Tree, find_pages, stage, stage_sources
 
@@ -77,7 +78,7 @@ def make_pages() -> None:
             part.write_text(page(), encoding="utf-8")
         print(f"docs/{name}")
     for path in sorted(DOCS.rglob("*.md")):
-        now = filled(path)
+        now = with_output(filled(path))
         if now != path.read_text(encoding="utf-8"):
             path.write_text(now, encoding="utf-8")
             print(path.relative_to(ROOT))

@@ -30,7 +30,7 @@ from pathlib import Path
 
 # {told}
 folders = [Path.cwd(), *Path.cwd().parents]
-checkout = next((each for each in folders if (each / "pyproject.toml").exists()), "dragoman")
+checkout = next((each for each in folders if (each / "src/dragoman").exists()), "./dragoman")
 if find_spec("dragoman") is None:
     %pip install --quiet {{checkout}}"""
 TOLD = {

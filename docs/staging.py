@@ -54,8 +54,8 @@ BROKEN_CHINESE = re.compile(
 )
 _LISTS = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*|^(?![-*#|>\s]|\d+\. ).+\n(?:[-*]|1\.) .*", re.M)
 _DRAWING = re.compile(r"^!\[(?P<alt>[^\]]*)\]\((?P<target>[^)\s]+\.svg)\)$", re.M)
-_DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
-_CODE_OR_MATH = re.compile(
+DISPLAYED = re.compile(r"^\$\$(?P<tex>.+?)\$\$$", re.M | re.S)
+CODE_OR_MATH = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))|(?<![\w$\\])\$(?P<tex>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\w$])",
     re.S,
 )
@@ -158,8 +158,8 @@ def _staged_prose(tree: Tree, name: str, text: str) -> str:
 
     text = MARKER.sub(lambda found: keep(_code(tree, name, found)), text)
     text = _DRAWING.sub(lambda found: keep(drawing(tree, name, found)), text)
-    text = _DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
-    text = _CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
+    text = DISPLAYED.sub(lambda found: keep(displayed(found["tex"])), text)
+    text = CODE_OR_MATH.sub(lambda found: keep(found["code"] or inline(found["tex"])), text)
     text = LINK.sub(lambda found: found["open"] + site_link(tree, name, found["target"]), text)
     return re.sub("\ufffc(\\d+)\ufffc", lambda found: kept[int(found[1])], text)
 

@@ -27,6 +27,7 @@ from figures.attention import (
 )
 from figures.costs import plot_attention_cost
 from figures.drawings import draw_multi_head, draw_one_vector, draw_transformer
+from figures.heads import plot_every_head, plot_mean
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
 from figures.positions import (
     plot_positions,
@@ -34,14 +35,17 @@ from figures.positions import (
     plot_sinusoidal,
     plot_sinusoidal_distances,
 )
+from figures.scaling import plot_scaling_law
 from figures.training import plot_label_smoothing, plot_schedules
 
 __all__ = ["DRAWINGS", "FIGURES"]
 
 FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "activations.png": plot_activations,
+    "attention.png": plot_mean,
     "attention-cost.png": plot_attention_cost,
     "cache-growth.png": plot_cache_growth,
+    "heads.png": plot_every_head,
     "label-smoothing.png": plot_label_smoothing,
     "mistakes.png": plot_mistakes,
     "norm-placement.png": plot_norm_placement,
@@ -49,6 +53,7 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "positions.png": plot_positions,
     "reach.png": plot_reach,
     "rotary-angles.png": plot_rotary_angles,
+    "scaling.png": plot_scaling_law,
     "schedules.png": plot_schedules,
     "sinusoidal.png": plot_sinusoidal,
     "sinusoidal-distances.png": plot_sinusoidal_distances,

@@ -97,7 +97,7 @@ LABELS = {
     "ALiBi: taken from the score": "ALiBi：从得分中减去",
     "positions back": "往回几个位置",
     "bias": "偏置",
-    r"head (\d+) of (\d+)": r"\2 个头中的第 \1 个",
+    r"head (\d+) of (\d+)": r"头 \1（共 \2 个）",
     # costs
     "length": "长度",
     "ms": "毫秒",
@@ -106,9 +106,16 @@ LABELS = {
     "Longformer": "Longformer",
     "strided": "跨步",
     "fixed": "固定",
+    # scaling
+    r"a curve for each size; floor E = ([\d.]+)": r"每种大小一条曲线；下限 E = \1",
+    "what a budget buys": "一份预算能换来什么",
+    "tokens": "词元",
+    "loss, nats per token": "损失（nats/词元）",
+    r"operations of training \(FLOPs\)": "训练的运算量（FLOPs）",
+    "the best size": "最佳大小",
     # heads
     "Which English word each Chinese piece looks at": "每个译词看了哪个源词",
-    r"layer (\d+), head (\d+)": r"第 \1 层第 \2 个头",
+    r"layer (\d+), head (\d+)": r"层 \1，头 \2",
     # training
     "step": "步",
     "learning rate": "学习率",

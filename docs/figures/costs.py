@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from benchmarks.attention_cost import drawn
+from matplotlib.figure import Figure
 
 from figures.chinese import save
 
@@ -12,9 +13,14 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "attention-cost
 
 def plot_attention_cost(path: Path | str) -> Path:
     """Draw time and memory of each pattern against the length, both axes logarithmic."""
+    return save(attention_cost(), path)
+
+
+def attention_cost() -> Figure:
+    """The figure of the results that were measured."""
     measured = json.loads(RESULTS.read_text(encoding="utf-8"))["measured"]
     by_length = {
         name: {int(length): one for length, one in lengths.items()}
         for name, lengths in measured.items()
     }
-    return save(drawn(by_length), path)
+    return drawn(by_length)

@@ -35,7 +35,7 @@ CHINESE = {
     "Mask": "掩码",
     "weights × V": "权重 × V",
     "Concatenate": "拼接",
-    "h heads": "h 个头",
+    "H heads": "H 个头",
     "Q": "Q",
     "K": "K",
     "V": "V",
@@ -199,7 +199,7 @@ def multi_head(pen: Pen) -> tuple[int, int]:
             VIOLET,
             236,
         )
-    pen.text(many + 160, 198, "h heads", ' font-size="12"')
+    pen.text(many + 160, 198, "H heads", ' font-size="12"')
     for x, english in ((many - 90, "V"), (many, "K"), (many + 90, "Q")):
         pen.arrow(f"M {x} 272 V 224")
         for shift in (16, 8, 0):

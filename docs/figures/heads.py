@@ -1,47 +1,70 @@
-"""Draw docs/images/heads.png, every head of a translator's cross-attention on one sentence.
+"""Every head of a translator's cross-attention on one sentence, and the mean of its heads.
 
-And docs/images/attention.png, the mean of its heads on the sentence of `dragoman demo`.
+    PYTHONPATH=docs:. python docs/figures/heads.py runs/demo/model
 
-    PYTHONPATH=docs python -m figures.heads runs/demo/model
-
-The model is what `dragoman demo` leaves; the sentence is one of its grammar's.
+writes what they look at into heads.json, which the pictures are drawn from. The model is what
+`dragoman demo` leaves; the sentence is one of its grammar's. Layers and heads are counted from 0,
+as everywhere.
 """
 
+import json
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dragoman.data.made import EXAMPLE
 from dragoman.lens.inspecting import Choices, inspect_folder
-from dragoman.lens.inspection import AttentionMap
 from dragoman.lens.pictures import blank, draw_cells, heat_map, label, save
 from dragoman.tasks.folders import load, read_folder
-from figures.chinese import chinese, chinese_name, translate
+from figures.chinese import chinese, translate
 
-IMAGES = Path(__file__).parents[1] / "images"
+RESULTS = Path(__file__).with_name("heads.json")
 TITLE = "Which English word each Chinese piece looks at"
 TEXT = "The farmer read two books at the library yesterday."
 
 
-def cross_attention(model: Path) -> AttentionMap:
-    """The cross-attention of every layer and head while the model translates the sentence."""
-    inspection = inspect_folder(read_folder(model, device="cpu"), TEXT, Choices())
-    return next(each for each in inspection.attention if each.name == "cross")
+class Looks(NamedTuple):
+    """How much each token that was written looked at each token of the source."""
+
+    src: Sequence[str]
+    tgt: Sequence[str]
+    weights: npt.NDArray[np.float64]
+    """`(L, H, T, S)` by layer and head, or `(T, S)`."""
 
 
-def plot_heads(cross: AttentionMap, path: Path) -> Path:
+def plot_every_head(path: Path | str) -> Path:
+    """Draw a grid for each head, from what was measured."""
+    return plot_heads(looks("heads"), Path(path))
+
+
+def plot_mean(path: Path | str) -> Path:
+    """Draw what `dragoman demo` draws of its last sentence; in Chinese if `path` says so."""
+    mean = looks("mean")
+    figure = heat_map(mean.weights, mean.src, mean.tgt, TITLE)
+    if ".zh." in Path(path).name:
+        grid, bar = figure.axes
+        for text in (grid.title, bar.yaxis.label):
+            translate(text)
+    return save(figure, path)
+
+
+def plot_heads(cross: Looks, path: Path) -> Path:
     """Draw a grid for each head, a row of grids for each layer; in Chinese if `path` says so.
 
     A row of a grid is a token that is written, a column a source token; white is 0 and the darkest
     blue 1.
     """
-    rows, columns = len(cross.layers), len(cross.heads)
+    rows, columns = cross.weights.shape[:2]
     figure = blank(3.3 * columns, 3.6 * rows)
     grids = figure.subplots(rows, columns, squeeze=False)
-    for (row, column), axes in np.ndenumerate(grids):
-        draw_cells(axes, cross.weights_LHTS[row, column], cross.key_tokens, cross.query_tokens)
-        said = f"layer {cross.layers[row] + 1}, head {cross.heads[column] + 1}"
+    for (layer, head), axes in np.ndenumerate(grids):
+        draw_cells(axes, cross.weights[layer, head], cross.src, cross.tgt)
+        said = f"layer {layer}, head {head}"
         shown, font = label(chinese(said) if ".zh." in path.name else said)
         axes.set_title(shown, fontproperties=font, fontsize=12)
         for text in axes.get_xticklabels():
@@ -49,27 +72,27 @@ def plot_heads(cross: AttentionMap, path: Path) -> Path:
     return save(figure, path)
 
 
-def plot_mean(model: Path, path: Path) -> Path:
-    """Draw what `dragoman demo` draws of its last sentence; in Chinese if `path` says so."""
-    alignment = load(model, device="cpu").translate(EXAMPLE.src).alignment()
-    tokens = alignment.src_tokens, alignment.tgt_tokens
-    figure = heat_map(alignment.weights_TS.numpy(), *tokens, TITLE)
-    if ".zh." in path.name:
-        grid, bar = figure.axes
-        for text in (grid.title, bar.yaxis.label):
-            translate(text)
-    return save(figure, path)
+@cache
+def looks(name: str) -> Looks:
+    """What was measured under a name: heads or mean."""
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))[name]
+    return Looks(found["src"], found["tgt"], np.array(found["weights"]))
 
 
 def main(model: str) -> None:
-    """Draw them in both languages."""
-    cross = cross_attention(Path(model))
-    for name in ("heads.png", chinese_name("heads.png")):
-        plot_heads(cross, IMAGES / name)
-        sys.stdout.write(f"docs/images/{name}\n")
-    for name in ("attention.png", chinese_name("attention.png")):
-        plot_mean(Path(model), IMAGES / name)
-        sys.stdout.write(f"docs/images/{name}\n")
+    """Measure both, and write them to three digits."""
+    inspection = inspect_folder(read_folder(Path(model), device="cpu"), TEXT, Choices())
+    cross = next(each for each in inspection.attention if each.name == "cross")
+    mean = load(Path(model), device="cpu").translate(EXAMPLE.src).alignment()
+    measured = {
+        "heads": Looks(cross.key_tokens, cross.query_tokens, cross.weights_LHTS),
+        "mean": Looks(mean.src_tokens, mean.tgt_tokens, mean.weights_TS.numpy()),
+    }
+    plain = {
+        name: each._asdict() | {"weights": np.round(each.weights.astype(float), 3).tolist()}
+        for name, each in measured.items()
+    }
+    RESULTS.write_text(json.dumps(plain, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def _draw_buckets(axes: Axes) -> None:
 def _draw_alibi(axes: Axes) -> None:
     bias_H1S = ALiBiBias(HEADS)(distances(1, LENGTH)).flip(-1)
     for head in SHOWN_HEADS:
-        axes.plot(bias_H1S[head, 0].numpy(), label=f"head {head + 1} of {HEADS}")
+        axes.plot(bias_H1S[head, 0].numpy(), label=f"head {head} of {HEADS}")
     axes.set(
         title="ALiBi: taken from the score", xlabel="positions back", ylabel="bias", ylim=(-20, 1)
     )

@@ -1,4 +1,4 @@
-"""The two errors that users see, and the suggestion of the nearest known word.
+"""The two errors that users see, the nearest known word, and what installs a missing library.
 
 Both have one sentence: what is wrong, where, and what to do. The command line prints that sentence
 without a traceback and exits with the error's exit code. Any other exception is a bug.
@@ -76,3 +76,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: `; did you mean X?`, or "" if none is close."""
     close = nearest(word, known)
     return f"; did you mean {close}?" if close else ""
+
+
+def how_to_install(extra: str) -> str:
+    """The end of a sentence about a missing library: no release is published to install from."""
+    return f"in a checkout: pip install '.[{extra}]'"

@@ -12,11 +12,10 @@ pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]
 
 from matplotlib.figure import Figure
 
-from dragoman.lens.inspection import AttentionMap
 from figures import DRAWINGS
 from figures.chinese import chinese, chinese_name, save
 from figures.drawings import CHINESE
-from figures.heads import plot_heads
+from figures.heads import Looks, looks, plot_heads
 from staging import find_pages, staged_page
 
 IMAGES = ROOT / "docs" / "images"
@@ -150,19 +149,35 @@ def test_every_label_is_translated(tmp_path: Path) -> None:
 
 def test_every_head_has_a_grid(tmp_path: Path) -> None:
     """A row for each layer, in both languages, and tokens of any script."""
-    weights = np.full((2, 3, 2, 2), 0.5)
-    cross = AttentionMap(
-        name="cross",
-        queries="tgt",
-        keys="src",
-        query_tokens=("农民", "</s>"),
-        key_tokens=("▁farm", "er"),
-        num_layers=2,
-        num_heads=3,
-        layers=(0, 1),
-        heads=(0, 1, 2),
-        weights_LHTS=weights,
-        summaries=(),
-    )
+    cross = Looks(("▁farm", "er"), ("农民", "</s>"), np.full((2, 3, 2, 2), 0.5))
     for file in ("heads.png", "heads.zh.png"):
         assert plot_heads(cross, tmp_path / file).stat().st_size > 10_000
+
+
+def test_the_caption_counts_the_heads_that_are_drawn() -> None:
+    """Page 4 of the walk: at which word each of the eight looks most."""
+    cross = looks("heads")
+
+    def most(token: str) -> list[list[str]]:
+        """By layer and head, the source token that gets most of a written one's attention."""
+        row = cross.tgt.index(token)
+        return [
+            [cross.src[head[row].argmax()].strip() for head in layer] for layer in cross.weights
+        ]
+
+    def count(token: str, word: str) -> int:
+        return sum(layer.count(word) for layer in most(token))
+
+    assert (count("昨天", "yesterday"), count("了两", "two"), count("在", "at")) == (6, 6, 5)
+    assert most("了两")[0][1:3] == ["books", "books"]
+    assert most("本")[0][3] == "</s>"
+
+
+def test_the_caption_of_the_mean_is_so() -> None:
+    """Page 4: the first two words look at their own, 学习 at its own and a piece of the next."""
+    mean = looks("mean")
+    seen = {
+        token: [mean.src[place].strip() for place in row.argsort()[::-1] if row[place] > 0.15]
+        for token, row in zip(mean.tgt, mean.weights, strict=True)
+    }
+    assert (seen["我"], seen["喜欢"], seen["学习"]) == (["I"], ["like"], ["studying", "tif"])

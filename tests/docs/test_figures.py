@@ -1,6 +1,7 @@
 """The figures of the paper walk: what they claim holds, and each becomes one file."""
 
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 from statistics import geometric_mean
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]")
 
+from matplotlib.colors import same_color
 from matplotlib.image import imread
+from tests.docs.pages import ROOT
 
 from dragoman.nn import (
     Causal,
@@ -36,6 +39,7 @@ from figures.attention import (
     steps_between,
     weights_by_mistake,
 )
+from figures.costs import attention_cost
 from figures.layers import (
     ACTIVATIONS_SHOWN,
     cache_growth,
@@ -44,9 +48,13 @@ from figures.layers import (
     values_and_slopes,
 )
 from figures.positions import row_distances, turned_pairs
+from figures.scaling import report
 from figures.training import NOAM, OTHERS, STEPS, VOCABULARY, rates, smoothed_losses
 
-SLOW = {"norm-placement.png", "reach.png", "schedules.png", "softmax-saturation.png"}
+SLOW = {
+    *("norm-placement.png", "reach.png", "scaling.png", "schedules.png"),
+    "softmax-saturation.png",
+}
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,39 @@ def test_each_picture_is_one_file(name: str, tmp_path: Path) -> None:
         assert picture.shape[1] > 900
         assert picture[..., :3].std() > 0.03
         assert picture[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_plain_formula_is_the_brown_line() -> None:
+    """As the caption of page 9 says, in both panels."""
+    lines = [line for axes in attention_cost().axes for line in axes.get_lines()]
+    colours = [line.get_color() for line in lines if line.get_label() == "reference"]
+    assert len(colours) == 2
+    assert all(same_color(colour, "tab:brown") for colour in colours)
+
+
+def test_the_law_is_that_of_the_runs_of_its_page() -> None:
+    """Losses by the law and the law itself, to the digits shown; both pages have the same table.
+
+    Intervals take a thousand fits, and are not made again.
+    """
+    pages = [(ROOT / "docs" / part / "scaling.md").read_text("utf-8") for part in ("", "zh")]
+    law = report(2)
+    for page in pages:
+        rows = re.findall(r"^\| (d[\d-]+) \|.* \| ([\d.]+) \| ([-+][\d.]+) % \|$", page, re.M)
+        assert rows == [
+            (run.name, f"{fit:.4f}", f"{100 * (fit / run.point.loss - 1):+.2f}")
+            for run, fit in ((run, law.fitted(run)) for run in law.runs)
+        ]
+        (predicted,) = law.predictions
+        assert f"| **{predicted.loss.value:.4f}**" in page
+        values = [number.value for number in law.law().values()]
+        shown = [re.findall(rf"^\| \${name}\$ \| ([\d.,]+) ", page, re.M) for name in LETTERS]
+        said = [float(number.replace(",", "")) for (number,) in shown]
+        assert said == pytest.approx(values, rel=3e-3)
+
+
+LETTERS = ("E", "A", r"\\alpha", "B", r"\\beta")
+"""Of the law on its page."""
 
 
 @settings(deadline=None, max_examples=6)

@@ -122,3 +122,15 @@ def test_the_first_cell_finds_the_checkout() -> None:
     module: dict[str, Any] = {}
     exec(compile(plain, "install", "exec"), module)  # noqa: S102
     assert (Path(module["checkout"]) / "pyproject.toml").exists()
+
+
+def test_the_first_cell_installs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another project it names the folder `dragoman` beside it, which pip takes for no name."""
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    source = cells("en", "walk/02-stacks.md", "code")[0]["source"]
+    module: dict[str, Any] = {}
+    exec(compile(source.partition("if find_spec")[0], "install", "exec"), module)  # noqa: S102
+    assert module["checkout"] == "./dragoman"

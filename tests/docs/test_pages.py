@@ -41,6 +41,27 @@ def test_links_into_pages_name_a_heading() -> None:
     assert lost == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_sources_that_are_named_exist(page: Path) -> None:
+    """A file of Python is one of the repository, under the name by which its link is shown."""
+    if page.name == "CHANGELOG.md":  # which tells of what was
+        return
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    named = set(re.findall(r"(?<![\w./-])((?:[\w-]+/)*[\w-]+\.py)\b", text)) - NOT_OURS
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in _SOURCES)] == []
+    shown = re.findall(r"\[`?([\w./-]+\.(?:py|toml|c|js))`?\]\(([^)\s#]+)", text)
+    assert [pair for pair in shown if not pair[1].endswith(pair[0])] == []
+
+
+NOT_OURS = {"dilated.py", "mine.py", "filesystem.py"}
+"""Two modules that readers write, and one of PyTorch."""
+_SOURCES = [
+    f"/{name_of(path)}"
+    for folder in ("*.py", "benchmarks/*.py", "docs/**/*.py", "src/**/*.py", "t*s/**/*.py")
+    for path in ROOT.glob(folder)
+]
+
+
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -74,6 +95,19 @@ def test_recipes_written_out_are_recipes(tmp_path: Path) -> None:
         task = find_task(str(written_out.data.get("task", "translate")))
         assert written_out.build(task.recipe).train is not None
         assert tomllib.loads(block.text)
+
+
+def test_nothing_is_installed_by_a_name_that_is_not_ours() -> None:
+    """Nothing is published as `dragoman`, so commands name a path."""
+    folders = [ROOT / name for name in ("benchmarks", "deploy", "docs", "src")]
+    inside = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    texts = {".md", ".py", ".toml", ".js", ".html", ".service", ""}
+    lost = []
+    for path in {*PAGES, *(path for path in inside if path.suffix in texts)}:
+        text = re.sub(r"""["']\s*\n\s*f?["']""", "", path.read_text(encoding="utf-8"))
+        found = re.findall(r"pip install (?:-\S+ )*['\"]?dragoman\S*|['\"]dragoman\[\w+\]", text)
+        lost += [f"{name_of(path)}: {words}" for words in found]
+    assert lost == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import READMES, ROOT, Block, blocks
 
+from dragoman.cli.app import COMMANDS
 from dragoman.data.made import Pair, demo_corpus
 
 STEPS = ("train.max_steps=20", "train.validate_limit=10")
@@ -126,6 +127,15 @@ def _shape(page: Path) -> list[str]:
     found = re.findall(r"^#+ |\]\([^)]+\)|<img src=\"[^\"]+\"|<!-- [\w-]+: \w+ -->", text, re.M)
     found = [item.replace("docs/zh/", "docs/").replace(".zh.png", ".png") for item in found]
     return [item for item in found if "README" not in item]
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)
+def test_every_command_has_a_row(page: Path) -> None:
+    """The table of the command line has each verb of the program."""
+    rows = re.findall(r"^\| .*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    cells = " ".join(row.split(" | ")[0] for row in rows)
+    told = set(re.findall(r"`dragoman ([a-z]+)`", cells))
+    assert told == {command.partition(" ")[0] for command in COMMANDS}
 
 
 @pytest.mark.slow

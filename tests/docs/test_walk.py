@@ -4,10 +4,12 @@
 than a second or two.
 """
 
+import math
 import re
 from pathlib import Path
 
 import pytest
+import torch
 from tests.docs.pages import READMES, ROOT, links, name_of
 from tests.docs.walk import (
     ENGLISH,
@@ -118,11 +120,24 @@ def test_the_index_leads_to_every_page_in_order() -> None:
         assert links(WALK / page)[-1] == following
 
 
-@pytest.mark.parametrize("page", [*ENGLISH, *CHINESE], ids=name_of)
-def test_formulas_are_drawn_by_github_too(page: Path) -> None:
-    """GitHub takes a backslash before punctuation as Markdown's own, so formulas have none."""
-    for formula in _FORMULA.findall(page.read_text(encoding="utf-8")):
-        assert re.findall(r"\\[^A-Za-z ]", formula) == []
+def test_the_answers_about_wavelengths_are_computed() -> None:
+    """Page 8: where vectors of base 10 are nearly the same again, and how near others come."""
+
+    def cosines(d_model: int, places: int) -> torch.Tensor:
+        """Of the first position and each of the next ones."""
+        thetas = 10.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+        return (torch.arange(1, places + 1)[:, None] * thetas).cos().mean(dim=1)
+
+    two, sixteen = cosines(4, 40), cosines(32, 100_000)
+    answers = [
+        f"{2 * math.pi * 10_000 ** (510 / 512):,.0f}",
+        *(str(int(two[5:].argmax()) + 6), f"{two.max():.2f}"),
+        *(f"{sixteen[5:].max():.2f}", f"{sixteen[3]:.2f}"),
+    ]
+    assert answers == ["60,611", "19", "0.98", "0.72", "0.06"]
+    for page in (WALK / "08-positions.md", chinese(WALK / "08-positions.md")):
+        folded = page.read_text(encoding="utf-8").partition("<details")[2]
+        assert all(answer in folded for answer in answers)
 
 
 @pytest.mark.parametrize("page", READMES, ids=name_of)

@@ -47,6 +47,10 @@ TINY = {
     ),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "terms": ("--lines=9", "--rounds=1", "--beams", "1"),
+    "many": (
+        *("--steps=2", "--beam=1", "--runs", "de-fr", "--"),
+        *("decoding.max_length_factor=0", "tokenizer.vocab_size=310", *ONE_LAYER[1:]),
+    ),
     "spoiled": ("--pairs=300", "--kinds", "copies", "cut"),
     "adapted": ("--updates=1", "--pieces=100", "--steps=1", "--ways", "lora"),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
@@ -87,7 +91,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ner/resume.train.conll.xz": tagged,
         "ner/resume.dev.conll": tagged,
     }
-    for language in ("en", "de"):
+    for language in ("en", "de", "fr"):
         files[f"msctd-de-en/train.{language}.xz"] = 30 * lines
         files[f"msctd-de-en/dev.{language}"] = lines[:9]
         files[f"multi30k/train.{language}.xz"] = 3 * lines
@@ -145,8 +149,8 @@ def test_each_measures(name: str, data: Path) -> None:
         options.insert(0, str(save_translator(data / "model")))
     if name == "nearest-answer":
         options += [str(path) for path in write_town(data, 30, 5).values()]
-    if name == "adapted":
-        options.append(f"--out={data / 'adapted'}")
+    if name in {"adapted", "many"}:
+        options.insert(0, f"--out={data / name}")
     if name == "code":
         options.append(str(save_generator(data / "model")))
     found = import_module(f"benchmarks.{name.replace('-', '_')}").main(options)

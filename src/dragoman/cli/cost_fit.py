@@ -11,6 +11,7 @@ from dragoman.wording import format_time, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from dragoman.cost.scaling import Interval, Numbers
     from dragoman.cost.scaling_report import RunPrediction, ScalingReport
@@ -84,14 +85,21 @@ def _show(interval: "Interval", form: str) -> str:
 
 
 def plot_scaling(report: "ScalingReport", path: Path) -> None:
-    """Draw the law over its runs, and write a PNG.
+    """Draw the law over its runs, and write a PNG."""
+    from dragoman.lens import save
+
+    save(draw_scaling(report), path)
+
+
+def draw_scaling(report: "ScalingReport") -> "Figure":
+    """Draw the law over its runs.
 
     Left, the loss against the tokens, a curve for each size; a diamond is a run that was not
     fitted, with the predicted interval as a bar. Right, the same runs against the operations
     they took, and below all curves the frontier: the best size for each budget.
     """
     from dragoman.cost.scaling_report import optimal
-    from dragoman.lens import blank, save
+    from dragoman.lens import blank
 
     law, flops = report.fit.law, report.flops
     figure = blank(10.4, 4.4)
@@ -110,7 +118,7 @@ def plot_scaling(report: "ScalingReport", path: Path) -> None:
         axes.xaxis.set_minor_formatter("")
         axes.grid(alpha=0.3, which="both")
         axes.legend(fontsize=8)
-    save(figure, path)
+    return figure
 
 
 def _draw_curves(

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.output import Item, ModelFolder, option, print_items, to_json
+from dragoman.cli.output import Item, ModelFolder, SrcLang, TgtLang, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.errors import InputError, escaped
 
 if TYPE_CHECKING:
     from dragoman.lens.inspection import Inspection
+
+
+AlignmentTexts = Annotated[
+    tuple[Path, Path] | None,
+    option(
+        "Choose the attention head that aligns words best in these source texts and their "
+        "translations, and note it in the model folder."
+    ),
+]
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -45,13 +54,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
-    choose_alignment: Annotated[
-        tuple[Path, Path] | None,
-        option(
-            "Choose the attention head that aligns words best in these source texts and their "
-            "translations, and note it in the model folder."
-        ),
-    ] = None,
+    choose_alignment: AlignmentTexts = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -71,9 +76,11 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/seed-1 runs/seed-2
     """
     if choose_alignment is not None:
-        say(_choose_alignment(model, *choose_alignment))
+        say(_choose_alignment(model, choose_alignment, (src_lang, tgt_lang)))
         return
     options: dict[str, Any] = {
+        "src_lang": src_lang,
+        "tgt_lang": tgt_lang,
         "beam_size": beam_size,
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -114,7 +121,9 @@ def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
     return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
-def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
+def _choose_alignment(
+    model: Path, texts: tuple[Path, Path], languages: tuple[str | None, str | None]
+) -> str:
     """Note in a model folder what aligns words best; return a sentence on it."""
     from dragoman.data.corpus import CorpusConfig
     from dragoman.folder.format import record_alignment
@@ -127,7 +136,9 @@ def _choose_alignment(model: Path, src: Path, tgt: Path) -> str:
             f"{model} is a folder of another library, which is left as it is; convert it first: "
             f"dragoman convert {model} NEW_FOLDER."
         )
-    head = choose_by_texts(folder, CorpusConfig(src=str(src), tgt=str(tgt)))
+    (src, tgt), (src_lang, tgt_lang) = map(str, texts), languages
+    corpus = CorpusConfig(src=src, tgt=tgt, src_lang=src_lang, tgt_lang=tgt_lang)
+    head = choose_by_texts(folder, corpus)
     record_alignment(model, head)
     if head is None:
         return "No head is better than the mean over the heads of the last layer, which aligns."

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.loading import Loading, with_arithmetic
 from dragoman.cli.output import option
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -98,10 +98,7 @@ def serve(  # noqa: PLR0913 -- the options of the verb
     try:
         from dragoman.serve import server
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"{error.name} is not installed; install dragoman with the extra: "
-            "pip install 'dragoman[serve]'."
-        ) from error
+        raise InputError(f"{error.name} is not installed; {how_to_install('serve')}.") from error
     server.serve(settings)
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from dragoman.decoding import Decoding
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 from dragoman.models.config import ModelConfig
 from dragoman.nn import Causal, DynamicScaling, Full, Rotary, SlidingWindow
 from dragoman.plain import to_plain
@@ -33,13 +33,13 @@ def refusal(config: ModelConfig, key: str, target: str) -> InputError:
 
 
 def check_dense(config: ModelConfig, target: str) -> None:
-    """Raise InputError for patterns of attention and positions without a plain formula."""
+    """Raise InputError for attention and positions without a plain formula, and words' features."""
 
     def dense(patterns: Iterable[Any]) -> bool:
         return all(isinstance(pattern, Causal | Full | SlidingWindow) for pattern in patterns)
 
     limits = dict.fromkeys(("encoder_patterns", "decoder_patterns", "patterns"), dense)
-    check_limits(config, {**limits, "positions": is_fixed}, target)
+    check_limits(config, {**limits, "positions": is_fixed, "word_features": (0,)}, target)
 
 
 def is_fixed(scheme: object) -> bool:
@@ -51,7 +51,7 @@ def check_installed(package: str, *, extra: str = "export") -> None:
     """Raise InputError where an optional package is missing; `extra` installs it."""
     if find_spec(package) is None:
         raise InputError(
-            f"converting needs {package}, which is not installed: pip install 'dragoman[{extra}]'"
+            f"converting needs {package}, which is not installed; {how_to_install(extra)}"
         )
 
 

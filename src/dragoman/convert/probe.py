@@ -149,6 +149,8 @@ def our_side(folder: ModelFolder) -> Side:
 
 def two_languages(folder: ModelFolder) -> tuple[str, ...]:
     """Return two languages of a model that must be told them; none for others."""
+    if folder.config.directions:
+        return folder.config.directions[0]
     published, codes = folder.config.published, sorted(folder.src_tokenizer.languages)
     kind = None if published is None else FAMILIES.get(published.family)
     if not codes or kind is None or kind.lang_in_source:

@@ -76,6 +76,11 @@ def convert(
                 "which is compared by logits: leave it out"
             )
         return hand_back(folder, out, target.shard_size)
+    if folder.config.directions and not isinstance(target, CTranslate2):
+        raise InputError(
+            f"{model} has several languages, and {target.name} would not write the target's in "
+            "front of a source; convert it --to ctranslate2, where it is the first token"
+        )
     target.check(folder)
     probe = built_in_probe(folder) if sentences is None else sentences
     with creating(out, "converted model") as part:

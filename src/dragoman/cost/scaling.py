@@ -22,13 +22,13 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 from dragoman.wording import counted
 
 try:
     from scipy.optimize import least_squares, nnls
 except ModuleNotFoundError as error:
-    raise InputError("fitting a scaling law needs SciPy: pip install 'dragoman[plot]'") from error
+    raise InputError(f"fitting a scaling law needs SciPy; {how_to_install('plot')}") from error
 
 Floats = npt.NDArray[np.float64]
 Numbers = float | Floats

@@ -193,13 +193,24 @@ def report_scaling(
     apart = {path.resolve() for path in asked.predict}
     to_fit = [path for path in find_runs(folders) if path.resolve() not in apart]
     read = read_runs([*to_fit, *asked.predict])
-    runs = sorted(read[: len(to_fit)], key=lambda run: (run.point.parameters, run.point.tokens))
+    return report_runs(read[: len(to_fit)], read[len(to_fit) :], asked, refits=refits)
+
+
+def report_runs(
+    fitted: Sequence[Run],
+    predicted: Sequence[Run],
+    asked: CostOptions = NOTHING_ASKED,
+    *,
+    refits: int = REFITS,
+) -> ScalingReport:
+    """Fit runs that have been read, predict others by them, and answer what follows."""
+    runs = sorted(fitted, key=lambda run: (run.point.parameters, run.point.tokens))
     fit = fit_law([run.point for run in runs], samples=refits)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=runs,
         fit=fit,
-        predictions=[RunPrediction.of(run, fit) for run in read[len(to_fit) :]],
+        predictions=[RunPrediction.of(run, fit) for run in predicted],
         check=_check(runs, min(refits, CHECK_REFITS)),
         spendings=_spendings(runs, fit, flops, asked),
         more_data=_more_data(runs, fit),

@@ -74,9 +74,9 @@ class CorpusConfig:
     tm: str | None = None
     """Translation memory: TMX, XLIFF, PO, CSV or TSV."""
     src_lang: str | None = None
-    """Language of the sources in a memory; that of the data by default."""
+    """Language of the sources; that of the data by default."""
     tgt_lang: str | None = None
-    """Language of the targets in a memory."""
+    """Language of the targets, the same."""
     src_key: str = KEYS[0]
     """Key of the source in a JSON object, where dots lead into inner objects ("translation.en"), or
     its column in a table."""

@@ -136,6 +136,10 @@ class PairDataset:
     """How often an epoch passes over the pairs."""
     left: Mapping[str, int] = field(default_factory=dict)
     """What was left out of a memory: how many units, by why."""
+    languages: tuple[str | None, str | None] = (None, None)
+    """Of source and target, where known."""
+    tags: tuple[int, ...] = ()
+    """The ids before each source, in a model of several languages."""
     excluded: npt.NDArray[np.bool_] | None = None
     """Pairs that training must not see, since validation does."""
     links: Ragged | None = None
@@ -143,6 +147,16 @@ class PairDataset:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def turned(self) -> "PairDataset":
+        """The other way round: each target with its source."""
+        return replace(
+            self,
+            src=self.tgt,
+            tgt=self.src,
+            languages=self.languages[::-1],
+            content_hash=f"{self.content_hash} turned",
+        )
 
     def usable(self, max_length: int) -> npt.NDArray[np.bool_]:
         """Which pairs have 1 to `max_length` tokens on both sides and are not excluded."""
@@ -213,27 +227,35 @@ MIXER, BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # sp
 
 
 def hold_out(
-    dataset: PairDataset, count: int, max_length: int, seed: int
+    dataset: PairDataset, count: int, max_length: int, seed: int, *, both: bool = False
 ) -> tuple[PairDataset, PairDataset]:
     """Split off about `count` usable pairs, drawn by `seed`: the rest, and the held-out ones.
 
     At most a tenth of the usable pairs is taken, and at least one. Pairs that share their source
-    with a held-out one leave training too, so no validation source has been seen.
+    with a held-out one leave training too, so no validation source has been seen; where pairs are
+    learned in `both` directions, those that share a side.
     """
     (usable,) = np.nonzero(dataset.usable(max_length))
     count = max(1, min(count, len(usable) // 10)) if len(usable) > 1 else len(usable)
     chosen = np.sort(np.random.default_rng(seed).permutation(usable)[:count])
-    held = replace(dataset, src=dataset.src.take(chosen), tgt=dataset.tgt.take(chosen))
-    rest = leave_out(dataset, held)
+    src, tgt = dataset.src.take(chosen), dataset.tgt.take(chosen)
+    held = replace(dataset, src=src, tgt=tgt, excluded=None)
+    rest = leave_out(dataset, held, both=both)
     if not rest.usable(max_length).any():  # so few that nothing would be left to learn from
         rest = dataset
     return rest, held
 
 
-def leave_out(dataset: PairDataset, held: PairDataset) -> PairDataset:
-    """Exclude from training the pairs whose source is one of a held-out pair."""
-    excluded = np.isin(_hashes(dataset.src), _hashes(held.src))
-    return replace(dataset, excluded=excluded)
+def leave_out(dataset: PairDataset, held: PairDataset, *, both: bool = False) -> PairDataset:
+    """Exclude from training the pairs whose source is one of a held-out pair.
+
+    With `both`, those with a side that is one of either side.
+    """
+    sides = 2 if both else 1
+    ours, theirs = ([_hashes(s) for s in (d.src, d.tgt)[:sides]] for d in (dataset, held))
+    shared = [np.isin(side, np.concatenate(theirs)) for side in ours]
+    before = [] if dataset.excluded is None else [dataset.excluded]
+    return replace(dataset, excluded=np.any([*before, *shared], axis=0))
 
 
 def seen_in(dataset: PairDataset, held: PairDataset) -> npt.NDArray[np.bool_]:

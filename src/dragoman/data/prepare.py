@@ -250,6 +250,7 @@ def prepare(
         tgt=arrays["tgt"],
         special=special,
         identical=Finding(**found["identical"]),
+        languages=(corpus.src_lang, corpus.tgt_lang),
         left=found.get("left", {}),
         content_hash=content_hash,
         weight=corpus.weight,

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset, gather, hash_of_arrays
 from dragoman.data.labelled import unknown_label
 from dragoman.data.prepare import CHUNK, TextEncoder, id_type, special_ids
+from dragoman.data.word_features import word_features
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines
 from dragoman.wording import counted
@@ -213,6 +214,8 @@ class TaggedDataset:
     """The piece ids of each word; none for a word that shares the first piece of another."""
     tags: npt.NDArray[np.int64]
     """The number of each word's tag; shape (words,)."""
+    features: npt.NDArray[np.int64]
+    """What each word looks like; shape (words, features), or (words, 0)."""
     sentences: npt.NDArray[np.int64]
     """Where sentences begin, in words, and the number of words at the end."""
     labels: tuple[str, ...]
@@ -245,6 +248,7 @@ class TaggedDataset:
             self,
             pieces=self.pieces.take(words.ids.astype(np.int64)),
             tags=self.tags[words.ids],
+            features=self.features[words.ids],
             sentences=words.offsets,
         )
 
@@ -285,9 +289,11 @@ def load_tagged(
     encoder: WordEncoder,
     labels: Sequence[str] = (),
     gap: str = " ",
+    feature_rows: int = 0,
 ) -> TaggedDataset:
     """Read and tokenise a file; spans become BIO. The text of a sentence is its words and `gap`s.
 
+    Words get features for a table of so many rows, if any.
     The tags are numbered in the order of `labels`, or else O first and types sorted. Raises
     InputError for a tag that is not among those given, and for whatever `read_tagged` rejects.
     """
@@ -308,12 +314,18 @@ def load_tagged(
         name=str(path),
         pieces=_encode((s.words for s in read), encoder, gap),
         tags=np.array([numbers[tag] for tag in chain.from_iterable(tags)], dtype=np.int64),
+        features=_features(list(chain.from_iterable(s.words for s in read)), feature_rows),
         sentences=np.cumsum([0, *(len(s.words) for s in read)]),
         labels=ordered,
         scheme=scheme,
         malformed=malformed,
         special=special_ids(encoder),
     )
+
+
+def _features(words: Sequence[str], rows: int) -> npt.NDArray[np.int64]:
+    found = [word_features(word, rows) if rows else () for word in words]
+    return np.array(found, dtype=np.int64).reshape(len(words), -1)
 
 
 def _encode(sentences: Iterable[list[str]], encoder: WordEncoder, gap: str) -> Ragged:

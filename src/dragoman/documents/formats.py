@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import PurePath
 
 from dragoman.documents.document import Document
-from dragoman.errors import InputError, did_you_mean
+from dragoman.errors import InputError, did_you_mean, how_to_install
 from dragoman.files.reading import DOCUMENTS
 
 LARGEST = 1 << 26
@@ -107,8 +107,7 @@ def read_document(
         return read(data, name, columns) if columns else read(data, name)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"The format {chosen} needs {error.name}; install it: "
-            "pip install 'dragoman[documents]'."
+            f"The format {chosen} needs {error.name}; {how_to_install('documents')}."
         ) from error
 
 

@@ -161,6 +161,8 @@ class FolderConfig:
     """The source language, where known."""
     tgt_lang: str | None = None
     """The target language, where known."""
+    directions: tuple[tuple[str, str], ...] = ()
+    """The directions that a model of several languages was trained in; none of one pair."""
     task: str | None = None
     """The module of a task from outside the package; of the others the model tells."""
     tokenizers: dict[str, str] = field(default_factory=dict)
@@ -195,7 +197,7 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
         raise InputError(
             f"{path} has format {number}, made by a newer dragoman "
             f"({data.get('dragoman', 'version unknown')}); this one, {__version__}, reads up to "
-            f"format {PUBLISHED}: upgrade with pip install --upgrade dragoman."
+            f"format {PUBLISHED}: upgrade dragoman."
         )
     config = parse_settings(FolderConfig, data, str(path))
     if config.format > 1 and None in (config.weights_sha256, config.model_sha256):
@@ -239,8 +241,8 @@ def digest_of(section: Mapping[str, Any]) -> str:
 def as_saved(config: FolderConfig) -> dict[str, Any]:
     """What `config.json` holds of a config; what only some have is left out where there is none."""
     plain: dict[str, Any] = to_plain(config)
-    for name in ("task", "published", "alignment"):
-        if plain[name] is None:
+    for name in ("task", "published", "alignment", "directions"):
+        if not plain[name]:
             del plain[name]
     return plain
 

@@ -17,7 +17,7 @@ matplotlib, which the extra `plot` brings; neither it nor PyTorch is imported be
 
 from typing import TYPE_CHECKING
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     from dragoman.lens.pictures import blank, plot_alignment, plot_heads, save
@@ -31,7 +31,7 @@ else:
             from dragoman.lens import pictures
         except ModuleNotFoundError as error:
             if error.name and error.name.partition(".")[0] == "matplotlib":
-                message = "pictures need matplotlib; in a checkout: pip install '.[plot]'"
+                message = f"pictures need matplotlib; {how_to_install('plot')}"
                 raise InputError(message) from error
             raise
         return getattr(pictures, name)

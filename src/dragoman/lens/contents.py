@@ -80,7 +80,8 @@ def _architecture(config: "FolderConfig") -> dict[str, str]:
         case EncoderDecoderConfig():
             if config.published is None or config.src_lang or config.tgt_lang:
                 langs = f"{config.src_lang or 'unknown'} to {config.tgt_lang or 'unknown'}"
-                facts["kind"] += f", {langs}"
+                several = ", ".join(map("-".join, config.directions))
+                facts["kind"] += f", {several or langs}"
             layers = f"{model.num_encoder_layers} encoder, {model.num_decoder_layers} decoder"
             facts["vocabulary"] = (
                 f"{model.src_vocab_size:,} source, {model.tgt_vocab_size:,} target, tied: "

@@ -50,6 +50,7 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.options import strategy_of
+from dragoman.tasks.tag.batches import features_at
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
@@ -77,6 +78,8 @@ NO_GAP = Note(
 class Choices(Wanted):
     """How to decode, and which attention to keep; None if not given."""
 
+    src_lang: str | None = None
+    tgt_lang: str | None = None
     beam_size: int | None = None
     max_tokens: int | None = None
     temperature: float | None = None
@@ -84,7 +87,7 @@ class Choices(Wanted):
 
 
 OPTIONS = {
-    "encoder-decoder": {"beam_size"},
+    "encoder-decoder": {"beam_size", "src_lang", "tgt_lang"},
     "decoder-only": {"max_tokens", "temperature", "seed"},
     "encoder-only": set[str](),
 }
@@ -134,7 +137,7 @@ def _check_length(folder: ModelFolder, length: int, most: int) -> None:
 
 def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at the translation of a text by beam search."""
-    translator = Translator.of(folder)
+    translator = Translator.of(folder).between(choices.src_lang, choices.tgt_lang)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
     options = merged(given, ONE_BEST, translator.options)
@@ -142,7 +145,8 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     _check_length(folder, len(src_ids), options.max_src_tokens)
     notes = Observed(strategy_of(options))
     best = translator.watch(src_ids, options, notes)[0]
-    src_ids, ids = [*src_ids, src_tokenizer.eos_id], notes.written(best)
+    tags = translator.specials.src_frame.before if folder.config.directions else ()
+    src_ids, ids = [*tags, *src_ids, src_tokenizer.eos_id], notes.written(best)
     read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
     model, aligns = model_of(folder, EncoderDecoder), folder.config.alignment
     traced = trace_translation(model, src_ids, read_ids, choices, aligns)
@@ -157,8 +161,8 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     return Inspection(
         kind="encoder-decoder",
         model=str(folder.path),
-        src_lang=folder.config.src_lang,
-        tgt_lang=folder.config.tgt_lang,
+        src_lang=choices.src_lang or folder.config.src_lang,
+        tgt_lang=choices.tgt_lang or folder.config.tgt_lang,
         src=Sentence(text=text, tokens=tuple(src)),
         tgt=Sentence(text=one_line(tgt_tokenizer.decode(best.ids)), tokens=tuple(tgt)),
         attention=attention,
@@ -209,9 +213,10 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     prediction: Prediction | None = None
     attributions: tuple[Attribution, ...] = ()
     steps: tuple[TokenChoice, ...] = ()
+    words_BLF: Tensor | None = None
     match head:
         case TaggingHead():
-            inner, tags = _tagged(folder, text)
+            inner, tags, words_BLF = _tagged(folder, text)
             prediction = Prediction(tags=(None, *tags, None))
         case MaskedLanguageHead():
             inner = _with_gaps(tokenizer, text)
@@ -220,7 +225,7 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     _check_length(folder, len(inner), (folder.config.reading or ReadingDefaults()).max_tokens)
     ids = [tokenizer.bos_id, *inner, tokenizer.eos_id]
     labelled = isinstance(head, ClassificationHead)
-    traced, logits = trace_text(model, ids, choices, averaged=labelled)
+    traced, logits = trace_text(model, ids, choices, averaged=labelled, words_BLF=words_BLF)
     tokens = tokenizer.tokens(ids)
     attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
     notes = tuple(_cut_maps(attention))
@@ -244,16 +249,20 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     )
 
 
-def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None]]:
-    """The ids that a tagger reads, and at the first one of each word its tag."""
-    words = Tagger.of(folder).tag(text).words
+def _tagged(folder: ModelFolder, text: str) -> tuple[list[int], list[str | None], Tensor | None]:
+    """The ids that a tagger reads, at the first one of each word its tag, and all words' looks."""
+    tagger = Tagger.of(folder)
+    words = tagger.tag(text).words
     places = [(word.start, word.end) for word in words]
     ((ids, starts),) = folder.src_tokenizer.encode_words([text], [places])
     tags: list[str | None] = [None] * len(ids)
-    for word, start in zip(words, starts, strict=True):
+    features = dict[int, tuple[int, ...]]()
+    for word, start, looks in zip(words, starts, tagger.features_of(words), strict=True):
         if start is not None:
             tags[start] = tags[start] or word.tag
-    return ids, tags
+            features.setdefault(start, looks)
+    first_BL = torch.tensor([[False, *(n in features for n in range(len(ids))), False]])
+    return ids, tags, features_at(first_BL, [features[start] for start in sorted(features)])
 
 
 def _with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

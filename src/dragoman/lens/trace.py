@@ -242,14 +242,21 @@ def trace_continuation(
 
 
 def trace_text(
-    model: EncoderOnly, ids: Sequence[int], wanted: Wanted = ALL, *, averaged: bool = False
+    model: EncoderOnly,
+    ids: Sequence[int],
+    wanted: Wanted = ALL,
+    *,
+    averaged: bool = False,
+    words_BLF: Tensor | None = None,
 ) -> tuple[dict[MapName, Traced], Tensor]:
     """Attention while a text is read, and what the head makes of it, without the batch axis.
 
-    `averaged` asks for the mean over all heads of every layer, which rollout goes through.
+    `averaged` asks for the mean over all heads of every layer, which rollout goes through;
+    `words_BLF` is what its words look like, for a model that takes it.
     """
     means: dict[MapName, slice] = {"encoder": slice(None)} if averaged else {}
     watched = Watched(model, {"encoder": len(ids) ** 2}, wanted, means)
     with inference(watched.model) as device:
-        logits = watched.model(torch.tensor([ids], device=device))[0].float()
+        words_BLF = None if words_BLF is None else words_BLF.to(device)
+        logits = watched.model(torch.tensor([ids], device=device), words_BLF=words_BLF)[0].float()
         return watched.traced(), logits

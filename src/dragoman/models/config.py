@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from dragoman.errors import InputError
-from dragoman.models.heads import Head, NoHead
+from dragoman.models.heads import Head, NoHead, TaggingHead
 from dragoman.nn import AttentionPattern, Rwkv
 from dragoman.nn.config import LayerConfig
 from dragoman.nn.rwkv import check_rwkv
 from dragoman.ranges import Positive, Range
 
 Layers = Annotated[int, Range(least=1, most=10_000)]
+WordRows = Annotated[int, Range(least=0, most=10_000_000)]
 Tying = Literal["none", "target-output", "source-target", "all"]
 
 
@@ -139,6 +140,9 @@ class EncoderOnlyConfig(LayerConfig):
     """What the model computes from the hidden states."""
     num_token_types: int = 0
     """Number of segment embeddings (BERT: 2)."""
+    word_features: WordRows = 0
+    """Rows of a table of what words look like (form, shape, beginnings, ends) for task = "tag",
+    such as 20000; 0 reads pieces alone."""
     bos_id: int = 2
     """Id of the token that begins every text and can represent it (BERT: [CLS])."""
     eos_id: int = 3
@@ -153,6 +157,13 @@ class EncoderOnlyConfig(LayerConfig):
         """Raise InputError for what cannot be built."""
         LayerConfig.__post_init__(self)
         self._check_patterns("patterns", self.patterns)
+        if self.word_features and not isinstance(self.head, TaggingHead):
+            raise InputError(
+                f"word_features = {self.word_features} is for a head of tags, whose words are "
+                f'known; leave it out with head.kind = "{self.head.kind}"'
+            )
+        if self.word_features == 1:
+            raise InputError("word_features = 1 has no row for a word; take 1000 or more")
 
 
 ModelConfig = EncoderDecoderConfig | DecoderOnlyConfig | EncoderOnlyConfig

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import make_head
 from dragoman.nn import Embedding, Encoder, deepnorm
+from dragoman.nn.words import WordEmbedding
 
 
 class EncoderOnly(nn.Module):
@@ -17,6 +18,8 @@ class EncoderOnly(nn.Module):
         self.embedding = Embedding(
             config, config.vocab_size, num_token_types=config.num_token_types
         )
+        rows = config.word_features
+        self.words = WordEmbedding(rows, config.d_model) if rows else None
         self.encoder = Encoder(
             config,
             config.num_layers,
@@ -26,23 +29,35 @@ class EncoderOnly(nn.Module):
         self.head = make_head(config.head, config, self.embedding.weight)
 
     def forward(
-        self, ids_BL: Tensor, mask_BL: Tensor | None = None, types_BL: Tensor | None = None
+        self,
+        ids_BL: Tensor,
+        mask_BL: Tensor | None = None,
+        types_BL: Tensor | None = None,
+        words_BLF: Tensor | None = None,
     ) -> Tensor:
         """Return what the head makes of `(B, L)` ids; `mask` is False at padding (else by pad_id).
 
+        A model with features of words takes them at each word's first piece, and zeros elsewhere.
         Logits of masked words `(B, L, V)`, of classes `(B, C)`, of tags `(B, L, C)`, or the hidden
         states `(B, L, D)`.
         """
         mask_BL = self._mask(ids_BL, mask_BL)
-        out: Tensor = self.head(self.hidden(ids_BL, mask_BL, types_BL), mask_BL)
+        out: Tensor = self.head(self.hidden(ids_BL, mask_BL, types_BL, words_BLF), mask_BL)
         return out
 
     def hidden(
-        self, ids_BL: Tensor, mask_BL: Tensor | None = None, types_BL: Tensor | None = None
+        self,
+        ids_BL: Tensor,
+        mask_BL: Tensor | None = None,
+        types_BL: Tensor | None = None,
+        words_BLF: Tensor | None = None,
     ) -> Tensor:
         """Return the last hidden states `(B, L, D)`."""
         mask_BL = self._mask(ids_BL, mask_BL)
-        x_BLD = self.embedding.embed(ids_BL, range(ids_BL.shape[1]), types_BL)
+        x_BLD = self.embedding(ids_BL)
+        if self.words is not None and words_BLF is not None:
+            x_BLD = x_BLD + self.words(words_BLF).to(x_BLD.dtype)
+        x_BLD = self.embedding.complete(x_BLD, range(ids_BL.shape[1]), types_BL)
         out_BLD: Tensor = self.encoder(x_BLD, mask_BL[:, None, None, :])
         return out_BLD
 

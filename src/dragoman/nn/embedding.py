@@ -16,8 +16,8 @@ class TokenEmbedding(nn.Module):
     """`E[ids] * sqrt(D)`: ids `(B, L)` to vectors `(B, L, D)`.
 
     The row of `pad_id` starts as zeros and receives no gradient from here. The matrix is drawn
-    from `N(0, D^-1/2)` where it is scaled (so that the scaled vectors have unit variance and the
-    same matrix, tied, gives logits of unit variance), else from `N(0, 0.02)`. Under autocast the
+    from `N(0, 1/D)` where it is scaled (so that the scaled vectors have unit variance and the
+    same matrix, tied, gives logits of unit variance), else from `N(0, 0.02^2)`. Under autocast the
     vectors leave in the autocast dtype: the residual stream then stays in it.
 
     A vocabulary without padding (GPT-2, Llama) has `pad_id = -1`: no row is special, and ids of -1,

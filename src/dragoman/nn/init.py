@@ -22,7 +22,7 @@ def init_linear(linear: nn.Linear, *, parts: int = 1) -> None:
 
 
 def init_gpt2(linears: Iterable[nn.Linear], ends: Iterable[nn.Linear], depth: int) -> None:
-    """Draw matrices from `N(0, 0.02)`, `ends` of sublayers with `0.02 / sqrt(2 depth)`.
+    """Draw matrices from `N(0, 0.02^2)`, `ends` of sublayers from `N(0, 0.02^2 / (2 depth))`.
 
     The residual stream is a sum of `2 depth` sublayers; drawn so, its variance does not grow with
     their number (Radford et al., 2019, section 2.3).

@@ -49,6 +49,8 @@ class Served:
     tgt_lang: str | None = None
     languages: tuple[str, ...] = ()
     """The codes of a model of several languages."""
+    writes: tuple[str, ...] = ()
+    """Those of them that it writes, where they are not all."""
     targets_only: bool = False
     """Whether these are of what it writes: it does not ask what it reads."""
     bytes: int = 0
@@ -91,7 +93,8 @@ class Served:
     @property
     def targets(self) -> tuple[str, ...]:
         """The codes of what it writes, as far as it says."""
-        return self.languages or (() if self.tgt_lang is None else (self.tgt_lang,))
+        written = self.writes or self.languages
+        return written or (() if self.tgt_lang is None else (self.tgt_lang,))
 
     def pair(self, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
         """Return the codes to choose in it for a pair of languages; None if it lacks them.
@@ -118,6 +121,7 @@ class Served:
         self.task = "embed" if task is None else names[task.kind]
         self.src_lang, self.tgt_lang = config.src_lang, config.tgt_lang
         self.languages = tuple(folder.src_tokenizer.languages) if self.task == "translate" else ()
+        self.writes = tuple(sorted({tgt for _, tgt in config.directions}))
         if self.languages and config.published is not None:
             self.targets_only = FAMILIES[config.published.family].lang_in_source
         parameters = build_on_meta(config.model).parameters()

@@ -133,6 +133,11 @@ class Embedder(EncoderReader[Embedding, Vector]):
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError for another kind of model."""
         model, pooling = model_of(folder, EncoderOnly), read_pooling(folder)
+        if model.words is not None:
+            raise InputError(
+                f"{folder.path} holds a tagger that reads features of words (word_features), which "
+                "a text alone has not; take another encoder."
+            )
         reading = folder.config.reading
         return cls(model, folder.src_tokenizer, pooling, reading, precision=precision)
 

@@ -246,6 +246,8 @@ class Row:
     ids: list[int]
     words: list[int] = field(default_factory=list)
     """Where in `ids` words begin, if the answer depends on them."""
+    features: list[tuple[int, ...]] = field(default_factory=list)
+    """What each of these words looks like."""
 
 
 class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):

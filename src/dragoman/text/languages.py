@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
+from dragoman.errors import how_to_install
+
 SURE = 0.5
 """The probability from which a language is named; below, three candidates are."""
 LONGEST = 35
@@ -193,8 +195,8 @@ def likely_language(text: str) -> tuple[str, float]:
     """
     if find_spec("py3langid") is None:
         warnings.warn(
-            "py3langid is not installed, so languages are told by their letters alone; install it: "
-            "pip install 'dragoman[data]'.",
+            "py3langid is not installed, so languages are told by their letters alone; "
+            f"{how_to_install('data')}.",
             stacklevel=2,
         )
         return "", 0.0

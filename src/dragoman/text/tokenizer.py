@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ from dragoman.files.reading import LARGEST_JSON, read_file
 from dragoman.files.writing import write_durably
 from dragoman.text.limits import parse, prepare
 from dragoman.text.spans import Span, lengths_of, seen_in, spans_of
+from dragoman.text.tags import languages_in
 from dragoman.text.unreadable import encode_or_reject, is_library_error
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -61,23 +62,28 @@ class Tokenizer:
     files: tuple[str, ...] = ("tokenizer.json",)
     """Names of the files that it was read from, in their folder."""
 
-    languages: Mapping[str, int] = {}
-    """The id of each language's token, by its code; empty for a model of one pair."""
-
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = self._ids(SPECIALS)
 
+    @cached_property
+    def languages(self) -> Mapping[str, int]:
+        """The id of each language's token, by its code; empty for a model of one pair."""
+        return languages_in(self.specials)
+
     def frame(self, lang: str | None = None) -> Frame:
-        """The ids around a source text in `lang` (of Marian's models: into `lang`).
+        """The ids around a source text in `lang` (of Marian's models and of ours: into `lang`).
 
         Without `lang`: as the tokenizer's files have it. Raises InputError for a language that the
         model does not have.
         """
-        if lang is not None:
-            raise InputError(f"The model has no language {lang}: it is of one pair; leave it out.")
-        return Frame((), (self.eos_id,))
+        if lang is None:
+            return Frame((), (self.eos_id,))
+        if lang not in self.languages:
+            known = ", ".join(self.languages) or "only one pair; leave it out"
+            raise InputError(f"The model has no language {lang}: it has {known}.")
+        return Frame((self.languages[lang],), (self.eos_id,))
 
     def language_mark(self, text: str) -> str:  # noqa: ARG002 -- for models that have marks
         """The `>>lang<<` at the beginning of a source text that names its target language.
@@ -201,7 +207,8 @@ class Tokenizer:
     @property
     def first_piece(self) -> int:
         """The smallest id of a piece that is neither special nor a single byte."""
-        return len(self.specials) + len(BYTES)
+        taken = {*self.specials.values()}
+        return next(id_ for id_ in count(len(SPECIALS) + len(BYTES)) if id_ not in taken)
 
     def special_id(self, token: str) -> int:
         """The id of a special token. Raises InputError when the tokenizer has none of that name."""

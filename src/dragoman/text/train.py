@@ -115,6 +115,17 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     return Tokenizer.from_json(json.dumps(plain), origin="just trained")
 
 
+def with_specials(tokenizer: Tokenizer, names: Iterable[str]) -> Tokenizer:
+    """Add special tokens after all others: every text is encoded as before."""
+    state = json.loads(tokenizer.copy_backend().to_str())
+    vocab = state["model"]["vocab"]
+    if state["model"]["type"] == "BPE":
+        vocab |= {name: id_ for id_, name in enumerate(names, start=tokenizer.vocab_size)}
+    else:
+        vocab += [(name, 0.0) for name in names]
+    return Tokenizer.from_json(json.dumps(state), origin="with more special tokens")
+
+
 def choose_alphabet(counts: Counter[str], config: TokenizerConfig) -> list[str]:
     """The characters that get a place in the vocabulary, most frequent first.
 

@@ -61,7 +61,10 @@ class Validation:
 
     def __str__(self) -> str:
         scores = "".join(f", {name} {value:.2f}" for name, value in self.scores.items())
-        return f"loss {self.loss:.3f}{scores}"
+        judge = next(iter(self.scores), "")
+        found = ((name.partition("."), value) for name, value in self.diagnostics.items())
+        each = ", ".join(f"{part} {value:.2f}" for (of, _, part), value in found if of == judge)
+        return f"loss {self.loss:.3f}{scores}" + (f" ({judge}: {each})" if each else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,8 +38,8 @@ def launch(
     """Run `dragoman WORDS` in `count` processes on this machine; return the exit code.
 
     Where one is killed, all start again from the last checkpoint, at most `max_restarts` times, and
-    `say` is told. An error that a process reports itself, such as a loss that is not finite, would
-    occur again, so it ends the run. Raises InputError for invalid numbers, DragomanError where a
+    `say` is told. An error that a process reports itself, such as an invalid setting, would occur
+    again, so it ends the run. Raises InputError for invalid numbers, DragomanError where a
     process was killed.
     """
     if count < 1 or launched()[1] > 1:

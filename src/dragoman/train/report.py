@@ -194,7 +194,7 @@ class MetricsFile(Reporter):
 
 
 class TensorBoardReport(Reporter):
-    """Curves for TensorBoard, where it is installed (`pip install 'dragoman[track]'`)."""
+    """Curves for TensorBoard, where it is installed (the extra `track`)."""
 
     def __init__(self, writer: Any, config: TrainConfig) -> None:  # noqa: ANN401 -- a SummaryWriter
         self._writer = writer

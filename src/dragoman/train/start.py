@@ -19,7 +19,7 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import train_tokenizer
+from dragoman.text.train import train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
@@ -63,7 +63,8 @@ def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
     _check_kind(recipe, recipe.start.model, start)
     for name in (field.name for field in fields(theirs) if field.name not in MAY_DIFFER):
         wanted, found = getattr(recipe.model, name), getattr(theirs, name)
-        if wanted != found:
+        new = name == "word_features" and not found  # which are drawn anew
+        if wanted != found and not new:
             raise InputError(
                 f"model.{name} = {wanted} contradicts start.model = {recipe.start.model}, where it "
                 f"is {found}: leave it out, and it is taken from there"
@@ -141,9 +142,11 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
     """Their model; of two encoders that end otherwise, with our head."""
-    if isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig):
-        return theirs if theirs.head.kind == ours.head.kind else replace(theirs, head=ours.head)
-    return theirs
+    if not (isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig)):
+        return theirs
+    if theirs.head.kind == ours.head.kind:
+        return theirs
+    return replace(theirs, head=ours.head, word_features=ours.word_features)
 
 
 def _check_kind(recipe: RunRecipe, folder: str | None, start: ModelFolder) -> None:
@@ -192,10 +195,12 @@ def copy_weights(
     )
     drawn = []
     for name, parameter in model.named_parameters():
-        if name.startswith("head.") and ours != other:
+        if (name.startswith("head.") and ours != other) or name not in stored:
             drawn.append(name)
         elif ".lora." not in name:
-            parameter.copy_(stored[name])
+            found = stored[name]
+            rows = parameter if parameter.shape == found.shape else parameter[: len(found)]
+            rows.copy_(found)  # those of new tokens stay as they were drawn
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
 
@@ -222,12 +227,16 @@ def begin_tokenizer(
 
 
 def begin_tokenizers(
-    recipe: RunRecipe, train: Callable[[], Tokenizers], folder: RunFolder, say: Say
+    recipe: RunRecipe,
+    train: Callable[[], Tokenizers],
+    folder: RunFolder,
+    say: Say,
+    specials: Sequence[str] = (),
 ) -> Tokenizers:
     """Load the tokenizers that a run has kept; a new run makes and keeps them.
 
     They are those of the model that the run starts from, where there is one, else trained, and the
-    texts are read only then.
+    texts are read only then. A model of ours gets the `specials` that its tokenizer lacks.
     """
     if kept := kept_tokenizers(folder.training):
         return kept
@@ -237,6 +246,9 @@ def begin_tokenizers(
         say(f"The {which} of {recipe.start.model}; none is trained.")
         if config.published is not None:
             return tokenizers  # whose files are kept beside
+        if new := [name for name in specials if name not in tokenizers[0].specials]:
+            tokenizers = _grown(tokenizers, new, recipe)
+            say(f"It gets the tokens {', '.join(new)}; new letters are spelled in bytes.")
     else:
         wanted = recipe.tokenizer
         say(f"Training a tokenizer of {wanted.vocab_size:,} pieces ({wanted.model}) ...")
@@ -245,3 +257,15 @@ def begin_tokenizers(
     for name, tokenizer in names_of(tokenizers).items():
         tokenizer.save(folder.training / name)
     return tokenizers
+
+
+def _grown(tokenizers: Tokenizers, new: Sequence[str], recipe: RunRecipe) -> Tokenizers:
+    """Add special tokens to the tokenizer of a model. Raises InputError where that cannot be."""
+    if tokenizers[0] is not tokenizers[1] or recipe.start.lora.rank:
+        raise InputError(
+            f"start.model = {recipe.start.model} cannot learn the new tokens {', '.join(new)}: it "
+            "needs one tokenizer for all languages, and no start.lora.rank, since adapters have no "
+            "rows for tokens"
+        )
+    grown = with_specials(tokenizers[0], new)
+    return grown, grown

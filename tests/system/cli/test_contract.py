@@ -66,7 +66,7 @@ VERBS: dict[str, str | None] = {
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
-        "--choose-alignment"
+        "--choose-alignment --src-lang --tgt-lang"
     ),
     "cost": (
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "

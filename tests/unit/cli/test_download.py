@@ -284,5 +284,5 @@ def test_what_the_hub_refuses_is_told(
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that installs it."""
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
-    with pytest.raises(InputError, match=r"pip install 'dragoman\[download\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[download\]'"):
         download(NAME)

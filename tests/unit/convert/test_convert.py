@@ -110,7 +110,7 @@ def test_a_missing_package_is_one_sentence(
     """It names the extra to install."""
     monkeypatch.setattr(limits, "find_spec", lambda asked: None if asked == name else 1)
     with pytest.raises(
-        InputError, match=rf"{name}.*not installed: pip install 'dragoman\[{extra}\]"
+        InputError, match=rf"{name}.*not installed; in a checkout: pip install '\.\[{extra}\]'"
     ):
         convert(save_translator(tmp_path / "model"), tmp_path / "out", to)
 

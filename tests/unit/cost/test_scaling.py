@@ -189,5 +189,5 @@ def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delitem(sys.modules, name)
     for name in ("scipy", "scipy.optimize"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=r"needs SciPy: pip install 'dragoman\[plot\]'"):
+    with pytest.raises(InputError, match=r"needs SciPy; in a checkout: pip install '\.\[plot\]'"):
         import_module("dragoman.cost.scaling_report")

@@ -61,6 +61,7 @@ def made(make_encoder: MakeEncoder, count: int = 60) -> TaggedDataset:
         name="made",
         pieces=pieces,
         tags=np.arange(words) % 3,
+        features=np.arange(words)[:, None],
         sentences=sentences,
         labels=("O", "B-X", "I-X"),
         scheme="bio",
@@ -166,6 +167,9 @@ def test_first_pieces_carry_the_tags(
         assert batch.tags_BL[at].tolist() == (batch.words % 3).tolist()
         assert (batch.ids_BL[at] != batch.ids_BL.roll(1, 1)[at]).all()
         assert (batch.tags_BL[~at] == NO_TAG).all()
+        assert batch.words_BLF is not None
+        assert batch.words_BLF[at][:, 0].tolist() == batch.words.tolist()
+        assert not batch.words_BLF[~at].any()
         assert (batch.ids_BL[:, 0] == 2).all()
         assert ((batch.ids_BL == 3).sum(dim=1) == 1).all()
         seen.update(batch.words.tolist())

@@ -25,7 +25,7 @@ READING = ReadingDefaults(max_tokens=20)
 
 
 def make_config(head: Head) -> EncoderOnlyConfig:
-    """Two small layers."""
+    """Two small layers; a tagger sees what words look like."""
     return EncoderOnlyConfig(
         vocab_size=TOKENIZER.vocab_size,
         d_model=36,
@@ -35,6 +35,7 @@ def make_config(head: Head) -> EncoderOnlyConfig:
         norm_position="pre",
         positions=Rotary(),
         scale_embedding=True,
+        word_features=300 if isinstance(head, TaggingHead) else 0,
         head=head,
     )
 

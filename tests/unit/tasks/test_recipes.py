@@ -68,9 +68,11 @@ def test_shipped_recipes_are_complete(name: str) -> None:
 def test_shipped_recipes_of_pairs_are_complete(name: str) -> None:
     """Each shipped recipe for translating says its languages and its texts."""
     recipe = load_pairs(name)
-    assert recipe.data.src_lang
-    assert recipe.data.tgt_lang
-    if name != "demo" and recipe.data.made is None:  # those write their own texts
+    assert recipe.data.learned or (recipe.data.src_lang and recipe.data.tgt_lang)
+    if recipe.data.learned:
+        wanted = {frozenset((each.src_lang, each.tgt_lang)) for each in recipe.data.corpora}
+        assert {frozenset((each.src_lang, each.tgt_lang)) for each in recipe.data.valid} == wanted
+    elif name != "demo" and recipe.data.made is None:  # those write their own texts
         assert recipe.data.named
         assert recipe.data.valid_src
         assert recipe.data.valid_tgt
@@ -215,9 +217,9 @@ def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in paths] == ["a.en", "a.de", "b.tsv", "c.jsonl"]
     assert all(path.exists() for path in paths)
     assert [corpus.weight for corpus in data.training] == [1.0, 0.5, 1.0]
-    assert data.validation is not None
-    assert [path.name for path in data.validation.paths] == ["v.en", "v.de"]
-    assert DataConfig(src="a.en", tgt="a.de").validation is None
+    (validation,) = data.validation
+    assert [path.name for path in validation.paths] == ["v.en", "v.de"]
+    assert not DataConfig(src="a.en", tgt="a.de").validation
 
 
 def test_nothing_to_learn_from() -> None:
@@ -339,7 +341,7 @@ def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
     written = data.write(tmp_path / "texts")
     assert written.src is not None
     assert len(Path(written.src).read_text(encoding="utf-8").splitlines()) == 30
-    assert written.validation is not None
+    assert written.validation
     assert DataConfig().write(tmp_path / "none") == DataConfig()
     assert not (tmp_path / "none").exists()
 

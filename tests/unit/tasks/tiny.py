@@ -10,9 +10,11 @@ import torch
 from dragoman.decoding import Decoding
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.tasks.translate.languages import Languages
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.tags import tags_of
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import TokenizerConfig, train_tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 
 WORDS = ("the", "a", "cat", "dog", "house", "tree", "sees", "runs", "big", *"我你喜欢学习吗。")
 DECODING = Decoding(
@@ -61,11 +63,15 @@ def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
     return model
 
 
-def make_translator(decoding: Decoding = DECODING) -> Translator:
-    """Model and tokenizer, never on a disk."""
-    tokenizer = make_tokenizer()
+def make_translator(decoding: Decoding = DECODING, *, several: bool = False) -> Translator:
+    """Model and tokenizer, never on a disk; of one pair of languages, or of several."""
+    tokenizer, languages = make_tokenizer(), None
+    if several:
+        tokenizer = with_specials(tokenizer, tags_of(["en", "zh"], told_source=True))
+        directions = (("en", "zh"), ("zh", "en"))
+        languages = Languages(src_tokenizer=tokenizer, directions=directions).between("zh", "en")
     model = make_model(make_config(tokenizer))
-    return Translator(model, tokenizer, tokenizer, decoding=decoding)
+    return Translator(model, tokenizer, tokenizer, decoding=decoding, languages=languages)
 
 
 def save_translator(folder: Path, **decoding: Any) -> Path:  # noqa: ANN401 -- an option's value

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import DragomanError, InputError, how_to_install
 from dragoman.files.writing import rename_durably
 from dragoman.folder.foreign.files import read_checkpoint
 from dragoman.folder.origin import KEPT, POOLING
@@ -43,7 +43,7 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
         from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError as error:
         raise InputError(
-            "dragoman download needs huggingface_hub: pip install 'dragoman[download]'."
+            f"dragoman download needs huggingface_hub; {how_to_install('download')}."
         ) from error
     if out.exists() or out.is_symlink():
         raise InputError(f"{out} exists; choose another folder.")

@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, how_to_install
 from dragoman.files.reading import read_file, read_own
 from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
@@ -28,7 +28,7 @@ from dragoman.folder.tokenizers.vocabularies import (
 )
 from dragoman.text.limits import MOST_GROWTH, longest_replacement
 from dragoman.text.spans import Span, trimmed_spans
-from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.tokenizer import BYTES, Frame, Tokenizer
 from dragoman.text.unreadable import encode_or_reject
 
 MARIAN_FILES = ("source.spm", "target.spm", "vocab.json")
@@ -80,6 +80,11 @@ class PieceTokenizer(ForeignTokenizer):
         """The ids of the special tokens, those of languages among them."""
         marked = {p: i for p, i in self._vocab.items() if _LANGUAGE.fullmatch(p)}
         return {name: self._vocab[name] for name in self._named} | marked
+
+    @cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """The ids of the tokens that spell characters which are in no piece."""
+        return frozenset(self._vocab[byte] for byte in BYTES if byte in self._vocab)
 
     def frame(self, lang: str | None = None) -> Frame:
         """The ids around a source text in `lang` (Marian: into `lang`)."""
@@ -262,8 +267,7 @@ def _load(path: Path, more: bytes = b"") -> Any:  # noqa: ANN401 -- SentencePiec
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError(
-            f"{path} is read by sentencepiece, which is not installed: "
-            "pip install 'dragoman[pieces]'."
+            f"{path} is read by sentencepiece, which is not installed; {how_to_install('pieces')}."
         ) from error
     with refusing(path):
         longest = longest_replacement(Pieces.read(path).charsmap)  # the library checks nothing

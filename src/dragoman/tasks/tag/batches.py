@@ -5,11 +5,13 @@ section 5.3). A word without pieces is not predicted. A sentence over the limit 
 words, so that every other word is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from dragoman.data.batches import BatchConfig, SequenceBatches, framed, padded
@@ -30,6 +32,8 @@ class TagBatch(TextBatch):
 
     tags_BL: Tensor
     """The number of the tag at the first piece of each word, `NO_TAG` elsewhere."""
+    words_BLF: Tensor | None = None
+    """What each word looks like, at its first piece; zeros elsewhere."""
     words: npt.NDArray[np.int64]
     """The number in the dataset of each word, in the order of `tags_BL[tags_BL >= 0]`."""
 
@@ -48,6 +52,18 @@ def tag_batches(
         config=config,
         splits=splits,
     )
+
+
+def features_at(
+    first_BL: Tensor, features: Sequence[Sequence[int]] | npt.NDArray[np.int64]
+) -> Tensor | None:
+    """Return the features of words at their first pieces; None where they have none."""
+    features_MF = torch.as_tensor(features, dtype=torch.int64)
+    if not features_MF.numel():
+        return None
+    words_BLF = torch.zeros(*first_BL.shape, features_MF.shape[1], dtype=torch.int64)
+    words_BLF[first_BL] = features_MF
+    return words_BLF
 
 
 class _SentenceParts:
@@ -77,9 +93,11 @@ class _SentenceParts:
         tags = gather(self.tags, starts, lengths)
         words = gather(np.arange(len(self.pieces)), first, last - first).ids.astype(np.int64)
         words = words[self.has_pieces[words]]
+        tags_BL = padded(tags, NO_TAG, before=1, after=1)
         return TagBatch(
             ids_BL=framed(ids, self.dataset.special),
-            tags_BL=padded(tags, NO_TAG, before=1, after=1),
+            tags_BL=tags_BL,
+            words_BLF=features_at(tags_BL != NO_TAG, self.dataset.features[words]),
             words=words,
             num_tokens=len(ids.ids) + 2 * len(rows),
             num_targets=len(words),

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.tagged import OUTSIDE, find_spans, join_words
+from dragoman.data.word_features import word_features
 from dragoman.decode import Course, Request
 from dragoman.errors import InputError
 from dragoman.folder.format import Words
@@ -31,6 +32,7 @@ from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each, is_blank
+from dragoman.tasks.tag.batches import features_at
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
 """What joins words to a text."""
@@ -184,7 +186,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         budget: int,
     ) -> Course[Row, Chosen, Tagging]:
         """Tag the words of a text, given its ids and where in them each word begins."""
-        rows = _rows(*encoded, self.reading.max_tokens) if encoded else []
+        rows = _rows(*encoded, self.features_of(words), self.reading.max_tokens) if encoded else []
         found = yield read(rows, budget)
         ids, starts = encoded or ([], [None] * len(words))
         tagged = tuple(self._tagged(words, starts, chain.from_iterable(found)))
@@ -203,11 +205,13 @@ class Tagger(EncoderReader[Tagging, Chosen]):
 
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> list[Chosen]:
         """The tag at each word of each row, and its probability."""
-        logits_BLC: Tensor = self._model(ids_BL).float()
         tagged_BL = torch.zeros(ids_BL.shape, dtype=torch.bool)
         for number, row in enumerate(rows):
             tagged_BL[number, [place + 1 for place in row.words]] = True  # after bos
-        tagged_BL = tagged_BL.to(logits_BLC.device)
+        words_BLF = features_at(tagged_BL, [*chain.from_iterable(row.features for row in rows)])
+        tagged_BL = tagged_BL.to(ids_BL.device)
+        words_BLF = None if words_BLF is None else words_BLF.to(ids_BL.device)
+        logits_BLC: Tensor = self._model(ids_BL, words_BLF=words_BLF).float()
         chosen_BL = best_tags(logits_BLC, tagged_BL, self.labels)
         given_BL = logits_BLC.softmax(-1).gather(-1, chosen_BL[..., None])[..., 0]
         columns = zip(chosen_BL, given_BL, tagged_BL, strict=True)
@@ -215,6 +219,12 @@ class Tagger(EncoderReader[Tagging, Chosen]):
             list(zip(chosen[tagged].tolist(), given[tagged].tolist(), strict=True))
             for chosen, given, tagged in columns
         ]
+
+    def features_of(self, words: Sequence[Word]) -> list[tuple[int, ...]]:
+        """Return what each word looks like, as the model takes it; nothing if it takes none."""
+        table = self._model.words
+        rows = 0 if table is None else len(table.weight)
+        return [word_features(word.text, rows) if rows else () for word in words]
 
     def _tagged(
         self, words: list[Word], starts: list[int | None], chosen: Iterator[tuple[int, float]]
@@ -233,9 +243,18 @@ class Tagger(EncoderReader[Tagging, Chosen]):
             yield TaggedWord(word.text, word.start, word.end, tag, probability)
 
 
-def _rows(ids: list[int], starts: list[int | None], limit: int) -> list[Row]:
-    """Part a text between words; what is longer than `limit` from word to word is cut."""
-    begins = sorted({start for start in starts if start is not None})
+def _rows(
+    ids: list[int],
+    starts: list[int | None],
+    features: Sequence[tuple[int, ...]],
+    limit: int,
+) -> list[Row]:
+    """Part a text between words; what is longer than `limit` from word to word is cut.
+
+    Of words that begin in one piece the first one's features count.
+    """
+    first = {s: f for s, f in zip(starts[::-1], features[::-1], strict=True) if s is not None}
+    begins = sorted(first)
     rows: list[Row] = []
     bounds = [*begins, len(ids)] if begins[:1] == [0] else [0, *begins, len(ids)]
     for start, end in pairwise(bounds if begins else ()):
@@ -244,6 +263,7 @@ def _rows(ids: list[int], starts: list[int | None], limit: int) -> list[Row]:
             rows.append(Row([]))
         if start >= begins[0]:
             rows[-1].words.append(len(rows[-1].ids))
+            rows[-1].features.append(first[start])
         rows[-1].ids.extend(kept)
     return rows
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
+from dragoman.data.word_features import COUNT
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.folder.format import ReadingDefaults, Words
@@ -60,7 +61,7 @@ class TagRecipe(LabelRecipe):
     @staticmethod
     def loss(model: EncoderOnly, batch: TagBatch, smoothing: float) -> Tensor:
         """Sum the smoothed cross-entropy over words."""
-        return _summed_loss(model(batch.ids_BL), batch.tags_BL, smoothing)
+        return _summed_loss(_logits(model, batch), batch.tags_BL, smoothing)
 
     @staticmethod
     def sample(config: EncoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> TagBatch:
@@ -70,11 +71,17 @@ class TagRecipe(LabelRecipe):
         return TagBatch(
             ids_BL=ids_BL,
             tags_BL=some_targets(torch.zeros_like(ids_BL), targets, NO_TAG),
+            words_BLF=ids_BL.new_zeros(*ids_BL.shape, COUNT) if config.word_features else None,
             words=np.arange(targets),
             num_targets=targets,
             num_tokens=ids_BL.numel(),
             indices=np.arange(shape.rows),
         )
+
+
+def _logits(model: EncoderOnly, batch: TagBatch) -> Tensor:
+    logits_BLC: Tensor = model(batch.ids_BL, words_BLF=batch.words_BLF)
+    return logits_BLC
 
 
 def _summed_loss(logits_BLC: Tensor, tags_BL: Tensor, smoothing: float) -> Tensor:
@@ -95,10 +102,16 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
     use = "dragoman tag THIS_FOLDER < input.txt"
 
     def loss(self, batch: TagBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden."""
+        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden.
+
+        Nothing tells what a word looks like whose first piece is hidden.
+        """
         ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
-        smoothing = self.recipe.train.label_smoothing
-        return self.recipe.loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
+        words_BLF = batch.words_BLF
+        if words_BLF is not None:
+            words_BLF = words_BLF.masked_fill((ids_BL != batch.ids_BL)[..., None], 0)
+        hidden = replace(batch, ids_BL=ids_BL, words_BLF=words_BLF)
+        return self.recipe.loss(self.model, hidden, self.recipe.train.label_smoothing)
 
     def measure(self) -> Validation:
         """Find the loss, and how many spans are found with tags that form spans."""
@@ -106,7 +119,7 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
         with evaluating(self.model) as device:
             for batch in self.validation:
                 there = batch.to(device)
-                logits_BLC = self.model(there.ids_BL)
+                logits_BLC = _logits(self.model, there)
                 loss += _summed_loss(logits_BLC, there.tags_BL, 0.0).item()
                 tagged_BL = there.tags_BL != NO_TAG
                 chosen_BL = best_tags(logits_BLC, tagged_BL, self.held.labels)
@@ -123,7 +136,8 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
     words: Words = "characters" if all(len(word) == 1 for word in data.words()) else "spaced"
 
     def load(path: Path, labels: Sequence[str]) -> TaggedDataset:
-        return load_tagged(path, data.layout, tokenizer, labels, GAPS[words])
+        rows = recipe.model.word_features
+        return load_tagged(path, data.layout, tokenizer, labels, GAPS[words], rows)
 
     training, held = read_labels(recipe, load, "sentence", say)
     if training.scheme == "plain" and recipe.metric not in ("accuracy", "loss"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +61,8 @@ def auto_recipe(
     """
     opened = None if start is None else open_folder(start)
     tokenizers = None if opened is None else opened.tokenizers
-    known = tokenizers[0].languages if tokenizers else {}
+    published = opened is not None and opened.config.published is not None
+    known = tokenizers[0].languages if tokenizers and published else {}
     data = replace(
         data,
         src_lang=data.src_lang or _language(data.src, known),
@@ -190,4 +191,10 @@ def _language(file: str | None, known: Collection[str]) -> str | None:
 
 
 def _pairs(data: DataConfig) -> Iterator[tuple[str, str]]:
-    return chain.from_iterable(read_pairs(corpus) for corpus in data.training)
+    """The pairs of a pass: those that are learned both ways twice."""
+    learned = data.learned
+    for corpus in data.training:
+        way = corpus.src_lang, corpus.tgt_lang
+        ways = [way in learned, way[::-1] in learned] if learned else [True, False]
+        for pair in read_pairs(corpus):
+            yield from compress((pair, pair[::-1]), ways)

@@ -65,10 +65,10 @@ class Framing:
     """What the decoder reads first."""
 
     @classmethod
-    def plain(cls, special: SpecialIds) -> "Framing":
-        """Eos behind each side, as our own models have it."""
-        end = Frame((), (special.eos_id,))
-        return cls(src=end, tgt=end, start=special.bos_id)
+    def plain(cls, special: SpecialIds, tags: tuple[int, ...] = ()) -> "Framing":
+        """Eos behind each side, as our own models have it, and the tags of a direction before."""
+        end = (special.eos_id,)
+        return cls(src=Frame(tags, end), tgt=Frame((), end), start=special.bos_id)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -94,7 +94,7 @@ class PairBatches:
     @property
     def fingerprint(self) -> str:
         """A hash of the corpora, their weights and the settings."""
-        content = [[dataset.content_hash, dataset.weight] for dataset in self.datasets]
+        content = [[each.content_hash, each.weight, *each.tags] for each in self.datasets]
         framing = () if self.framing is None else (astuple(self.framing),)
         return fingerprint_of(content, astuple(self.config), *framing)
 
@@ -142,7 +142,8 @@ class PairBatches:
 
     @property
     def _framing(self) -> Framing:
-        return self.framing or Framing.plain(self.datasets[0].special)
+        first = self.datasets[0]
+        return self.framing or Framing.plain(first.special, first.tags)
 
     def _make_batch(
         self, indices: npt.NDArray[np.int64], src: Ragged, tgt: Ragged, links: Ragged | None = None
@@ -154,8 +155,13 @@ class PairBatches:
         tgt_in_BT[:, 0] = framing.start
         of_src, of_tgt = framing.sizes
         num_targets = len(tgt.ids) + len(tgt) * of_tgt
+        src_BS = enclosed(src, pad_id, framing.src.before, framing.src.after)
+        if tags := [dataset.tags for dataset in self.datasets if dataset.tags]:
+            ends = np.cumsum([*map(len, self.datasets)])
+            of_B = np.searchsorted(ends, indices, side="right")
+            src_BS[:, : len(tags[0])] = torch.tensor(tags)[of_B]
         return PairBatch(
-            src_BS=enclosed(src, pad_id, framing.src.before, framing.src.after),
+            src_BS=src_BS,
             tgt_in_BT=tgt_in_BT,
             tgt_out_BT=tgt_out_BT,
             num_targets=num_targets,

@@ -22,7 +22,7 @@ from dragoman.nn import evaluation_view
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
-from dragoman.tasks.translate.published import Published
+from dragoman.tasks.translate.published import languages_of
 
 ENOUGH = 300
 """Pairs that a head is chosen by."""
@@ -79,9 +79,11 @@ def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, int
     Raises InputError where the folder holds no translator, or needs a language that it lacks.
     """
     model, tokenizers = model_of(folder, EncoderDecoder), folder.tokenizers
-    published = Published.of(folder)
-    if published is not None:
-        published.check_chosen()
+    languages = languages_of(folder)
+    if languages is not None:
+        if corpus.src_lang or corpus.tgt_lang:
+            languages = languages.between(corpus.src_lang, corpus.tgt_lang)
+        languages.check_chosen()
     texts = zip(*read_pairs(corpus), strict=True)
     src, tgt = (
         Ragged.of(tokenizer.encode_batch(side))
@@ -92,7 +94,7 @@ def choose_by_texts(folder: ModelFolder, corpus: CorpusConfig) -> tuple[int, int
         name=corpus.label, src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
     )
     links = Aligner.learn([pairs], tokenizers[1].vocab_size).links(src, tgt)
-    framing = None if published is None else published.framing(tokenizers[1])
+    framing = None if languages is None else languages.framing(tokenizers[1])
     batches = PairBatches([replace(pairs, links=links)], BatchConfig(), framing=framing)
     with torch.inference_mode():
         return choose_head(model, batches.fixed())

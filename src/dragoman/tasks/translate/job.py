@@ -4,17 +4,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
 from torch import Tensor
 
 from dragoman.data.batches import Stream
 from dragoman.decoding import Decoding
-from dragoman.evaluate import bleu_tokenizer, evaluate
+from dragoman.evaluate import evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
+from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
-from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.published import Published
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
@@ -51,17 +55,16 @@ def score_greedy(
     sources: list[str],
     references: list[str],
     *,
-    tokenize: str,
     split_sentences: bool | None = None,
 ) -> Validation:
-    """Translate greedily, lines whole or in sentences, and compare by BLEU's tokenizer `tokenize`.
+    """Translate greedily, lines whole or in sentences, and compare as fits the target language.
 
     `split_sentences` is that of `Decoding`.
     """
-    translator = Translator(model, *texts.tokenizers, published=texts.published)
+    translator = Translator(model, *texts.tokenizers, languages=texts.languages)
     greedy = Decoding(beam_size=1, retry=False, split_sentences=split_sentences)
     hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
-    scores = evaluate(hypotheses, references, tokenize=tokenize)
+    scores = evaluate(hypotheses, references, tgt_lang=texts.tgt_lang)
     return Validation(
         loss=math.nan,
         scores={"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact},
@@ -104,31 +107,55 @@ class TranslateJob:
 
     def measure(self) -> Validation:
         """Find the loss, what the source is worth, and the scores of greedy translations."""
-        sources, references = self.texts.validation_lines(self.recipe.train.validate_limit)
-        return validate(
-            self.model,
-            self.validation,
-            lambda: self.score(self.model, self.texts, sources, references),
+        return validate(self.model, self.validation, self._score)
+
+    def _score(self) -> Validation:
+        """Score each direction; of several the means, beside the score of each."""
+        texts, limit = self.texts, self.recipe.train.validate_limit
+        found = [
+            self.score(self.model, texts.of(held), *texts.first_lines(held, limit))
+            for held in texts.validation
+        ]
+        if len(found) == 1:
+            return found[0]
+        names = ["-".join(map(str, held.languages)) for held in texts.validation]
+        return Validation(
+            loss=math.nan,
+            scores={
+                metric: sum(each.scores[metric] for each in found) / len(found)
+                for metric in found[0].scores
+            },
+            diagnostics={
+                f"{metric}.{name}": score
+                for name, each in zip(names, found, strict=True)
+                for metric, score in each.scores.items()
+            },
+            signature=", ".join(dict.fromkeys(each.signature for each in found)),
+            examples=tuple(example for each in found for example in each.examples[:1]),
         )
 
     def card(self, validation: Validation) -> CardPart:
         """Say which languages, which texts and how BLEU was computed."""
         data, model = self.recipe.data, self.recipe.model
-        if data.valid_src:
-            judged_on = f"validation: `{data.valid_src}`, `{data.valid_tgt}`"
-        else:
+        given = [f"`{path}`" for corpus in data.validating for path in corpus.paths]
+        judged_on = f"validation: {', '.join(given)}"
+        if not given:
             pairs = counted(data.hold_out, "pair")
             judged_on = f"validation: up to {pairs} held out from the training data"
         paths = [path for corpus in data.named for path in corpus.paths]
+        languages = f"{data.src_lang or 'source'} to {data.tgt_lang or 'target'}"
+        several = ", ".join(map("-".join, data.learned))
+        use = self.recipe.use or "dragoman translate {folder} < input.txt"
         return CardPart(
-            title=f"Translation model, {data.src_lang or 'source'} to {data.tgt_lang or 'target'}",
+            title=f"Translation model, {several or languages}",
             data=(*(f"training: `{path}`" for path in paths), judged_on),
             architecture=f"an encoder-decoder Transformer of {model.num_encoder_layers} encoder "
             f"and {counted(model.num_decoder_layers, 'decoder layer')}, d_model {model.d_model}, "
             f"{counted(model.num_heads, 'head')}, d_ff {model.d_ff}, {model.norm_position}-norm",
-            judged=f"Greedy translations, sacreBLEU `{validation.signature}`; the loss is in nats "
-            "per target token.",
-            use="dragoman translate THIS_FOLDER < input.txt",
+            judged=f"Greedy translations, sacreBLEU `{validation.signature}`"
+            f"{', means of all directions' if several else ''}; the loss is in nats per target "
+            "token.",
+            use=use.format(folder="THIS_FOLDER"),
         )
 
 
@@ -149,33 +176,36 @@ def assemble(
         say(f"Wrote the generated corpus to {folder.training / 'texts'}.")
     texts = read_texts(recipe, folder, say)
     if not made and not checkpoints(folder.checkpoints):  # said once for a run
-        for warning in texts.warnings(recipe.data):
+        for warning in texts.warnings():
             say(f"Warning: {warning}")
     src, tgt = texts.tokenizers
     architecture = recipe.model
-    if recipe.start.model is None:
-        architecture = replace(
-            architecture, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size
-        )
-    languages = recipe.data if texts.published is None else texts.published
+    rows = 0, 0
+    if recipe.start.model is not None:  # its matrices may have more rows than tokens
+        rows = architecture.src_vocab_size, architecture.tgt_vocab_size
+    architecture = replace(
+        architecture,
+        src_vocab_size=max(rows[0], src.vocab_size),
+        tgt_vocab_size=max(rows[1], tgt.vocab_size),
+    )
     config = FolderConfig(
         model=architecture,
         decoding=_decoding(recipe.decoding, texts),
-        src_lang=languages.src_lang or recipe.data.src_lang,
-        tgt_lang=languages.tgt_lang or recipe.data.tgt_lang,
+        **_languages(texts, recipe.data, folder.start),
     )
     splits = (src.splits(), tgt.splits()) if recipe.batch.subword_sampling else None
-    framing = None
-    if texts.published is not None:
-        framing = texts.published.framing(tgt)
-        longest = recipe.batch.max_length
-        limit = f"batch.max_length = {longest} beside the ids around a text"
-        check_places(architecture.positions, longest + max(framing.sizes), limit)
+    framing, around = None, 1 + len(texts.training[0].tags)
+    if isinstance(texts.languages, Published):
+        framing = texts.languages.framing(tgt)
+        around = max(framing.sizes)
+    longest = recipe.batch.max_length
+    limit = f"batch.max_length = {longest} beside the ids around a text"
+    check_places(architecture.positions, longest + around, limit)
     source = PairBatches(texts.training, recipe.batch, splits, framing)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)
-    held_out = PairBatches([texts.validation], recipe.batch, framing=framing)
-    validation = tuple(held_out.fixed())
+    held_out = (PairBatches([held], recipe.batch, framing=framing) for held in texts.validation)
+    validation = tuple(chain.from_iterable(held.fixed() for held in held_out))
     check(architecture, batches, validation)
     if folder.start is not None:
         _compare_directions(folder.start.config, config, say)
@@ -186,13 +216,23 @@ def assemble(
         texts=texts,
         batches=batches,
         validation=validation,
-        score=score
-        or partial(
-            score_greedy,
-            tokenize=bleu_tokenizer(config.tgt_lang),
-            split_sentences=config.decoding.split_sentences,
-        ),
+        score=score or partial(score_greedy, split_sentences=config.decoding.split_sentences),
     )
+
+
+def _languages(texts: Texts, data: DataConfig, start: ModelFolder | None) -> dict[str, Any]:
+    """What the folder says of its languages: of several those that all directions share."""
+    chosen = texts.languages
+    if chosen is None or isinstance(chosen, Published):
+        src, tgt = (None, None) if chosen is None else (chosen.src_lang, chosen.tgt_lang)
+        return {"src_lang": src or data.src_lang, "tgt_lang": tgt or data.tgt_lang}
+    before = () if start is None else start.config.directions
+    srcs, tgts = ({*side} for side in zip(*chosen.directions, strict=True))
+    return {
+        "src_lang": srcs.pop() if len(srcs) == 1 else None,
+        "tgt_lang": tgts.pop() if len(tgts) == 1 else None,
+        "directions": tuple(dict.fromkeys((*before, *chosen.directions))),
+    }
 
 
 def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
@@ -200,7 +240,8 @@ def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
     wanted = replace(wanted, **(TRANSLATION.given() | wanted.given()))
     if wanted.split_sentences is not None:
         return wanted
-    sources, _ = texts.validation_lines(LOOKED_AT)
+    every = (texts.first_lines(held, LOOKED_AT)[0] for held in texts.validation)
+    sources = [*chain.from_iterable(every)]
     several = sum(len(sentences_of(source.strip())) > 1 for source in sources)
     return replace(wanted, split_sentences=several <= SEVERAL * len(sources))
 
@@ -228,7 +269,7 @@ def validate(
     return replace(
         scored,
         loss=loss / sum(batch.num_targets for batch in batches),
-        diagnostics={} if gain is None else {"source_gain": gain},
+        diagnostics={**scored.diagnostics, **({} if gain is None else {"source_gain": gain})},
         warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
         alignment=alignment,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from dragoman.decoding import Decoding
-from dragoman.errors import InputError, did_you_mean
+from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.format import PublishedDefaults
 from dragoman.folder.opening import ModelFolder
@@ -19,21 +19,16 @@ from dragoman.ranges import UNSET
 from dragoman.tasks.options import published_options
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
+from dragoman.tasks.translate.languages import Languages, listed
 from dragoman.text.tokenizer import Frame, Tokenizer
-
-SHOWN = 12
-"""Languages that an error lists at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Languages):
     """A model of another library, and the languages that were chosen."""
 
     config: EncoderDecoderConfig
     defaults: PublishedDefaults
-    src_tokenizer: Tokenizer
-    src_lang: str | None = None
-    tgt_lang: str | None = None
     alone: bool = False
     """Whether lines are not split and not searched again, which the publisher's class does not."""
 
@@ -69,7 +64,7 @@ class Published:
         return replace(
             specials,
             src_pad_id=config.pad_id,
-            src_frame=self._src_frame,
+            src_frame=self.src_frame,
             pad_id=config.pad_id,
             bos_id=bos_id,
             begin=begin,
@@ -85,8 +80,8 @@ class Published:
         write the language behind it, by which the decoder begins.
         """
         lang = None if self._in_source else self.tgt_lang
-        tgt = tgt_tokenizer.frame(lang if self.languages else None)
-        return Framing(src=self._src_frame, tgt=tgt, start=self._start[0])
+        tgt = tgt_tokenizer.frame(lang if self.known else None)
+        return Framing(src=self.src_frame, tgt=tgt, start=self._start[0])
 
     @property
     def reads(self) -> Tokenizer:
@@ -101,46 +96,42 @@ class Published:
         return kind is not None and kind.lang_in_source
 
     @property
-    def _src_frame(self) -> Frame:
+    def src_frame(self) -> Frame:
+        """The ids around a source."""
         lang = self.tgt_lang if self._in_source else self.src_lang
-        return self.src_tokenizer.frame(lang if self.languages else None)
+        return self.src_tokenizer.frame(lang if self.known else None)
 
     @property
     def _start(self) -> tuple[int, tuple[int, ...]]:
         """What the decoder reads first, and what every target begins with."""
         bos_id, begin = self.config.bos_id, self.defaults.begin
-        if self._in_source or not self.languages or self.tgt_lang is None:
+        if self._in_source or not self.known or self.tgt_lang is None:
             return bos_id, begin
-        lang = self.languages[self.tgt_lang]
-        if bos_id < 0 or bos_id in self.languages.values():
+        lang = self.known[self.tgt_lang]
+        if bos_id < 0 or bos_id in self.known.values():
             return lang, ()
         return bos_id, (lang,)
 
-    @property
-    def languages(self) -> dict[str, int]:
-        """The languages of the model, by their codes."""
-        return dict(self.src_tokenizer.languages)
-
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
         """Return the same with languages. Raises InputError for one that the model lacks."""
-        if not self.languages:
+        if not self.known:
             raise InputError(
                 "The model has no codes of languages; leave out --src-lang and --tgt-lang (T5 "
                 "reads its task in the text)."
             )
         if src_lang is not None and not self._in_source:
-            self._check(src_lang, "source")
+            self._check(src_lang, "source", self.known)
         if tgt_lang is not None:
-            self._check(tgt_lang, "target")
+            self._check(tgt_lang, "target", self.known)
         return replace(self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang)
 
     def check_chosen(self) -> None:
         """Raise InputError where the model needs a language that was not given."""
         # a text for Marian may begin with >>lang<<
-        if self.languages and self.tgt_lang is None and not self._in_source:
+        if self.known and self.tgt_lang is None and not self._in_source:
             raise InputError(
-                f"The model has {len(self.languages)} languages; say which by --src-lang and "
-                f"--tgt-lang (in Python: translator.between): {self._listed()}."
+                f"The model has {len(self.known)} languages; say which by --src-lang and "
+                f"--tgt-lang (in Python: translator.between): {listed(self.known)}."
             )
         if self._start[0] < 0:
             raise InputError(
@@ -154,17 +145,18 @@ class Published:
         if self.src_lang is None and not self._in_source:
             raise InputError(
                 "The sources are in one of the model's languages; say in which by --src-lang, or "
-                f"by data.src_lang in a recipe: {self._listed()}."
+                f"by data.src_lang in a recipe: {listed(self.known)}."
             )
 
-    def _check(self, code: str, side: str) -> None:
-        if code not in self.languages:
-            hint = did_you_mean(code, self.languages) or "."
-            raise InputError(
-                f"The model has no {side} language {code}: it has {self._listed()}{hint}"
-            )
 
-    def _listed(self) -> str:
-        codes = sorted(self.languages)
-        more = f" and {len(codes) - SHOWN} others" if len(codes) > SHOWN else ""
-        return ", ".join(codes[:SHOWN]) + more
+def languages_of(folder: ModelFolder) -> Languages | None:
+    """Return the languages of a model folder, whoever made it; None for a model of one pair."""
+    config = folder.config
+    if not config.directions:
+        return Published.of(folder)
+    return Languages(
+        src_tokenizer=folder.src_tokenizer,
+        src_lang=config.src_lang,
+        tgt_lang=config.tgt_lang,
+        directions=config.directions,
+    )

@@ -2,21 +2,22 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor
 
 from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.languages import Direction
 from dragoman.data.made import MadeConfig, write_made
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import TRANSLATING, Decoding, merged
-from dragoman.errors import InputError
+from dragoman.errors import InputError, did_you_mean
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.ranges import NonNegative, check_ranges
+from dragoman.ranges import NonNegative, Range, check_ranges
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import (
@@ -53,6 +54,17 @@ class DataConfig(DataFiles):
     """Source language, such as en; its code in the model where a multilingual one is fine-tuned."""
     tgt_lang: str | None = None
     """Target language, the same; it selects sacreBLEU's tokenizer."""
+    directions: tuple[str, ...] = ()
+    """Directions that one model of several languages learns, such as ["en-de", "de-en"]; where the
+    corpora are of several pairs of languages, both ways of each by default."""
+    temperature: Annotated[float, Range(least=1)] = 1.0
+    """Evens directions out: one of n pairs has a share of n^(1/temperature), and so has a language
+    in the vocabulary; 1 leaves them as they are."""
+    tag_source: bool = False
+    """Whether a model of several languages is told the source language too, not the target's
+    alone."""
+    valid: tuple[CorpusConfig, ...] = ()
+    """Validation corpora of several languages; for a pair without one, pairs are held out."""
     guided_alignment: NonNegative = 0.0
     """Weight of the loss that teaches one head of the decoder's last layer but one to attend to the
     word that is translated, such as 0.05; 0 teaches none."""
@@ -84,16 +96,49 @@ class DataConfig(DataFiles):
         return [self._resolve(corpus) for corpus in self.named]
 
     @property
-    def validation(self) -> CorpusConfig | None:
-        """The validation corpus, if one is given."""
-        if self.valid_src is None and self.valid_tgt is None:
-            return None
-        return self._resolve(CorpusConfig(src=self.valid_src, tgt=self.valid_tgt))
+    def validating(self) -> list[CorpusConfig]:
+        """The validation corpora, as the recipe names them; none where pairs are held out."""
+        files = self.valid_src is not None or self.valid_tgt is not None
+        pair = [CorpusConfig(src=self.valid_src, tgt=self.valid_tgt)] if files else []
+        return [*self.valid, *pair]
+
+    @property
+    def validation(self) -> list[CorpusConfig]:
+        """The same with paths that exist."""
+        return [self._resolve(corpus) for corpus in self.validating]
+
+    @property
+    def learned(self) -> tuple[Direction, ...]:
+        """The directions to learn, where one model learns several; else none.
+
+        Raises InputError for a corpus without languages, and a direction of which there is none.
+        """
+        if not self.corpora and not self.directions:
+            return ()
+        pairs = [self._languages(corpus) for corpus in self.named]
+        several = len({frozenset(pair) for pair in pairs if None not in pair}) > 1
+        if not several and not self.directions:
+            return ()
+        known: dict[str, Direction] = {}
+        for corpus, (src, tgt) in zip(self.named, pairs, strict=True):
+            if src is None or tgt is None or src == tgt:
+                raise InputError(
+                    f"one model learns several languages, and the corpus {corpus.label} does not "
+                    "name its two: give its src_lang and tgt_lang"
+                )
+            known |= {f"{src}-{tgt}": (src, tgt), f"{tgt}-{src}": (tgt, src)}
+        for name in self.directions:
+            if name not in known:
+                raise InputError(
+                    f"data.directions: no corpus has {name}; there are {', '.join(known)}"
+                    f"{did_you_mean(name, known)}"
+                )
+        return tuple(known[name] for name in self.directions or known)
 
     def check(self) -> None:
         """Raise InputError unless every file is there, and no text is its own translation."""
         if self.made is None:
-            for corpus in (*self.training, *filter(None, [self.validation])):
+            for corpus in (*self.training, *self.validation):
                 for path in corpus.paths:
                     if kind_of_name(path) == TRANSLATION_MEMORY and not corpus.tm:
                         raise InputError(
@@ -105,9 +150,9 @@ class DataConfig(DataFiles):
                         f"source and target are the same file, {corpus.src}; give the translation "
                         "as the other one"
                     )
-        elif self.named or self.valid_src or self.valid_tgt:
+        elif self.named or self.valid_src or self.valid_tgt or self.valid:
             raise InputError(
-                "data.made contradicts data.src, data.tgt, data.tm, data.corpora and "
+                "data.made contradicts data.src, data.tgt, data.tm, data.corpora, data.valid and "
                 "data.valid_*: the texts are either the package's or yours; remove one of them"
             )
         else:
@@ -130,10 +175,11 @@ class DataConfig(DataFiles):
         """The corpus with paths that exist."""
         names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl", "tm"))
         found: dict[str, Any] = {k: str(self.find(name)) for k, name in names if name is not None}
-        if corpus.tm:
-            found["src_lang"] = corpus.src_lang or self.src_lang
-            found["tgt_lang"] = corpus.tgt_lang or self.tgt_lang
-        return replace(corpus, **found)
+        src_lang, tgt_lang = self._languages(corpus)
+        return replace(corpus, **found, src_lang=src_lang, tgt_lang=tgt_lang)
+
+    def _languages(self, corpus: CorpusConfig) -> tuple[str | None, str | None]:
+        return corpus.src_lang or self.src_lang, corpus.tgt_lang or self.tgt_lang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +204,22 @@ class TranslateRecipe(RunRecipe):
         """Raise InputError for settings that contradict each other."""
         length = self.batch.max_length
         check_places(self.model.positions, length + 1, f"batch.max_length = {length}")
-        tying = self.model.tie_embeddings
+        learned, tying = self.data.learned, self.model.tie_embeddings
         new = self.start.model is None  # else the tokenizers are those of the folder
+        if learned and new and not self.tokenizer.joint:
+            raise InputError(
+                "tokenizer.joint = false contradicts several languages in one model, which share "
+                "one vocabulary: leave it out"
+            )
         if new and not self.tokenizer.joint and tying in ("all", "source-target"):
             raise InputError(
                 f'tokenizer.joint = false contradicts model.tie_embeddings = "{tying}": two '
                 'vocabularies cannot share a matrix; set it to "target-output" or "none"'
+            )
+        if not learned and (self.data.temperature != 1 or self.data.tag_source):
+            raise InputError(
+                "data.temperature and data.tag_source are for several languages in one model: name "
+                "the languages of the corpora, or data.directions, or leave them out"
             )
         if self.metric != "loss" and self.train.validate_limit < 1:
             raise InputError(
@@ -190,6 +246,14 @@ class TranslateRecipe(RunRecipe):
             tgt_lang=self.data.tgt_lang or folder.tgt_lang,
         )
         return replace(self, data=data, decoding=folder.decoding)
+
+    @property
+    def use(self) -> str | None:
+        """The command that the trained model is for."""
+        if not self.data.learned:
+            return None
+        src, tgt = self.data.learned[0]
+        return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
 
     @staticmethod
     def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:

@@ -126,7 +126,8 @@ def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[boo
         run = RunFolder(model).begun(TranslateRecipe())
         corpora = [each for each in run.data.training if all(path.is_file() for path in each.paths)]
         read = chain.from_iterable(map(read_pairs, corpora))
-        seen = {pair for pair in islice(read, MOST_COMPARED) if pair in wanted}
+        either_way = chain.from_iterable((pair, pair[::-1]) for pair in islice(read, MOST_COMPARED))
+        seen = {pair for pair in either_way if pair in wanted}
     return [pair in seen for pair in pairs]
 
 

@@ -1,8 +1,9 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -10,11 +11,14 @@ from dragoman.data.aligner import Aligner
 from dragoman.data.checks import corpus_warnings, overlap_warnings
 from dragoman.data.corpus import CorpusTexts
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out, seen_in
+from dragoman.data.languages import BalancedTexts, Direction, tempered
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder, Tokenizers
-from dragoman.tasks.translate.published import Published
+from dragoman.tasks.translate.languages import Languages, listed
+from dragoman.tasks.translate.published import Published, languages_of
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.text.tags import tags_of
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
 from dragoman.train.runfolder import RunFolder
@@ -26,10 +30,28 @@ class Texts:
     """All that a run reads."""
 
     tokenizers: Tokenizers
+    corpora: list[PairDataset]
+    """As in their files."""
+    given: list[PairDataset]
+    """The validation corpora, as in their files; none where pairs are held out."""
     training: list[PairDataset]
-    validation: PairDataset
-    published: Published | None = None
-    """What the model that the run starts from has beside, if it is one of another library."""
+    """A dataset for each direction of each corpus."""
+    validation: list[PairDataset]
+    """One for each direction."""
+    languages: Languages | None = None
+    """Of a model that has several, or of one of another library, which a run starts from."""
+
+    @property
+    def tgt_lang(self) -> str | None:
+        """The target language, where it is known and one."""
+        chosen = None if self.languages is None else self.languages.tgt_lang
+        return chosen or self.validation[0].languages[1]
+
+    def of(self, validation: PairDataset) -> "Texts":
+        """Return the same with the languages of one direction chosen."""
+        if not validation.tags or self.languages is None:
+            return self
+        return replace(self, languages=self.languages.between(*validation.languages))
 
     def pair(self, dataset: PairDataset, number: int) -> tuple[str, str]:
         """Return a pair of a dataset as text (decoding is lossless)."""
@@ -37,72 +59,153 @@ class Texts:
         sides = dataset.src[number].tolist(), dataset.tgt[number].tolist()
         return src.decode(sides[0]), tgt.decode(sides[1])
 
-    def validation_lines(self, limit: int) -> tuple[list[str], list[str]]:
-        """Return the first `limit` sources and references as text."""
-        numbers = range(min(limit, len(self.validation)))
-        pairs = [self.pair(self.validation, number) for number in numbers]
+    def first_lines(self, dataset: PairDataset, limit: int) -> tuple[list[str], list[str]]:
+        """Return the first `limit` sources and targets of a dataset as text."""
+        pairs = [self.pair(dataset, number) for number in range(min(limit, len(dataset)))]
         return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
-    def warnings(self, data: DataConfig) -> Iterator[str]:
-        """Yield what looks wrong with the files that `data` names, as sentences."""
-        given = [] if data.validation is None else [self.validation]
-        languages = data.src_lang, data.tgt_lang
-        for dataset in (*self.training, *given):
+    def warnings(self) -> Iterator[str]:
+        """Yield what looks wrong with the files of corpora, as sentences."""
+        for dataset in (*self.corpora, *self.given):
             lengths = np.stack([dataset.src.lengths, dataset.tgt.lengths])
-            yield from corpus_warnings(
-                dataset.name, lengths, partial(self.pair, dataset), languages
-            )
-        for held in given:
-            seen = np.any([seen_in(dataset, held) for dataset in self.training], axis=0)
+            pair = partial(self.pair, dataset)
+            yield from corpus_warnings(dataset.name, lengths, pair, dataset.languages)
+        for held in self.given:
+            seen = np.any([seen_in(dataset, held) for dataset in self.corpora], axis=0)
             pairs = [self.pair(held, number) for number in range(len(held))]
             yield from overlap_warnings(held.name, pairs, seen.tolist())
 
 
 def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
-    corpora = recipe.data.training
-    validation = recipe.data.validation
-    tokenizers = begin_tokenizers(recipe, lambda: _train_tokenizers(recipe), folder, say)
-    published = _between(recipe, folder.start)
-    max_length = recipe.batch.max_length
-    cache = recipe.data.cache_folder
-    training = [prepare(corpus, *tokenizers, cache) for corpus in corpora]
-    if validation is not None:
-        held = prepare(validation, *tokenizers, cache)
-    else:
-        first, held = hold_out(training[0], recipe.data.hold_out, max_length, recipe.train.seed)
-        training = [first, *(leave_out(other, held) for other in training[1:])]
-        unseen = sum(int(each.excluded.sum()) for each in training if each.excluded is not None)
-        say(format_held_out(held.name, len(held), unseen - len(held), "pair", "source"))
-    for dataset in training:
+    data, max_length, cache = recipe.data, recipe.batch.max_length, recipe.data.cache_folder
+    learned, tags = _to_learn(data, folder.start)
+    tokenizers = begin_tokenizers(
+        recipe, lambda: _train_tokenizers(recipe, tags), folder, say, tags
+    )
+    languages: Languages | None = _between(recipe, folder.start)
+    if learned:
+        languages = Languages(src_tokenizer=tokenizers[0], directions=learned)
+    corpora, given = (
+        [prepare(corpus, *tokenizers, cache) for corpus in some]
+        for some in (data.training, data.validation)
+    )
+    corpora, held = _held_out(corpora, given, recipe, say)
+    for dataset in corpora:
         for sentence in dataset.report(max_length):
             say(sentence)
-    if validation is None and not len(held):
-        raise InputError(
-            f"{held.name} has no pair with text on both sides and at most {max_length} tokens, to "
-            "learn from or to hold out; split long lines, or raise batch.max_length"
-        )
-    if not len(held) or not held.usable(10**9).any():
-        raise InputError(f"the validation corpus {held.name} holds no pair with text on both sides")
-    aligner = Aligner.learn([held, *training], tokenizers[1].vocab_size)
-    held = replace(held, links=aligner.links(held.src, held.tgt))
-    if recipe.data.guided_alignment:
+    for each in held:
+        if not given and not len(each):
+            raise InputError(
+                f"{each.name} has no pair with text on both sides and at most {max_length} tokens, "
+                "to learn from or to hold out; split long lines, or raise batch.max_length"
+            )
+        if not len(each) or not each.usable(10**9).any():
+            raise InputError(
+                f"the validation corpus {each.name} holds no pair with text on both sides"
+            )
+    training, validation = (
+        [way for each in some for way in _directed(each, languages)] for some in (corpora, held)
+    )
+    training = tempered(training, data.temperature, max_length)
+    aligner = Aligner.learn([*validation, *training], tokenizers[1].vocab_size)
+    validation = [replace(each, links=aligner.links(each.src, each.tgt)) for each in validation]
+    if data.guided_alignment:
         training = [replace(each, links=aligner.kept_links(each, cache)) for each in training]
-    return Texts(tokenizers, training, held, published)
+    return Texts(tokenizers, corpora, given, training, validation, languages)
+
+
+def _to_learn(
+    data: DataConfig, start: ModelFolder | None
+) -> tuple[tuple[Direction, ...], Sequence[str]]:
+    """The directions of a model of several languages, and the special tokens that they need."""
+    learned, theirs = data.learned, None if start is None else languages_of(start)
+    ours = None if isinstance(theirs, Published) else theirs
+    if learned and isinstance(theirs, Published):
+        raise InputError(
+            f"start.model = {start} is of another library, and learns one direction at a time; "
+            "give one corpus and no data.directions"
+        )
+    if ours is not None and not learned:
+        first = data.training[0]
+        if first.src_lang is None or first.tgt_lang is None:
+            raise InputError(
+                f"start.model = {start} has several languages ({listed(ours.known)}); say which "
+                "two the texts are in, by --src-lang and --tgt-lang"
+            )
+        learned = ((first.src_lang, first.tgt_lang),)
+    told = data.tag_source or (ours is not None and ours.tells_source)
+    return learned, tags_of({*chain(*learned)}, told_source=told)
+
+
+def _held_out(
+    corpora: Sequence[PairDataset], given: Sequence[PairDataset], recipe: TranslateRecipe, say: Say
+) -> tuple[list[PairDataset], list[PairDataset]]:
+    """The corpora without what is held out, and for each pair of languages what validates it.
+
+    That is the corpus that is given, or pairs of the first training corpus.
+    """
+    several = bool(recipe.data.learned)
+    rest, held = [*corpora], {_pair_of(each, several): each for each in given}
+    for number, corpus in enumerate(corpora):
+        pair = _pair_of(corpus, several)
+        if pair in held:
+            continue
+        before = _unseen(rest)
+        count, most, seed = recipe.data.hold_out, recipe.batch.max_length, recipe.train.seed
+        own, held[pair] = hold_out(rest[number], count, most, seed, both=several)
+        rest = [
+            own if place == number else leave_out(other, held[pair], both=several)
+            for place, other in enumerate(rest)
+        ]
+        drawn, what = len(held[pair]), "text" if several else "source"
+        more = _unseen(rest) - before - drawn
+        say(format_held_out(held[pair].name, drawn, more, "pair", what))
+    ours = dict.fromkeys(_pair_of(each, several) for each in corpora)
+    if len(held) > len(ours) or len({*map(id, held.values())} & {*map(id, given)}) < len(given):
+        raise InputError(
+            "data.valid has a corpus too many: give one for each pair of languages that training "
+            "has, at most"
+        )
+    return rest, [held[pair] for pair in ours]
+
+
+def _unseen(corpora: Sequence[PairDataset]) -> int:
+    return sum(int(each.excluded.sum()) for each in corpora if each.excluded is not None)
+
+
+def _pair_of(dataset: PairDataset, several: bool) -> Collection[str | None]:  # noqa: FBT001
+    """The languages of a corpus in any order; all are alike where the model has one pair."""
+    return frozenset(dataset.languages) if several else frozenset()
+
+
+def _directed(corpus: PairDataset, languages: Languages | None) -> list[PairDataset]:
+    """The corpus in each direction that is learned, with its tags."""
+    if languages is None or not languages.directions:
+        return [corpus]
+    return [
+        replace(way, tags=languages.between(*way.languages).src_frame.before)
+        for way in (corpus, corpus.turned())
+        if way.languages in languages.directions
+    ]
 
 
 def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | None:
     """The model of another library that the run starts from, with the languages of its texts."""
     found = None if start is None else Published.of(start)
-    if found is not None and found.languages:
+    if found is not None and found.known:
         found = found.between(recipe.data.src_lang, recipe.data.tgt_lang)
         found.check_pair()
     return found
 
 
-def _train_tokenizers(recipe: TranslateRecipe) -> Tokenizers:
-    """One of both languages together, or two."""
+def _train_tokenizers(recipe: TranslateRecipe, tags: Sequence[str]) -> Tokenizers:
+    """One of all languages together, or two."""
     config, corpora = recipe.tokenizer, recipe.data.training
+    if tags:
+        balanced = BalancedTexts(corpora, recipe.data.temperature)
+        joint = train_tokenizer(balanced, replace(config, specials=(*config.specials, *tags)))
+        return joint, joint
     if config.joint:
         joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
         return joint, joint

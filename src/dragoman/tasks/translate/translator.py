@@ -32,7 +32,8 @@ from dragoman.tasks.options import check_sampling, for_ids
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import Kept, Line, LineTranslator
 from dragoman.tasks.translate.ids import IdTranslator, Specials
-from dragoman.tasks.translate.published import Published
+from dragoman.tasks.translate.languages import Languages
+from dragoman.tasks.translate.published import languages_of
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import check_kept, check_plain_search
@@ -60,14 +61,14 @@ class Translator(Answering[Decoding, Translation]):
         decoding: Decoding | None = None,
         precision: Arithmetic = "fp32",
         shortlist: Callable[[], Shortlist] | None = None,
-        published: Published | None = None,
+        languages: Languages | None = None,
         alignment: tuple[int, int] | None = None,
     ) -> None:
         """`shortlist` returns what the option of that name searches in."""
         held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
         check_vocabulary("source", src_tokenizer, held.shape.src_embedding.weight)
         check_vocabulary("target", tgt_tokenizer, held.shape.output.weight)
-        self.src_tokenizer = src_tokenizer if published is None else published.reads
+        self.src_tokenizer = src_tokenizer if languages is None else languages.reads
         self.tgt_tokenizer = tgt_tokenizer
         tgt = tgt_tokenizer
         unused = range(tgt.vocab_size, len(held.shape.output.weight))
@@ -79,13 +80,13 @@ class Translator(Answering[Decoding, Translation]):
             eos_id=tgt.eos_id,
             forbidden=(tgt.pad_id, tgt.unk_id, tgt.bos_id, *unused),
         )
-        self._published = published
+        self._languages = languages
         layers = [decoding or Decoding()]
-        if published is not None:
-            layers = published.layers(*layers)
+        if languages is not None:
+            layers = languages.layers(*layers)
         self.options = merged(*layers, TRANSLATING)
-        if published is not None:
-            specials = published.specials(specials)
+        if languages is not None:
+            specials = languages.specials(specials)
         self._memory: Mapping[str, str] = {}
         self._ids = IdTranslator(held, specials, precision, shortlist, alignment or (-1, None))
 
@@ -98,7 +99,7 @@ class Translator(Answering[Decoding, Translation]):
             decoding=folder.config.decoding,
             precision=precision,
             shortlist=cache(partial(load_shortlist, folder.path, folder.tokenizers)),
-            published=Published.of(folder),
+            languages=languages_of(folder),
             alignment=folder.config.alignment,
         )
 
@@ -120,14 +121,14 @@ class Translator(Answering[Decoding, Translation]):
         """
         if src_lang is None and tgt_lang is None:
             return self
-        if self._published is None:
+        if self._languages is None:
             raise InputError(
                 "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
             )
-        bound, published = copy(self), self._published.between(src_lang, tgt_lang)
-        bound._published = published  # noqa: SLF001 -- the same class
-        bound.src_tokenizer = published.reads
-        bound._ids = self._ids.between(published.specials(self.specials))  # noqa: SLF001
+        bound, languages = copy(self), self._languages.between(src_lang, tgt_lang)
+        bound._languages = languages  # noqa: SLF001 -- the same class
+        bound.src_tokenizer = languages.reads
+        bound._ids = self._ids.between(languages.specials(self.specials))  # noqa: SLF001
         return bound
 
     def remembering(self, memory: Mapping[str, str]) -> Self:
@@ -276,8 +277,8 @@ class Translator(Answering[Decoding, Translation]):
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """The same for pairs of ids, both without bos and eos."""
         lengths = [len(src) + len(tgt) for src, tgt in pairs]
-        if self._published is not None:
-            self._published.check_chosen()
+        if self._languages is not None:
+            self._languages.check_chosen()
         for number, length in enumerate(lengths, start=1):
             if length > LONGEST_PAIR:
                 raise InputError(
@@ -288,6 +289,8 @@ class Translator(Answering[Decoding, Translation]):
 
     def watch(self, src: Ids, options: Decoding, strategy: Strategy) -> list[Hypothesis]:
         """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
+        if self._languages is not None:
+            self._languages.check_chosen()
         options = for_ids(options, self.tgt_tokenizer)
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
@@ -304,8 +307,8 @@ class Translator(Answering[Decoding, Translation]):
     ) -> list[Course[Source, list[Hypothesis], Translation]]:
         """How each line is translated, given all options; the rest as `translate` has it."""
         check_sampling(options)
-        if self._published is not None:
-            self._published.check_chosen()
+        if self._languages is not None:
+            self._languages.check_chosen()
         if glossary is not None or kept is not None:
             check_plain_search(options)
         if kept is not None:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.train.encoder_recipes import tag_recipe
+from safetensors.torch import load_file
+from tests.unit.train.encoder_recipes import masked_recipe, tag_recipe
 from tests.unit.train.made import make_console
 
+from dragoman.data.tagged import read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.tasks.tag.tagger import Tagger
@@ -57,6 +59,52 @@ def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     assert job.measure().scores == tag_scores(right, together).figures
     alone = [["I-PER"] * len(tags) for tags in right]
     assert job.measure().scores != tag_scores(right, alone).figures
+
+
+def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
+    """Pieces and what words look like: a tagger finds in the sentences what a validation found.
+
+    A hidden piece hides the looks of its word.
+    """
+    data = replace(recipe.data, valid=recipe.data.train)
+    recipe = replace(recipe, data=data, model=replace(recipe.model, word_features=40))
+    job = make_job(recipe)
+    assert job.model.words is not None
+    with torch.no_grad():
+        job.model.words.weight.mul_(5.0)
+    tagger = Tagger(job.model, job.tokenizer, job.held.labels, job.config.reading)
+    words = [each.words for each in read_tagged(data.training, data.layout)]
+    found = [[word.tag for word in result.words] for result in tagger.tag_words(words)]
+    right = job.held.by_sentence(job.held.tags)
+    assert job.measure().scores == tag_scores(right, found).figures
+    batch, blind = job.validation[0], list[torch.Tensor]()
+    job.model.words.register_forward_hook(lambda _, given, __: blind.append(given[0]))
+    noisy = replace(job, recipe=replace(recipe, batch=replace(recipe.batch, token_dropout=0.5)))
+    noisy.loss(batch)
+    assert batch.words_BLF is not None
+    kept = (blind[0] == batch.words_BLF).all(-1)
+    first = batch.tags_BL >= 0
+    assert 0.2 < kept[first].float().mean() < 0.8
+    assert not blind[0][~kept].any()
+
+
+def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
+    """What was pretrained on pieces alone goes on with a table of features, which is said."""
+    pretrained = masked_recipe(tmp_path)
+    train(pretrained, console=make_console(terminal=False)[0])
+    vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
+    recipe = tag_recipe(tmp_path)
+    recipe = replace(
+        recipe,
+        model=replace(recipe.model, vocab_size=vocabulary, word_features=40),
+        start=replace(recipe.start, model=pretrained.out),
+    )
+    console, file = make_console(terminal=False)
+    result = train(recipe, console=console)
+    assert result.progress.best is not None
+    assert result.progress.best["f1"] > 95
+    assert "drawn anew: " in file.getvalue()
+    assert "words.weight" in file.getvalue()
 
 
 def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.unit.tasks.readers import (
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.data.tagged import find_spans, join_words
+from dragoman.data.word_features import COUNT, word_features
 from dragoman.errors import InputError
 from dragoman.folder.format import Words
 from dragoman.models.bio import best_tags
@@ -76,8 +77,10 @@ def test_the_tags_are_those_of_the_words_first_pieces() -> None:
     assert len(ids[1]) > 1
     row = torch.tensor([[TOKENIZER.bos_id, *chain(*ids), TOKENIZER.eos_id]])
     places = [1, 1 + len(ids[0]), 1 + len(ids[0]) + len(ids[1])]
+    words_BLF = torch.zeros(1, row.shape[1], COUNT, dtype=torch.int64)
+    words_BLF[0, places] = torch.tensor([word_features(word, 300) for word in words])
     with torch.inference_mode():
-        logits_BMC = make_model(TAG).eval()(row)[:, places]
+        logits_BMC = make_model(TAG).eval()(row, words_BLF=words_BLF)[:, places]
     chosen = best_tags(logits_BMC, torch.ones(1, 3, dtype=torch.bool), TAGS)[0].tolist()
     (result,) = make_tagger().tag_words([words])
     assert [word.tag for word in result.words] == [TAGS[number] for number in chosen]
@@ -162,7 +165,9 @@ def test_a_word_that_is_too_long_is_cut() -> None:
     letters = "xqzkvjwy" * 20
     read = TOKENIZER.encode(letters)[: READING.max_tokens]
     cut = next(w for n in range(99) if TOKENIZER.encode(w := letters[:n]) == read)
-    alone, whole = make_tagger().tag_words([[letters], [cut]])
+    model = make_model(TAG)
+    model.words = None  # a long word looks like itself, cut or not
+    alone, whole = Tagger(model, TOKENIZER, TAGS, READING).tag_words([[letters], [cut]])
     assert (alone.flags, whole.flags) == (("max_length",), ())
     (found,), (expected,) = alone.words, whole.words
     assert (found.tag, found.probability) == (expected.tag, expected.probability)

@@ -55,7 +55,7 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
     assert isinstance(recipe, TranslateRecipe)
     with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
-        sources, _ = job.texts.validation_lines(3)
+        sources, _ = job.texts.first_lines(job.texts.validation[0], 3)
         found = job.measure()
     greedy = Translator(job.model, *job.tokenizers, decoding=job.config.decoding)
     options = replace(greedy.options, beam_size=1, retry=False)

@@ -66,7 +66,7 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
     recipe = make_recipe(tmp_path, ["one", "two", "three", "four", "five"] * 4)
     said: list[str] = []
     texts = read_texts(recipe, RunFolder(tmp_path), said.append)
-    held = len(texts.validation)
+    held = len(texts.validation[0])
     lost = 20 - int(texts.training[0].usable(8).sum()) - held
     assert lost >= 2
     assert any(f"held out for it; {lost} more with the source of one of" in s for s in said)

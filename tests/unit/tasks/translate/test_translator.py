@@ -45,12 +45,18 @@ WORDS_WITH_STOPS = ["the", "cat", "sees", "a", "dog.", "house", "tree,", "我。
 
 
 @pytest.fixture(scope="module")
-def translator() -> Translator:
+def translator(request: pytest.FixtureRequest) -> Translator:
     """One for all tests: translating changes nothing in it."""
-    return make_translator()
+    return make_translator(several=getattr(request, "param", False))
+
+
+OF_EITHER_KIND = pytest.mark.parametrize(
+    "translator", [False, True], indirect=True, ids=["one pair", "several languages"]
+)
 
 
 @needs_independent_rows
+@OF_EITHER_KIND
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_no_line_depends_on_its_neighbours(translator: Translator, beam_size: int) -> None:
     """Any batch size and any order: the same text and the same scores, bit for bit."""
@@ -106,6 +112,7 @@ def test_greedy_search_is_a_beam_of_one() -> None:
 
 
 @needs_independent_rows
+@OF_EITHER_KIND
 def test_odd_lines_stay_lines(translator: Translator) -> None:
     """Blank ones come back empty without the model; others are one line each, in their place."""
     lines = [*random_lines(3), *ODD_LINES, *random_lines(3, seed=1)]
@@ -283,6 +290,7 @@ def test_scores_are_those_of_translating(precision: Arithmetic, close: float) ->
         assert scored.tokens == (*found.tokens, "</s>")
 
 
+@OF_EITHER_KIND
 def test_pairs_are_scored_in_order_and_by_themselves(translator: Translator) -> None:
     """Neighbours change nothing; empty texts have a score; what is too long is said."""
     lines = random_lines(9)

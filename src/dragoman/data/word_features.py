@@ -1,0 +1,35 @@
+"""What a word looks like, as numbers: its form, its shape, its beginnings and its ends.
+
+Named-entity recognition has lived by such features for thirty years (Ratinov and Roth, 2009); each
+is a row of a table, found by a hash, as in spaCy's encoder (Honnibal's Bloom embeddings).
+"""
+
+import re
+import zlib
+from functools import lru_cache
+
+COUNT = 10
+"""How many a word has."""
+
+
+@lru_cache(maxsize=100_000)
+def word_features(word: str, rows: int) -> tuple[int, ...]:
+    """Return `COUNT` numbers from 1 to `rows - 1`, the same on every machine.
+
+    Of the form, the form in small letters, the shape, and of the small letters the first 2, 3 and
+    4 and the last 1, 2, 3 and 4.
+    """
+    small = word.lower()
+    beginnings, ends = (small[:n] for n in (2, 3, 4)), (small[-n:] for n in (1, 2, 3, 4))
+    features = enumerate((word, small, word_shape(word), *beginnings, *ends))
+    return tuple(
+        1 + zlib.crc32(f"{n} {text}".encode(errors="replace")) % (rows - 1) for n, text in features
+    )
+
+
+def word_shape(word: str) -> str:
+    """Return capitals as X, small letters as x, digits as d; of equal ones in a row two at most."""
+    kinds = "".join(
+        "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word
+    )
+    return re.sub(r"(.)\1{2,}", r"\1\1", kinds)

@@ -1,0 +1,26 @@
+"""The embedding of what words look like, beside that of their pieces."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class WordEmbedding(nn.Module):
+    """`sqrt(D / F) * sum_f E[features_f]`: `F` numbers of a word to a vector of unit variance.
+
+    Row 0 stands for no word: it is zeros and receives no gradient. The others are drawn from
+    `N(0, D^-1/2)`.
+    """
+
+    def __init__(self, rows: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(rows, d_model) * d_model**-0.5)
+        with torch.no_grad():
+            self.weight[0].zero_()
+
+    def forward(self, features_BLF: Tensor) -> Tensor:
+        """Map numbers `(B, L, F)` to vectors `(B, L, D)`."""
+        scale = math.sqrt(self.weight.shape[1] / features_BLF.shape[2])
+        return F.embedding(features_BLF, self.weight, padding_idx=0).sum(2) * scale

@@ -1,0 +1,115 @@
+"""The languages of a translator that has several: which it knows, and the two that were chosen.
+
+A model that we trained reads which one to write in front of the source (`dragoman.text.tags`);
+`dragoman.tasks.translate.published` has what the models of other libraries do.
+"""
+
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Self
+
+from dragoman.data.languages import Direction
+from dragoman.decoding import Decoding
+from dragoman.errors import InputError, did_you_mean
+from dragoman.tasks.translate.batches import Framing
+from dragoman.tasks.translate.ids import Specials
+from dragoman.text.tags import source_tag
+from dragoman.text.tokenizer import Frame, Tokenizer
+
+SHOWN = 12
+"""Languages that an error lists at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Languages:
+    """Those of a model that dragoman trained in several directions."""
+
+    src_tokenizer: Tokenizer
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    directions: tuple[Direction, ...] = ()
+    """Those that the model was trained in."""
+
+    def layers(self, folder: Decoding) -> list[Decoding]:
+        """Return a folder's options, and what goes before or after them."""
+        return [folder]
+
+    def specials(self, specials: Specials) -> Specials:
+        """Return the ids around sources and targets, for the languages that were chosen."""
+        never = {*specials.forbidden, *self.src_tokenizer.specials.values()} - {specials.eos_id}
+        return replace(specials, src_frame=self.src_frame, forbidden=tuple(sorted(never)))
+
+    def framing(self, tgt_tokenizer: Tokenizer) -> Framing:
+        """Return what is around the pairs that the model learns from."""
+        return Framing(
+            src=self.src_frame, tgt=Frame((), (tgt_tokenizer.eos_id,)), start=tgt_tokenizer.bos_id
+        )
+
+    @property
+    def src_frame(self) -> Frame:
+        """The ids around a source."""
+        frame = self.src_tokenizer.frame(self.tgt_lang)
+        told = self.src_tokenizer.specials.get(source_tag(self.src_lang or ""))
+        return frame if told is None else Frame((*frame.before, told), frame.after)
+
+    @property
+    def tells_source(self) -> bool:
+        """Whether the model is told the language of the source."""
+        return any(source_tag(code) in self.src_tokenizer.specials for code in self.known)
+
+    @property
+    def reads(self) -> Tokenizer:
+        """The tokenizer of sources, which choose no language once one is chosen."""
+        return self.src_tokenizer
+
+    @property
+    def known(self) -> dict[str, int]:
+        """The languages of the model, by their codes."""
+        return dict(self.src_tokenizer.languages)
+
+    def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
+        """Return the same with languages. Raises InputError for one that the model lacks.
+
+        Warns of a direction that it was not trained in.
+        """
+        if src_lang is not None:
+            self._check(src_lang, "source", self.known)
+        if tgt_lang is not None:
+            self._check(tgt_lang, "target", {tgt for _, tgt in self.directions})
+        chosen = replace(
+            self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang
+        )
+        asked = chosen.src_lang, chosen.tgt_lang
+        if None not in asked and asked not in self.directions:
+            trained = ", ".join("-".join(direction) for direction in self.directions)
+            warnings.warn(
+                f"The model was not trained to translate {asked[0]} to {asked[1]} (it was in "
+                f"{trained}), so this is zero-shot: check what it writes.",
+                stacklevel=3,
+            )
+        return chosen
+
+    def check_chosen(self) -> None:
+        """Raise InputError where the model needs a language that was not given."""
+        if self.tgt_lang is None or (self.src_lang is None and self.tells_source):
+            needed = "--src-lang and --tgt-lang" if self.tells_source else "--tgt-lang"
+            raise InputError(
+                f"The model has {len(self.known)} languages; say which by {needed} (in Python: "
+                f"translator.between): {listed(self.known)}."
+            )
+
+    @staticmethod
+    def _check(code: str, side: str, known: Collection[str]) -> None:
+        if code not in known:
+            hint = did_you_mean(code, known) or "."
+            raise InputError(
+                f"The model has no {side} language {code}: it has {listed(known)}{hint}"
+            )
+
+
+def listed(codes: Collection[str]) -> str:
+    """Name some languages of a model, in order."""
+    ordered = sorted(codes)
+    more = f" and {len(ordered) - SHOWN} others" if len(ordered) > SHOWN else ""
+    return ", ".join(ordered[:SHOWN]) + more

@@ -1,0 +1,28 @@
+"""The special tokens of a model of several languages.
+
+`<2de>` in front of a source asks for German (Johnson et al. 2017, "Google's Multilingual Neural
+Machine Translation System", section 3). Where the model is told the language of the source too,
+`<de>` after it says that this is German.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+_INTO = re.compile(r"<2([a-zA-Z][\w-]*)>")
+
+
+def tags_of(languages: Iterable[str], *, told_source: bool = False) -> list[str]:
+    """Return the special tokens of languages."""
+    codes = sorted(languages)
+    return [f"<2{code}>" for code in codes] + [source_tag(code) for code in codes if told_source]
+
+
+def source_tag(language: str) -> str:
+    """Return the special token that says which language a source is in."""
+    return f"<{language}>"
+
+
+def languages_in(specials: Mapping[str, int]) -> dict[str, int]:
+    """Return the languages that special tokens ask for, each with its id, in the order of ids."""
+    ids = sorted(specials.items(), key=lambda special: special[1])
+    return {found[1]: id_ for name, id_ in ids if (found := _INTO.fullmatch(name))}

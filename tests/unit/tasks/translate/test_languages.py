@@ -1,0 +1,283 @@
+"""One model of several languages: what a recipe may say, what is learned, and what is asked for."""
+
+import json
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import dragoman
+from dragoman.convert.probe import two_languages
+from dragoman.convert.targets import convert
+from dragoman.data.corpus import CorpusConfig
+from dragoman.errors import InputError
+from dragoman.folder.opening import open_folder
+from dragoman.lens.contents import contents_of
+from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.serve.shelf import Served
+from dragoman.tasks.recipes import load_recipe, train_model
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.texts import read_texts
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.train import TokenizerConfig
+from dragoman.train.config import TrainConfig
+from dragoman.train.runfolder import RunFolder
+
+DIGITS = "0123456789"
+RECIPE = """
+[data]
+root = "{folder}"
+cache = "{folder}/cache"
+directions = {directions}
+corpora = [{corpora}]
+valid = [{corpora}]
+[tokenizer]
+vocab_size = 310
+[batch]
+max_tokens = 400
+[model]
+d_model = 32
+num_heads = 4
+d_ff = 64
+num_encoder_layers = 1
+num_decoder_layers = 1
+norm_position = "pre"
+dropout = 0.0
+[train]
+device = "cpu"
+precision = "fp32"
+learning_rate = 1e-2
+warmup_steps = 10
+label_smoothing = 0.0
+validate_every = 60
+validate_limit = 10
+"""
+
+
+def recipe_of(folder: Path, languages: Sequence[str], directions: str = "[]") -> Path:
+    """A recipe for digits and, line by line, the next digit (up), or the one before (down)."""
+    for name, step in (("n", 0), ("up", 1), ("down", -1), ("far", 2)):
+        digits = "".join(f"{(int(digit) + step) % 10}\n" for digit in DIGITS * 20)
+        (folder / name).write_text(digits)
+    corpora = (
+        f'{{src = "n", tgt = "{name}", src_lang = "n", tgt_lang = "{name}"}}' for name in languages
+    )
+    recipe = folder / "recipe.toml"
+    settings = {"folder": folder, "directions": directions, "corpora": ", ".join(corpora)}
+    recipe.write_text(RECIPE.format(**settings))
+    return recipe
+
+
+def train(recipe: Path, out: Path, steps: int, *more: str) -> list[str]:
+    """Train in a folder; return what was said."""
+    said = StringIO()
+    settings = [f"out={out}", f"train.max_steps={steps}", *more]
+    train_model(str(recipe), settings, console=Console(file=said, width=200))
+    return said.getvalue().splitlines()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A model that has learned two directions, and what was said meanwhile."""
+    folder = tmp_path_factory.mktemp("many")
+    recipe = recipe_of(folder, ("up", "down"), '["n-up", "n-down"]')
+    return folder / "run", train(recipe, folder / "run", 60)
+
+
+@pytest.fixture
+def translator(trained: tuple[Path, list[str]]) -> Translator:
+    """What the folder holds."""
+    found = dragoman.load(trained[0], device="cpu")
+    assert isinstance(found, Translator)
+    return found
+
+
+def test_one_model_learns_two_directions(
+    trained: tuple[Path, list[str]], translator: Translator
+) -> None:
+    """The same source has the translation that is asked for; each direction is scored."""
+    for language, step in (("up", 1), ("down", -1)):
+        found = translator.between("n", language).translate(list(DIGITS))
+        right = [str((int(digit) + step) % 10) for digit in DIGITS]
+        assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
+        pairs = [*zip(DIGITS, right, strict=True)]
+        own, other = (
+            sum(scored.log_prob for scored in translator.between("n", lang).score(pairs))
+            for lang in (language, "down" if language == "up" else "up")
+        )
+        assert own > other + 10
+    said = "\n".join(trained[1])
+    assert "(bleu: n-up 0.00, n-down 0.00)" in said
+    folder = open_folder(trained[0])
+    assert folder.config.directions == (("n", "up"), ("n", "down"))
+    assert (folder.config.src_lang, folder.config.tgt_lang) == ("n", None)
+    assert [*folder.src_tokenizer.languages] == ["down", "n", "up"]
+
+
+def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
+    """No target language, an unknown one, one that is never written: what there is, is named."""
+    with pytest.raises(InputError, match=r"3 languages; say which by --tgt-lang .*: down, n, up"):
+        translator.translate("1")
+    with pytest.raises(InputError, match=r"no target language upp: it has down, up.*mean up\?"):
+        translator.between("n", "upp")
+    with pytest.raises(InputError, match=r"no target language n: it has down, up"):
+        translator.between("up", "n")
+    with pytest.raises(InputError, match=r"no source language x: it has down, n, up"):
+        translator.between("x", "up")
+    with pytest.warns(UserWarning, match=r"not trained to translate up to down .*zero-shot"):
+        zero = translator.between("up", "down")
+    assert zero.translate("5") == translator.between("n", "down").translate("5")
+
+
+def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]]) -> None:
+    """The server names what the model reads and writes; an inspection has the tag in its source;
+    only a library that takes tokens takes it over.
+    """
+    served = Served("digits", trained[0])
+    served.open("fp32")
+    assert (served.sources, served.targets) == (("down", "n", "up"), ("down", "up"))
+    assert served.pair("n", "up") == ("n", "up")
+    assert served.pair("up", "n") is served.pair("n", None) is None
+    folder = open_folder(trained[0])
+    found = inspect_folder(folder, "5", Choices(src_lang="n", tgt_lang="down"))
+    assert found.src is not None
+    assert found.src.tokens[0] == "<2down>"
+    assert (found.src_lang, found.tgt_lang) == ("n", "down")
+    with pytest.raises(InputError, match="say which by --tgt-lang"):
+        inspect_folder(folder, "5", Choices())
+    assert "n-up, n-down" in contents_of(trained[0]).facts["kind"]
+    with pytest.raises(InputError, match="--to ctranslate2, where it is the first token"):
+        convert(trained[0], trained[0].parent / "onnx", "onnx")
+    assert two_languages(folder) == ("n", "up")
+
+
+def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """The tokenizer gets its tag and no more; what it knew is kept, and its rows are where they
+    were: the first validation, of a direction that it knows, is that of the start.
+    """
+    start, out = trained[0], tmp_path / "more"
+    recipe = recipe_of(tmp_path, ("up", "far"), '["n-up", "n-far"]')
+    said = train(recipe, out, 60, f"start.model={start}")
+    assert any("gets the tokens <2far>" in line for line in said)
+    logs = [RunFolder(folder).metrics.read_text("utf-8").splitlines() for folder in (start, out)]
+    (last, *_), (first, *_) = (
+        [json.loads(x)["valid"] for x in log if "valid" in x] for log in logs
+    )
+    assert first["chrf.n-up"] == last["chrf.n-up"] > 80
+    old, new = open_folder(start), open_folder(out)
+    assert new.config.directions == (("n", "up"), ("n", "down"), ("n", "far"))
+    assert new.src_tokenizer.vocab_size == old.src_tokenizer.vocab_size + 1
+    texts = ["12 345 <2far>", "déjà vu 我"]
+    assert new.src_tokenizer.encode_batch(texts) == old.src_tokenizer.encode_batch(texts)
+    translator = dragoman.load(out, device="cpu")
+    for language, step in (("up", 1), ("far", 2)):
+        found = translator.between("n", language).translate(list(DIGITS))
+        right = [str((int(digit) + step) % 10) for digit in DIGITS]
+        assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
+
+
+def test_a_start_of_several_languages_is_told_which(
+    trained: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """One corpus goes on in one direction, which the recipe or the corpus names."""
+    recipe_of(tmp_path, ())
+    start = open_folder(trained[0])
+    run = RunFolder(tmp_path / "a", start)
+    src, tgt, cache = (str(tmp_path / name) for name in ("n", "down", "cache"))
+    recipe = TranslateRecipe(data=DataConfig(src=src, tgt=tgt, cache=cache))
+    with pytest.raises(InputError, match=r"several languages \(down, n, up\); say which two"):
+        read_texts(recipe, run, print)
+    named = CorpusConfig(src=src, tgt=tgt, src_lang="n", tgt_lang="down")
+    data = DataConfig(corpora=(named,), cache=cache, hold_out=3)
+    texts = read_texts(TranslateRecipe(data=data), run, lambda _: None)
+    assert texts.training[0].tags == (start.src_tokenizer.languages["down"],)
+    assert texts.languages is not None
+    assert texts.languages.directions == (("n", "down"),)
+
+
+def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
+    """With a tag for the source too, if that is wanted; held out is what no direction learns."""
+    corpora = tuple(
+        CorpusConfig(src=str(tmp_path / "n"), tgt=str(tmp_path / name), src_lang="n", tgt_lang=name)
+        for name in ("up", "far")
+    )
+    recipe_of(tmp_path, ())
+    data = DataConfig(
+        corpora=corpora, tag_source=True, hold_out=1, temperature=2, cache=str(tmp_path / "cache")
+    )
+    recipe = TranslateRecipe(
+        data=data, tokenizer=TokenizerConfig(vocab_size=320), out=str(tmp_path / "run")
+    )
+    texts = read_texts(recipe, RunFolder.of(recipe), lambda _: None)
+    directions = [("n", "up"), ("up", "n"), ("n", "far"), ("far", "n")]
+    assert [each.languages for each in texts.training] == directions
+    assert [each.languages for each in texts.validation] == directions
+    specials = texts.tokenizers[0].specials
+    assert texts.training[1].tags == (specials["<2n>"], specials["<up>"])
+    seen = {
+        texts.pair(each, row)[side].strip()
+        for each in texts.training
+        for row in each.usable(9).nonzero()[0].tolist()
+        for side in (0, 1)
+    }
+    held = {text for each in texts.validation for text in texts.pair(each, 0)}
+    assert held
+    assert not {*held} & seen
+
+
+def test_tags_need_places(tmp_path: Path) -> None:
+    """Of learned positions there is one for each tag beside those for the tokens and the end."""
+    recipe = recipe_of(tmp_path, ("up", "far"))
+    places = "model.positions={kind = 'learned', max_length = 9}"
+    with pytest.raises(InputError, match=r"max_length = 8 beside the ids .* up to 10 tokens"):
+        train(recipe, tmp_path / "run", 1, "batch.max_length=8", places)
+
+
+CORPUS = CorpusConfig(src="a", tgt="b", src_lang="en", tgt_lang="de")
+OTHER = CorpusConfig(src="a", tgt="c", src_lang="en", tgt_lang="fr")
+UNNAMED = CorpusConfig(src="a", tgt="c", name="third", tgt_lang="fr")
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "direction": (
+        {"directions": ("en-de", "de-ne")},
+        r"no corpus has de-ne; there are en-de, de-en, en-fr, fr-en.*did you mean de-en\?",
+    ),
+    "unnamed": ({"corpora": (CORPUS, OTHER, UNNAMED)}, "corpus third does not name its two"),
+    "temperature": ({"corpora": (CORPUS,), "temperature": 5.0}, r"temperature and data.tag_source"),
+    "below one": ({"temperature": 0.5}, r"temperature is 0\.5; it must be at least 1"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_recipes_of_several_languages(name: str) -> None:
+    """A sentence that says what there is."""
+    given, told = WRONG[name]
+    with pytest.raises(InputError, match=told):
+        TranslateRecipe(data=DataConfig(**{"corpora": (CORPUS, OTHER), **given}))
+
+
+def test_two_vocabularies_contradict_several_languages() -> None:
+    """They share one."""
+    with pytest.raises(InputError, match=r"joint = false contradicts several languages"):
+        TranslateRecipe(
+            data=DataConfig(corpora=(CORPUS, OTHER)),
+            tokenizer=TokenizerConfig(joint=False),
+            train=TrainConfig(max_steps=1),
+        )
+
+
+def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
+    """Of languages that training does not have, or a second one of a pair."""
+    recipe = load_recipe(str(recipe_of(tmp_path, ("up", "down"))), [f"out={tmp_path / 'run'}"])
+    assert isinstance(recipe, TranslateRecipe)
+    corpus, *_ = recipe.data.valid
+    strange = CorpusConfig(src="n", tgt="up", src_lang="n", tgt_lang="x")
+    for valid in ((corpus, corpus), (strange,)):
+        data = DataConfig(
+            root=str(tmp_path), cache=recipe.data.cache, corpora=recipe.data.corpora, valid=valid
+        )
+        changed = TranslateRecipe(data=data, tokenizer=recipe.tokenizer, out=recipe.out)
+        with pytest.raises(InputError, match=r"data\.valid has a corpus too many"):
+            read_texts(changed, RunFolder.of(changed), lambda _: None)
