@@ -11,15 +11,21 @@ right when its first word, its last word and its type are, which is the rule of 
 tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), and what nervaluate calls strict.
 """
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 from nervaluate.entities import EvaluationResult
 from nervaluate.evaluator import Evaluator
+from sacrebleu.metrics.base import Signature
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
 
 from dragoman.data.tagged import detect_scheme
 from dragoman.errors import InputError, did_you_mean
@@ -60,34 +66,43 @@ class Scores(Plain):
 
 def evaluate(
     hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
+    *references: Sequence[str],
     tokenize: str | None = None,
     tgt_lang: str | None = None,
 ) -> Scores:
-    """Compare each hypothesis with its reference; white space at their ends does not count.
+    """Compare each hypothesis with its reference, or references, one of each list.
 
-    `tokenize` is the tokenizer of BLEU, unless given that of the target language; chrF needs
-    none. Raises InputError when the two differ in length or there is nothing to compare.
+    White space at the ends of lines does not count. `tokenize` is the tokenizer of BLEU, unless
+    given that of the target language; chrF needs none. Raises InputError when the lists differ in
+    length or there is nothing to compare.
     """
-    tokenize = tokenize or bleu_tokenizer(tgt_lang)
-    _check_same_length(references, hypotheses, "reference")
+    bleu, chrf = _metrics(tokenize or bleu_tokenizer(tgt_lang))
+    hypotheses, *stripped = _stripped(hypotheses, references)
+    bleu_score = bleu.corpus_score(hypotheses, stripped)
+    chrf_score = chrf.corpus_score(hypotheses, stripped)
+    right = sum(line in each for line, *each in zip(hypotheses, *stripped, strict=True))
+    return Scores(
+        bleu=bleu_score.score,
+        chrf=chrf_score.score,
+        exact=100 * right / len(hypotheses),
+        bleu_signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+    )
+
+
+def _metrics(tokenize: str) -> tuple[BLEU, CHRF]:
     if tokenize not in BLEU.TOKENIZERS:
         hint = did_you_mean(tokenize, BLEU.TOKENIZERS)
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
-    bleu, chrf = BLEU(tokenize=tokenize), CHRF()
-    hypotheses = [line.rstrip() for line in hypotheses]
-    references = [line.rstrip() for line in references]
-    bleu_score = bleu.corpus_score(hypotheses, [references])
-    chrf_score = chrf.corpus_score(hypotheses, [references])
-    return Scores(
-        bleu=bleu_score.score,
-        chrf=chrf_score.score,
-        exact=100 * sum(map(str.__eq__, hypotheses, references)) / len(references),
-        bleu_signature=str(bleu.get_signature()),
-        chrf_signature=str(chrf.get_signature()),
-    )
+    return BLEU(tokenize=tokenize), CHRF()
+
+
+def _stripped(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The hypotheses and all references, without white space at the ends of lines."""
+    for each in references or [[]]:
+        _check_same_length(each, hypotheses, "reference")
+    return [[line.rstrip() for line in lines] for lines in (hypotheses, *references)]
 
 
 UNSPACED = ("ja", "jpn", "th", "tha", "km", "khm", "lo", "lao", "my", "mya")
@@ -103,6 +118,144 @@ def bleu_tokenizer(tgt_lang: str | None) -> str:
     if language in ("zh", "zho", "cmn", "yue"):
         return "zh"
     return "char" if language in UNSPACED else "13a"
+
+
+# ---------------------------------------------------------------- two systems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDifference(Plain):
+    """By how much the first of two systems is better, and whether that may be chance."""
+
+    difference: float
+    """Its score less that of the other."""
+    p_bootstrap: float
+    """How often resampled test sets give such a difference without a cause (Koehn 2004)."""
+    p_randomisation: float
+    """How often translations swapped at random do (Riezler and Maxwell 2005)."""
+    bootstrap_signature: str
+    randomisation_signature: str
+
+    @property
+    def significant(self) -> bool:
+        """Whether both tests find less than 5 %."""
+        return max(self.p_bootstrap, self.p_randomisation) < SIGNIFICANT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineDifference(Plain):
+    """A line that two systems translate differently."""
+
+    line: int
+    """Its number, from 1."""
+    text: str
+    other_text: str
+    chrf: float
+    """The chrF2 of the first system's translation alone."""
+    other_chrf: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Plain):
+    """Two systems on one test set."""
+
+    bleu: MetricDifference
+    chrf: MetricDifference
+    lines: tuple[LineDifference, ...]
+    """Those that differ, the largest difference of chrF2 first."""
+
+
+SIGNIFICANT = 0.05
+
+
+def compare(
+    hypotheses: Sequence[str],
+    others: Sequence[str],
+    *references: Sequence[str],
+    tokenize: str | None = None,
+    tgt_lang: str | None = None,
+) -> Comparison:
+    """Compare two systems as `evaluate` does each, by sacreBLEU's own paired tests.
+
+    They take 1,000 resampled test sets and 10,000 random swaps, from a fixed seed. Systems that
+    write the same lines differ by chance alone: both p are 1.
+    """
+    hypotheses, *stripped = _stripped(hypotheses, references)
+    others = _stripped(others, references)[0]
+
+    def paired(test: str) -> tuple[Mapping[str, Signature], Mapping[str, Any]]:
+        named: list[tuple[str, Sequence[str]]] = [("other", others), ("first", hypotheses)]
+        bleu, chrf = _metrics(tokenize or bleu_tokenizer(tgt_lang))
+        return PairedTest(named, {"bleu": bleu, "chrf": chrf}, stripped, test)()
+
+    (bs_signatures, bs), (ar_signatures, ar) = paired("bs"), paired("ar")
+
+    def difference(name: str) -> MetricDifference:
+        (old, new), (_, swapped) = bs[name], ar[name]
+        same = hypotheses == others
+        return MetricDifference(
+            difference=new.score - old.score,
+            p_bootstrap=1.0 if same else new.p_value,
+            p_randomisation=1.0 if same else swapped.p_value,
+            bootstrap_signature=str(bs_signatures[name]),
+            randomisation_signature=str(ar_signatures[name]),
+        )
+
+    score = CHRF().sentence_score
+    lines = [
+        LineDifference(
+            line=line,
+            text=one,
+            other_text=two,
+            chrf=score(one, each).score,
+            other_chrf=score(two, each).score,
+        )
+        for line, (one, two, *each) in enumerate(zip(hypotheses, others, *stripped, strict=True), 1)
+        if one != two
+    ]
+    lines.sort(key=lambda each: -abs(each.chrf - each.other_chrf))
+    return Comparison(bleu=difference("BLEU"), chrf=difference("chrF2"), lines=tuple(lines))
+
+
+# ---------------------------------------------------------------- COMET
+
+Comet = Callable[[Sequence[str], Sequence[str], Sequence[str]], float]
+"""From sources, hypotheses and references to the score of the whole."""
+
+
+def load_comet(folder: Path) -> Comet:
+    """Load a COMET model (Rei et al. 2020) from its folder, by its own package.
+
+    Nothing is fetched, and of the checkpoint only tensors and plain values are read. Raises
+    InputError where the package or a file is missing.
+    """
+    checkpoints = sorted(folder.glob("checkpoints/*.ckpt"))
+    if not checkpoints or not (folder / "hparams.yaml").is_file():
+        raise InputError(
+            f"{folder} is not the folder of a COMET model: it needs hparams.yaml and "
+            "checkpoints/model.ckpt, as they are in its repository"
+        )
+    try:
+        from comet import load_from_checkpoint
+    except ImportError as error:
+        raise InputError("--comet needs COMET: pip install unbabel-comet") from error
+    forced = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(forced)
+    os.environ[forced] = "1"
+    try:
+        model = load_from_checkpoint(str(checkpoints[0]), local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError, UnpicklingError) as error:
+        raise InputError(f"{folder} cannot be loaded as a COMET model: {error}") from error
+    finally:
+        del os.environ[forced]
+        os.environ |= {} if before is None else {forced: before}
+
+    def score(sources: Sequence[str], texts: Sequence[str], references: Sequence[str]) -> float:
+        rows = zip(sources, texts, references, strict=True)
+        samples = [dict(zip(("src", "mt", "ref"), row, strict=True)) for row in rows]
+        return float(model.predict(samples, gpus=0, progress_bar=False).system_score)
+
+    return score
 
 
 # ---------------------------------------------------------------- labels and tags

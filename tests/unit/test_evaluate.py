@@ -1,19 +1,29 @@
 """Scores: sacreBLEU's own, to the last digit; those of labels and spans, scikit-learn's."""
 
 import json
+import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from dragoman.data.tagged import find_spans
 from dragoman.errors import InputError
-from dragoman.evaluate import bleu_tokenizer, evaluate, label_scores, tag_scores
+from dragoman.evaluate import (
+    bleu_tokenizer,
+    compare,
+    evaluate,
+    label_scores,
+    load_comet,
+    tag_scores,
+)
 
 REFERENCES = [
     "The cat sat on the mat, didn't it?",
@@ -31,24 +41,25 @@ HYPOTHESES = [
 ]
 
 
+def sacrebleu(*arguments: str | Path) -> str:
+    """What sacreBLEU's own command prints."""
+    command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "-w", "12"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout
+
+
+def write(path: Path, lines: Sequence[str]) -> Path:
+    """The lines in a file."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize("tokenize", ["13a", "zh", "char", "intl", "none"])
 def test_the_scores_are_those_of_sacrebleus_command(tmp_path: Path, tokenize: str) -> None:
     """Same files, same tokenizer: the same figures in 12 decimals and the same signatures."""
-    for name, lines in (("ref", REFERENCES), ("hyp", HYPOTHESES)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        str(tmp_path / "ref"),
-        "-i",
-        str(tmp_path / "hyp"),
-    ]
-    options = ["-m", "bleu", "chrf", "-tok", tokenize, "-w", "12", "-f", "json"]
-    done = subprocess.run(
-        [*command, *options], capture_output=True, text=True, check=True, timeout=120
-    )
-    bleu, chrf = json.loads(done.stdout)
+    ref, hyp = write(tmp_path / "ref", REFERENCES), write(tmp_path / "hyp", HYPOTHESES)
+    options = ("-m", "bleu", "chrf", "-tok", tokenize, "-f", "json")
+    bleu, chrf = json.loads(sacrebleu(ref, "-i", hyp, *options))
     scores = evaluate(HYPOTHESES, REFERENCES, tokenize=tokenize)
     assert f"{scores.bleu:.12f}" == f"{bleu['score']:.12f}"
     assert f"{scores.chrf:.12f}" == f"{chrf['score']:.12f}"
@@ -81,6 +92,99 @@ def test_the_language_chooses_the_tokenizer(language: str | None, tokenizer: str
     assert bleu_tokenizer(language) == tokenizer
     assert f"tok:{tokenizer}|" in evaluate(["a"], ["a"], tgt_lang=language).bleu_signature
     assert "tok:char|" in evaluate(["a"], ["a"], tgt_lang=language, tokenize="char").bleu_signature
+
+
+SECOND = [
+    "The cat was sitting on the mat.",
+    "Two dogs run.",
+    "我喜欢学习。",
+    "nothing",
+    "Ein Mann.",
+]
+
+
+def test_several_references_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
+    """Each hypothesis is compared with both; exact is one that equals either."""
+    files = [write(tmp_path / "ref", REFERENCES), write(tmp_path / "second", SECOND)]
+    hyp = write(tmp_path / "hyp", HYPOTHESES)
+    bleu, chrf = json.loads(sacrebleu(*files, "-i", hyp, "-m", "bleu", "chrf", "-f", "json"))
+    scores = evaluate(HYPOTHESES, REFERENCES, SECOND)
+    assert f"{scores.bleu:.12f}" == f"{bleu['score']:.12f}"
+    assert f"{scores.chrf:.12f}" == f"{chrf['score']:.12f}"
+    assert scores.bleu_signature == bleu["signature"]
+    assert "nrefs:2|" in scores.bleu_signature
+    assert (scores.exact, evaluate(HYPOTHESES, REFERENCES).exact) == (20.0, 0.0)
+
+
+def test_two_systems_are_compared_as_by_sacrebleus_command(tmp_path: Path) -> None:
+    """Differences and both p are its own, to the last digit, with its signatures."""
+    references = [f"the {word} sat on the {word} mat by the sea" for word in "abcdefghijkl"]
+    one = [line.replace("mat by", "mat at") for line in references]
+    two = [line if n % 2 else line.replace("sat on the", "sits") for n, line in enumerate(one)]
+    ref, base = write(tmp_path / "ref", references), write(tmp_path / "two", two)
+    command = (ref, "-i", base, write(tmp_path / "one", one), "-m", "bleu", "chrf")
+    found = compare(one, two, references)
+    assert found.bleu.significant
+    old, new = json.loads(sacrebleu(*command, "--paired-ar", "-f", "json"))
+    resampled = re.findall(r"p = ([\d.]+)", sacrebleu(*command, "--paired-bs", "-f", "text"))
+    for name, ours, p in zip(("BLEU", "chrF2"), (found.bleu, found.chrf), resampled, strict=True):
+        assert ours.difference == pytest.approx(new[name]["score"] - old[name]["score"], abs=1e-9)
+        assert ours.p_randomisation == pytest.approx(new[name]["p_value"], abs=1e-9)
+        assert f"{ours.p_bootstrap:.4f}" == p
+    assert {each.line for each in found.lines} == {1, 3, 5, 7, 9, 11}
+    assert {(each.chrf > each.other_chrf, each.text in one) for each in found.lines} == {
+        (True, True)
+    }
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    """No line differs, and no difference is significant."""
+    found = compare(HYPOTHESES, [f"{line} " for line in HYPOTHESES], REFERENCES)
+    assert (found.bleu.difference, found.bleu.p_bootstrap, found.lines) == (0.0, 1.0, ())
+    assert not found.chrf.significant
+
+
+def test_lines_that_differ_most_come_first() -> None:
+    """By the chrF2 of the line alone; equal lines are none."""
+    references = ["a small dog", "a small cat", "a small fox"]
+    found = compare(references, ["a small dot", "nothing", "a small fox"], references)
+    assert [each.line for each in found.lines] == [2, 1]
+    assert [each.chrf for each in found.lines] == [100.0, 100.0]
+
+
+class Checkpoint:
+    """Stands for a model of COMET: it gives the share of right translations."""
+
+    def predict(
+        self, samples: list[dict[str, str]], *, gpus: int, progress_bar: bool
+    ) -> SimpleNamespace:
+        """Score as COMET does."""
+        assert (gpus, progress_bar) == (0, False)
+        right = sum(each["mt"] == each["ref"] and bool(each["src"]) for each in samples)
+        return SimpleNamespace(system_score=right / len(samples))
+
+
+def test_comet_scores_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own package loads the checkpoint, without a network and with tensors alone."""
+    asked: list[tuple[str, bool, str | None]] = []
+
+    def load_from_checkpoint(path: str, *, local_files_only: bool) -> Checkpoint:
+        asked.append((path, local_files_only, os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD")))
+        return Checkpoint()
+
+    stub = SimpleNamespace(load_from_checkpoint=load_from_checkpoint)
+    monkeypatch.setitem(sys.modules, "comet", stub)
+    with pytest.raises(InputError, match="is not the folder of a COMET model"):
+        load_comet(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    checkpoint = write(tmp_path / "checkpoints" / "model.ckpt", [])
+    write(tmp_path / "hparams.yaml", [])
+    assert load_comet(tmp_path)(["x", "y"], ["a", "b"], ["a", "c"]) == 0.5
+    assert asked == [(str(checkpoint), True, "1")]
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+    monkeypatch.setitem(sys.modules, "comet", None)
+    with pytest.raises(InputError, match="pip install unbabel-comet"):
+        load_comet(tmp_path)
 
 
 def test_an_unknown_tokenizer_is_told_with_the_nearest() -> None:

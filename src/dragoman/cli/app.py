@@ -32,6 +32,7 @@ from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
 from dragoman.cli.pipes import say
+from dragoman.cli.runs import runs
 from dragoman.cli.score import score
 from dragoman.cli.serve import serve
 from dragoman.cli.shortlist import shortlist
@@ -42,7 +43,7 @@ from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory
 
 VERBS = (
     *(demo, train, translate, generate, chat, classify, tag, embed, serve),
-    *(evaluate, score, inspect, cost, convert, shortlist, download),
+    *(evaluate, score, inspect, runs, cost, convert, shortlist, download),
 )
 GROUPS = {"data": ((*data.VERBS, *making.VERBS), "Check, clean and make corpora of pairs.")}
 """Verbs of verbs, and what is said of them."""

@@ -39,6 +39,12 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman evaluate runs/en-zh --src test.en --ref test.zh --hyp test.out
 
+    With several references, and beside another model or its translations in a file:
+
+    dragoman evaluate runs/b --against runs/a --src test.en --ref test.zh --ref test2.zh
+
+    dragoman evaluate b.out --against a.out --ref test.zh --tgt-lang zh
+
     A generator by the perplexity of a text, and its nats per token and per character:
 
     dragoman evaluate runs/shakespeare --text test.txt
@@ -54,14 +60,15 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import evaluation_of
 
-    folder = open_folder(model)
-    measure = evaluation_of(folder, test)
-    for file in () if plain else filter(None, (test.src, test.ref)):
+    system = model if model.is_file() else open_folder(model)
+    measure = evaluation_of(system, test)
+    for file in () if plain else filter(None, (test.src, *test.ref)):
         reject_document(file)
-    check_output(hyp, model, test.src, test.ref, option="--hyp")
+    check_output(hyp, model, test.src, *test.ref, test.against, option="--hyp")
     if hyp is not None and not overwrite:
         check_new(hyp, "--hyp")
-    loading.check(model)
+    if not model.is_file():
+        loading.check(model)
     test = replace(
         test,
         decoding=decoding,
@@ -69,7 +76,7 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         precision=loading.precision,
         progress=progress_of,
     )
-    report = measure(folder, test)
+    report = measure(system, test)
     try:
         if hyp is not None and report.answers:
             with replacing(hyp, "output") as part:

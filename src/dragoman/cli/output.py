@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,11 +35,10 @@ from dragoman.files.documents import lines_of_text
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile, Starts
 from dragoman.plain import Plain, without_nan
+from dragoman.tasks.evaluation import Item as Item  # noqa: PLC0414 -- for the verbs
 from dragoman.wording import counted
 
 T = TypeVar("T")
-Item = str | Sequence[Sequence[str]]
-"""A sentence, or the rows of a table, its head first."""
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
 

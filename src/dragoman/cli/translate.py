@@ -107,13 +107,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     }
     models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
     load = partial(
-        load_translator,
-        models,
-        loading,
-        decoding,
-        languages,
-        as_published=as_published,
-        memory=memory,
+        load_translator, models, loading, decoding, languages, memory, as_published=as_published
     )
     if file is not None and document.known(file, plain=plain) is not None:
         check_output(to.output, model, Path(file))
@@ -157,9 +151,9 @@ def load_translator(
     loading: Loading,
     decoding: Decoding,
     languages: Languages,
+    memory: Path | None = None,
     *,
     as_published: bool = False,
-    memory: Path | None = None,
 ) -> tuple["Translator", Decoding]:
     """The model, or several that decode together, with what it remembers; and how."""
     loading.check(models[0])

@@ -15,7 +15,7 @@ from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import Point
 from dragoman.errors import InputError
 from dragoman.files.reading import read_object
-from dragoman.tasks.runs import read_log
+from dragoman.train.log import read_log
 from dragoman.train.runfolder import RunFolder
 
 FREE_DATA = ("root", "cache", "source")

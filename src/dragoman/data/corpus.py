@@ -166,7 +166,9 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 
 def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
     width, src, tgt = 2, 0, 1
-    shape = f"a line is source, one {'comma' if is_csv(path) else 'tab'}, target"
+    shape = "a line is source, one tab, target"
+    if is_csv(path):
+        shape = shape.replace("tab", "comma")
     for number, cells, raw in read_rows(path, strict=strict):
         if number == 1 and {*keys} <= {*cells}:
             width, src, tgt = len(cells), *map(cells.index, keys)

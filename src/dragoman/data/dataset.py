@@ -13,6 +13,9 @@ import numpy.typing as npt
 from dragoman.data.corpus import Finding
 from dragoman.wording import counted
 
+MANY = 0.05
+"""Share of the pairs above which a limit that leaves them out is warned of."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpecialIds:
@@ -183,6 +186,12 @@ class PairDataset:
         for what, lines in found.items():
             if lines.count:
                 yield f"{self.name}: {what}: {lines}."
+        if len(too_long) > MANY * len(self):
+            yield (
+                f"Warning: {self.name}: {len(too_long) / len(self):.0%} of the pairs are left out "
+                "for their length; raise batch.max_length, or tokenizer.vocab_size, with which "
+                "texts have fewer tokens."
+            )
 
 
 # ---------------------------------------------------------------- subword sampling

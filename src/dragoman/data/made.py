@@ -68,6 +68,8 @@ def write_town(folder: Path, train: int = 20_000, valid: int = 500) -> dict[str,
 
 def _shipped_pairs(name: str) -> list[list[Pair]]:
     """The parts of a corpus: a line is a pair with a tab between, an empty line ends a part."""
+    if name == "demo-zh-en":
+        return [[Pair(tgt, src) for src, tgt in part] for part in _shipped_pairs("demo")[:2]]
     parts = _shipped(f"{name}.tsv.bz2").split("\n\n")
     return [[Pair(*line.split("\t")) for line in part.split("\n")] for part in parts]
 
@@ -99,15 +101,17 @@ def docstrings_corpus(
 class MadeConfig:
     """Which pairs to write, and how many."""
 
-    name: Literal["numbers", "stories", "docstrings"] = "numbers"
+    name: Literal["numbers", "stories", "demo-zh-en", "docstrings"] = "numbers"
     """numbers: sentences with figures, dates, times and money, and the same written out. stories:
-    a story of up to five sentences with a question, and the answer. docstrings: a function of
-    Python's library, and the first line of its docstring."""
+    a story of up to five sentences with a question, and the answer. demo-zh-en: the sentences of
+    `dragoman demo`, Chinese to English. docstrings: a function of Python's library, and the first
+    line of its docstring."""
     train: Count = 40_000
-    """Number of training pairs: at most 40,000; of docstrings all, up to this many."""
+    """Number of training pairs: at most 40,000, of demo-zh-en 30,000; of docstrings all, up to
+    this many."""
     valid: Count = 1_000
     """Number of validation pairs, each with an expression, a fact or a module not in training: at
-    most 1,000; of docstrings all, up to this many."""
+    most 1,000, of demo-zh-en 300 new sentences; of docstrings all, up to this many."""
     seed: int = 1
     """Random seed for the order of docstrings; numbers and stories come in a fixed order."""
 

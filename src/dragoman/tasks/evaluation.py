@@ -9,7 +9,10 @@ from typing import Any, Literal, TypeVar
 
 from dragoman.decoding import NO_FLAG, Decoding, Precision
 
-Item = TypeVar("Item")
+Found = TypeVar("Found")
+Item = str | Sequence[Sequence[str]]
+"""A sentence, or the rows of a table, its head first."""
+FILES = ("src", "ref", "against", "comet", "text", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +24,12 @@ class EvaluationData:
 
     src: Path | None = None
     """Source lines (.gz, .xz, .zst too)."""
-    ref: Path | None = None
-    """Reference translations, line by line."""
+    ref: tuple[Path, ...] = ()
+    """Reference translations, line by line; may be repeated."""
+    against: Path | None = None
+    """Compare with this model, or with its translations in a file."""
+    comet: Path | None = None
+    """Folder of a COMET model that scores as well."""
     src_lang: str | None = None
     """Language of the source, by its code in a multilingual model."""
     tgt_lang: str | None = None
@@ -50,9 +57,9 @@ class EvaluationData:
     @property
     def files(self) -> list[str]:
         """The names of the files that are given."""
-        return [name for name in ("src", "ref", "text", "data") if getattr(self, name) is not None]
+        return [name for name in FILES if getattr(self, name)]
 
-    def read(self, results: Iterable[Item], what: str, total: int) -> tuple[list[Item], float]:
+    def read(self, results: Iterable[Found], what: str, total: int) -> tuple[list[Found], float]:
         """Return all results and the seconds that they took, and show the progress meanwhile."""
         start = perf_counter()
         with self.progress(results, what, total=total) as shown:
@@ -66,7 +73,7 @@ class Report:
 
     figures: Mapping[str, Any]
     """All of it, fit for JSON."""
-    lines: Sequence[str]
+    lines: Sequence[Item]
     """The same for people."""
     remarks: Sequence[str] = ()
     """Further sentences for people."""

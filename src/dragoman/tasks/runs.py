@@ -7,47 +7,21 @@ step that is the same in both and not later than the next step that both hold.
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_file
 from dragoman.settings import flatten, parse_settings
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.train.checkpoint import checkpoints, read_state
+from dragoman.train.log import read_json, read_log
 from dragoman.train.runfolder import RECIPE, RESULT_NEUTRAL_SETTINGS, RunFolder, deciding
 from dragoman.wording import counted
 
-T = TypeVar("T")
 Values = Mapping[str, Any]
 FIGURES = ("loss", "grad_norm", "learning_rate", "tokens")
 """What is compared of a step in the log; of a validation it is every figure."""
 ENDS = ("last step", "ended by")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """What is read of a line of `metrics.jsonl`."""
-
-    step: int
-    loss: float | None = None
-    grad_norm: float | None = None
-    learning_rate: float | None = None
-    tokens: int | None = None
-    tokens_per_second: float | None = None
-    valid: dict[str, float] = field(default_factory=dict)
-    stopped: str | None = None
-
-
-def read_log(path: Path) -> list[LogLine]:
-    """Read a log. Raises InputError for one that is not there, and for a damaged line."""
-    lines = read_file(path).split(b"\n")[:-1]  # what follows the last line feed is being written
-    return [
-        _read(f"{path}, line {number}", text, LogLine) for number, text in enumerate(lines, start=1)
-    ]
 
 
 def compare_runs(one: Path, two: Path) -> dict[str, Any]:
@@ -110,17 +84,8 @@ def _read_run(folder: Path) -> tuple[Values, dict[str, dict[int, float]], Values
         state = read_state(path)
         beside |= state.machine | {"data": state.batches.get("fingerprint")}
     if config.is_file():
-        beside["dragoman"] = _read(config, config.read_bytes(), dict[str, Any]).get("dragoman")
-    return _read(recipe, recipe.read_bytes(), dict[str, Any]), figures, beside
-
-
-def _read(name: object, text: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(json.loads(text), kind)
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise InputError(
-            f"{name} is damaged ({error}); restore it, or give another run."
-        ) from error
+        beside["dragoman"] = read_json(config, config.read_bytes(), dict[str, Any]).get("dragoman")
+    return read_json(recipe, recipe.read_bytes(), dict[str, Any]), figures, beside
 
 
 def _settings(one: Values, two: Values) -> list[Values]:

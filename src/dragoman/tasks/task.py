@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
@@ -53,6 +54,8 @@ class Task:
     """Measures the model in a folder; None where a model answers nothing."""
     measured_on: tuple[str, ...] = ()
     """The files of the `EvaluationData` that this needs."""
+    may_use: tuple[str, ...] = ()
+    """Those that it takes as well where they are given."""
     as_trained: Callable[[Any], Any] = lambda job: job
     """The task's job with a validation that takes as long as that of a trained model."""
 
@@ -106,16 +109,21 @@ def does(config: FolderConfig) -> str:
     return "embeds texts (dragoman embed)" if task is None else task.does
 
 
-def evaluation_of(folder: ModelFolder, test: EvaluationData) -> Callable[..., Report]:
-    """Return what measures the model of a folder on the files of a test, and on no others."""
-    task = task_of(folder.config)
+def evaluation_of(system: ModelFolder | Path, test: EvaluationData) -> Callable[..., Report]:
+    """Return what measures a model on the files of a test, and on no others.
+
+    `system` may be a file of finished translations, which need no source.
+    """
+    free = {"src"} if isinstance(system, Path) else set[str]()
+    task = find_task("translate") if isinstance(system, Path) else task_of(system.config)
+    path = system if isinstance(system, Path) else system.path
     if task is None or task.evaluate is None:
-        raise InputError(
-            f"{folder.path} holds a model that answers nothing, so nothing is measured."
-        )
-    if test.files != list(task.measured_on):
-        needed = " and ".join(f"--{name}" for name in task.measured_on)
-        raise InputError(f"{folder.path} is measured on {needed}; give {needed} and nothing else.")
+        raise InputError(f"{path} holds a model that answers nothing, so nothing is measured.")
+    free |= {*task.may_use}
+    required = [name for name in task.measured_on if name not in free]
+    if [name for name in test.files if name not in free] != required:
+        needed = " and ".join(f"--{name}" for name in required)
+        raise InputError(f"{path} is measured on {needed}; give {needed} and nothing else.")
     return task.evaluate
 
 

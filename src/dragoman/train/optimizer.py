@@ -77,6 +77,23 @@ def update_averages(optimizer: torch.optim.Optimizer, decay: float, step: int) -
     torch._foreach_lerp_(averages, weights, 1 - min(decay, (step - 1) / (step + 8)))
 
 
+@torch.no_grad()
+def gradient_sizes(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, float]:
+    """Return the root mean square of the latest gradients of each weight, by its name.
+
+    Adam's second moment holds it, a mean over about `1 / (1 - beta2)` steps after clipping, so that
+    nothing is computed for it in training.
+    """
+    states = {
+        name: optimizer.state[parameter]["exp_avg_sq"]
+        for name, parameter in model.named_parameters()
+        if "exp_avg_sq" in optimizer.state.get(parameter, {})
+    }
+    means = [moment.mean() for moment in states.values()]  # read once: on a GPU this waits
+    sizes = torch.stack(means).sqrt().tolist() if means else []
+    return dict(zip(states, sizes, strict=True))
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """Return the state as `name of the parameter / name of the moment`, ready for safetensors."""
     return {

@@ -269,6 +269,10 @@ class ShardedStepper(RankStepper[BatchT]):
         state = optimizer_tensors(self.optimizer, self.model)
         return whole_tensors(state, keep=self.ranks.leads)
 
+    def gradient_sizes(self) -> Mapping[str, float]:
+        """Return none: no rank has the whole of a moment."""
+        return {}
+
 
 def launched() -> tuple[int, int]:
     """Return the rank of this process and their number, as torchrun says; 0 and 1 without it."""

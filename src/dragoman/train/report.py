@@ -5,6 +5,7 @@ import math
 import platform
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 from torch import nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import write_durably
 from dragoman.folder.format import CARD
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import CardPart, Validation
+from dragoman.train.log import read_log
+from dragoman.train.picture import draw_run, side_by_side
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.step import Skipped, StepResult
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
@@ -116,9 +120,8 @@ class ConsoleReport(Reporter):
                 f"Warning: the loss of this validation is {validation.loss}, so the model is "
                 "useless; lower train.learning_rate, or lengthen train.warmup_steps."
             )
-        if progress.step > 2 * self._config.warmup_steps:
-            for warning in validation.warnings:
-                self._console.print(f"Warning: {warning}.")
+        for warning in validation.warnings:
+            self._console.print(f"Warning: {warning}.")
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Remove the live line."""
@@ -174,9 +177,11 @@ class MetricsFile(Reporter):
         self._write({"step": progress.step, "seconds": progress.seconds, "skipped": values})
 
     def validated(self, progress: Progress, validation: Validation) -> None:
-        """Write what the validation found."""
-        found = validation.to_dict()
-        self._write({"step": progress.step, "seconds": progress.seconds, "valid": found})
+        """Write what the validation found, warned of and showed."""
+        found: dict[str, Any] = {"valid": validation.to_dict()}
+        beside = {"warnings": validation.warnings, "examples": validation.examples}
+        found |= {name: value for name, value in beside.items() if value}
+        self._write({"step": progress.step, "seconds": progress.seconds, **found})
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Write why the run ended."""
@@ -191,6 +196,21 @@ class MetricsFile(Reporter):
                 f"cannot write {self._path}: {error.strerror}; make room and run the same command "
                 "to resume from the last checkpoint"
             ) from error
+
+
+class RunPicture(Reporter):
+    """What the log tells at each validation: curves in `run.svg`, answers in `samples.txt`."""
+
+    def __init__(self, folder: RunFolder, metric: str) -> None:
+        self._folder, self._metric = folder, metric
+
+    def validated(self, progress: Progress, validation: Validation) -> None:  # noqa: ARG002
+        """Draw the run so far; a picture that cannot be written ends no run."""
+        with suppress(OSError, InputError):
+            lines = read_log(self._folder.metrics)
+            write_durably(self._folder.training / "run.svg", draw_run(lines, self._metric))
+            if answers := side_by_side(lines):
+                write_durably(self._folder.training / "samples.txt", answers)
 
 
 class TensorBoardReport(Reporter):
@@ -215,6 +235,15 @@ class TensorBoardReport(Reporter):
     def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (a reporter)
         """Write what is still in memory."""
         self._writer.flush()
+
+
+def reporters_of(folder: RunFolder, recipe: RunRecipe, progress: Progress) -> list[Reporter]:
+    """Return what writes into the folder of a run, which is at this progress."""
+    return [
+        MetricsFile(folder.metrics, recipe.train, progress),
+        RunPicture(folder, recipe.metric),
+        *tensorboard(folder.training / "tensorboard", recipe.train),
+    ]
 
 
 def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:

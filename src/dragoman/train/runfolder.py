@@ -102,6 +102,12 @@ class RunFolder:
         return Progress()
 
     @property
+    def end(self) -> End | None:
+        """How the run was finished, where it is. Raises InputError for a damaged file."""
+        marker = self.training / FINISHED
+        return _read(marker, End) if marker.exists() else None
+
+    @property
     def exported(self) -> dict[str, float] | None:
         """The validation of the model that the run wrote when it was finished a first time."""
         before = self.training / FINISHED_BEFORE
@@ -167,17 +173,16 @@ class RunFolder:
                 f"{self.path} holds a run with other settings ({', '.join(others)}; {others[0]} "
                 f"was {old!r}, is {new!r}); give another --out, or the old settings"
             )
-        marker = self.training / FINISHED
-        if not marker.exists():
+        end = self.end
+        if end is None:
             return
         if not changed.keys() & LIMITS:
-            end = _read(marker, End)
             raise InputError(
                 f"the run in {self.path} is finished (step {end.step:,}, {end.reason}); look at "
                 f"its model with dragoman inspect {self.path}, raise train.max_steps or "
                 "train.max_minutes to continue, or give another --out"
             )
-        marker.replace(self.training / FINISHED_BEFORE)
+        (self.training / FINISHED).replace(self.training / FINISHED_BEFORE)
 
     def _changed(self, recipe: RunRecipe) -> dict[str, tuple[Any, Any]]:
         """Old and new value of each setting that decides, where they differ."""

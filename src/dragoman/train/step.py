@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.train.job import BatchT
-from dragoman.train.optimizer import optimizer_tensors
+from dragoman.train.optimizer import gradient_sizes, optimizer_tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,10 @@ class Stepper(Generic[BatchT]):
     def moments(self) -> Mapping[str, Tensor]:
         """Return the whole state of the optimizer by name, to save."""
         return optimizer_tensors(self.optimizer, self.model)
+
+    def gradient_sizes(self) -> Mapping[str, float]:
+        """Return the size of the latest gradients of each weight by name, where it is known."""
+        return gradient_sizes(self.optimizer, self.model)
 
     def scaled(self, mean: Tensor) -> Tensor:
         """Return what the gradients are taken of."""

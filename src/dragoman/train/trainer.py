@@ -36,6 +36,7 @@ from dragoman.train.checkpoint import (
     save_checkpoint,
     tidy_checkpoints,
 )
+from dragoman.train.checks import Checks
 from dragoman.train.diagnosis import examples_of, find_not_finite
 from dragoman.train.job import Job, Validation, is_better
 from dragoman.train.memory import rehearse, too_large, within_memory
@@ -50,11 +51,10 @@ from dragoman.train.progress import Interrupt, Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import (
     ConsoleReport,
-    MetricsFile,
     Reporter,
     end_card,
     model_card,
-    tensorboard,
+    reporters_of,
 )
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
 from dragoman.train.start import published_files
@@ -94,6 +94,7 @@ class Trainer:
         self.progress = Progress()
         self.reporters: list[Reporter] = []
         self.interrupt = Interrupt()
+        self.checks = Checks(recipe.train)
         self.too_large = partial(too_large, recipe)
         self.stepper = processes.together(self._make_stepper)
         processes.in_turn(self._resume)
@@ -167,9 +168,7 @@ class Trainer:
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
         display = ConsoleReport(self.console, self.config)
         if self.processes.leads:
-            metrics = MetricsFile(self.folder.metrics, self.config, self.progress)
-            board = tensorboard(self.folder.training / "tensorboard", self.config)
-            self.reporters = [display, metrics, *board]
+            self.reporters = [display, *reporters_of(self.folder, self.recipe, self.progress)]
         products = training_products(self.place.precision, self.place.device)
         self._began = started - self.progress.seconds
         with self.interrupt.listen(), closing(display), products:
@@ -208,6 +207,7 @@ class Trainer:
             self.progress.step += 1
             self.progress.tokens += result.num_tokens
             self.progress.skipped_in_row = 0
+            self.checks.stepped(result)
             for reporter in self.reporters:
                 reporter.stepped(self.progress, result)
             if self.progress.step % self.config.validate_every == 0:
@@ -301,6 +301,7 @@ class Trainer:
                 self.export(validation)
         else:
             self.progress.stale += 1
+        validation = self.checks.judge(self.progress, validation, self.stepper.gradient_sizes())
         for reporter in self.reporters:
             reporter.validated(self.progress, validation)
 

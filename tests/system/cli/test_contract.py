@@ -58,8 +58,8 @@ VERBS: dict[str, str | None] = {
         "--shutdown-timeout --api-keys --state --cors --limit --device --compute"
     ),
     "evaluate": (
-        "--src --ref --hyp --overwrite --src-lang --tgt-lang --tokenize --beam-size "
-        "--length-penalty "
+        "--src --ref --against --comet --hyp --overwrite --src-lang --tgt-lang --tokenize "
+        "--beam-size --length-penalty "
         "--max-batch-tokens --text --split --data --layout --json --device --compute --verify "
         "--plain"
     ),
@@ -68,6 +68,7 @@ VERBS: dict[str, str | None] = {
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
         "--choose-alignment --src-lang --tgt-lang"
     ),
+    "runs": "--json",
     "cost": (
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "
         "--link-gb --fit --predict --flops --minutes --money --png --json"
@@ -199,6 +200,17 @@ def test_a_second_argument_is_a_run_or_a_text(
     assert_refused(run("inspect", one, "the cat", "--beam-size", "2"), "--beam-size needs a TEXT")
     (two / "training" / "metrics.jsonl").write_text("{\n", encoding="utf-8")
     assert_refused(run("inspect", one, "the cat"), "metrics.jsonl, line 1 is damaged")
+
+
+def test_runs_are_listed(run: Run, tmp_path: Path) -> None:
+    """A row each under a head; one object with all of it."""
+    folder = make_run(tmp_path / "a", log())
+    done = run("runs", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert [line.split("\t")[0] for line in done.lines] == ["run", "a"]
+    (found,) = json.loads(run("runs", folder, "--json").out)["runs"]
+    assert (found["best"], found["best_step"], found["state"]) == (45.0, 30, "stopped")
+    assert_refused(run("runs", tmp_path / "none"), "is not a folder")
 
 
 def too_large() -> None:

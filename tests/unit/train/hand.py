@@ -68,6 +68,8 @@ TRAIN = TrainConfig(
     average_last=1,
     log_every=1,
 )
+R_DROP = 0.7
+"""Where a batch is read twice: the weight of how far both predictions are apart."""
 RATES: Mapping[str, Callable[[int], float]] = {
     "noam": lambda step: PEAK * 16**-0.5 * min(step**-0.5, step * WARMUP**-1.5),
     "inverse-sqrt": lambda step: PEAK * min(step / WARMUP, (WARMUP / step) ** 0.5),
@@ -91,6 +93,8 @@ class Hand:
     validation: Sequence[Any]
     read: Callable[[Any, Any], tuple[Tensor, Tensor]]
     """From model and batch to logits `(M, V)` and targets `(M)`."""
+    passes: int = 1
+    """How often a step reads a batch: by R-Drop twice, one half of the logits after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +131,16 @@ def translate(folder: Path) -> Case:
         tokenizer=TokenizerConfig(vocab_size=300),
         batch=settings,
         model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
-        train=replace(TRAIN, schedule="noam"),
+        train=replace(TRAIN, schedule="noam", r_drop=R_DROP),
         decoding=Decoding(**decoding),  # type: ignore[arg-type]
     )
 
     def read(model: EncoderDecoder, part: translate_.PairBatch) -> tuple[Tensor, Tensor]:
-        real_BT = part.tgt_out_BT != 0
-        return model(part.src_BS, part.tgt_in_BT)[real_BT], part.tgt_out_BT[real_BT]
+        passes = 2 if model.training else 1
+        src, tgt_in, tgt_out = (
+            each.repeat(passes, 1) for each in (part.src_BS, part.tgt_in_BT, part.tgt_out_BT)
+        )
+        return model(src, tgt_in)[tgt_out != 0], tgt_out[tgt_out != 0]
 
     def open_() -> Hand:
         pieces = case.tokenizer
@@ -147,6 +154,7 @@ def translate(folder: Path) -> Case:
             batches=Stream(translate_.PairBatches([rest], settings, splits=splits), seed=SEED),
             validation=list(translate_.PairBatches([held], BatchConfig(max_tokens=90)).fixed()),
             read=read,
+            passes=2,
         )
 
     asked = decoding | {"split_sentences": True}  # what training finds in its validation sources

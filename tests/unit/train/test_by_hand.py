@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
-from tests.unit.train.hand import RATES, SEED, STEPS, TASKS, Hand
+from tests.unit.train.hand import R_DROP, RATES, SEED, STEPS, TASKS, Hand
 from tests.unit.train.made import make_console
 from torch import Tensor, nn
 
@@ -51,8 +51,11 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
         for part in (next(hand.batches), next(hand.batches)):
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 logits_MV, targets_M = hand.read(model, part)
-            summed = summed + cross_entropy(logits_MV, targets_M, smoothing=0.3)
-            count += len(targets_M)
+            loss = cross_entropy(logits_MV, targets_M, smoothing=0.3)
+            if hand.passes == 2:
+                loss = loss / 2 + R_DROP / 4 * apart(*logits_MV.float().chunk(2))
+            summed = summed + loss
+            count += len(targets_M) // hand.passes
         optimizer.zero_grad()
         (summed / count).backward()
         learned.losses.append(summed.item() / count)
@@ -69,6 +72,12 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
 def cross_entropy(logits_MV: Tensor, targets_M: Tensor, smoothing: float = 0.0) -> Tensor:
     """Sum the loss over the targets."""
     return F.cross_entropy(logits_MV.float(), targets_M, label_smoothing=smoothing, reduction="sum")
+
+
+def apart(logits_MV: Tensor, others_MV: Tensor) -> Tensor:
+    """Sum KL(p || q) + KL(q || p)."""
+    p_MV, q_MV = logits_MV.softmax(-1), others_MV.softmax(-1)
+    return ((p_MV - q_MV) * (p_MV / q_MV).log()).sum()
 
 
 @torch.no_grad()
@@ -146,4 +155,5 @@ def test_nothing_is_as_it_would_be_anyway(tmp_path: Path) -> None:
         recipe = make(tmp_path).recipe
         for config in (recipe.train, recipe.batch):  # type: ignore[attr-defined]
             for field in fields(config):
-                assert getattr(config, field.name) != field.default, field.name
+                if field.name != "r_drop" or recipe.reads_twice:
+                    assert getattr(config, field.name) != field.default, field.name

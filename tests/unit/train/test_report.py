@@ -141,14 +141,16 @@ def test_closing_gives_the_terminal_back() -> None:
     assert file.getvalue().count(SHOW_CURSOR) == file.getvalue().count(HIDE_CURSOR) == 1
 
 
-@pytest.mark.parametrize(("step", "warned"), [(1001, True), (1000, False)])
-def test_warnings_wait_for_the_warm_up(*, step: int, warned: bool) -> None:
-    """What a validation warns of is said when twice the warm-up is over, a line each."""
+def test_warnings_are_printed_and_written(tmp_path: Path) -> None:
+    """What a validation warns of has a line each, and is in the log."""
     console, file = make_console(terminal=False)
     validation = Validation(loss=3.0, warnings=("it is deaf", "it is mute"))
-    ConsoleReport(console, CONFIG).validated(Progress(step=step), validation)
+    ConsoleReport(console, CONFIG).validated(Progress(step=9), validation)
     said = file.getvalue().splitlines()[1:]
-    assert said == (["Warning: it is deaf.", "Warning: it is mute."] if warned else [])
+    assert said == ["Warning: it is deaf.", "Warning: it is mute."]
+    make_metrics(tmp_path / "metrics.jsonl").validated(Progress(step=9), validation)
+    (line,) = lines_of(tmp_path / "metrics.jsonl")
+    assert line["warnings"] == ["it is deaf", "it is mute"]
 
 
 def test_tensorboard() -> None:

@@ -78,7 +78,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
         reporter: Reporter = watcher,
         **config: Any,  # noqa: ANN401 -- settings of training
     ) -> Quick:
-        monkeypatch.setattr(trainer, "tensorboard", lambda *_: [reporter])
+        monkeypatch.setattr(trainer, "reporters_of", lambda *_: [reporter])
         settings = {"validate_every": 5, "save_every": 5, "metric": "loss", "device": "cpu"}
         train = TrainConfig(**{**settings, "average_last": 1, "schedule": "constant", **config})
         recipe = TranslateRecipe(data=DataConfig(), train=train)

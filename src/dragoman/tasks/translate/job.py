@@ -1,12 +1,14 @@
 """Learning to translate: pairs of texts, an encoder-decoder, judged by BLEU and chrF."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dragoman.data.batches import Stream
@@ -15,6 +17,7 @@ from dragoman.evaluate import evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
+from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
 from dragoman.tasks.translate.published import Published
@@ -36,6 +39,29 @@ COLLAPSED = (
     "the model's losses are the same whatever source it is given, so the decoder ignores the "
     "source; lower train.learning_rate, lengthen train.warmup_steps or use "
     'model.norm_position = "pre"'
+)
+
+FREQUENCIES = 0.95
+"""Share of the entropy of single tokens below which a loss shows more than their frequencies."""
+FREQUENT = (
+    "the model's loss is that of knowing how frequent each token is and nothing else; lower "
+    'train.learning_rate, lengthen train.warmup_steps or use model.norm_position = "pre"'
+)
+LEAST_TARGETS = 1000
+"""Tokens from which on their frequencies are measured."""
+MOST, LEAST_LINES = 0.5, 20
+"""Share of the translations that makes a fault that of the model, and the lines that tell."""
+ALIKE = (
+    "most translations are one and the same; train longer, on more texts, and if that does not "
+    "help, lower train.learning_rate"
+)
+LOOPING = (
+    "most translations repeat themselves; train longer, on more texts, and look for lines that "
+    "repeat words (dragoman data check)"
+)
+COPYING = (
+    "most translations are their sources; look for untranslated lines in the training texts "
+    "(dragoman data check)"
 )
 
 SHOWN = 3
@@ -63,14 +89,33 @@ def score_greedy(
     """
     translator = Translator(model, *texts.tokenizers, languages=texts.languages)
     greedy = Decoding(beam_size=1, retry=False, split_sentences=split_sentences)
-    hypotheses = [found.text for found in translator.translate(sources, options=greedy)]
+    found = translator.translate(sources, options=greedy)
+    hypotheses = [each.text for each in found]
     scores = evaluate(hypotheses, references, tgt_lang=texts.tgt_lang)
     return Validation(
         loss=math.nan,
         scores={"bleu": scores.bleu, "chrf": scores.chrf, "exact": scores.exact},
         signature=scores.bleu_signature,
         examples=tuple(zip(hypotheses[:SHOWN], references[:SHOWN], strict=True)),
+        warnings=tuple(faults(sources, found, references)),
     )
+
+
+def faults(
+    sources: Sequence[str], found: Sequence[Translation], references: Sequence[str]
+) -> Iterator[str]:
+    """Yield what is wrong with most translations of a validation, as sentences."""
+    if len(found) < LEAST_LINES:
+        return
+    most = MOST * len(found)
+    texts, right = Counter(each.text for each in found), Counter(references)
+    if texts.most_common(1)[0][1] - right.most_common(1)[0][1] > most:
+        yield ALIKE
+    if sum("loop" in each.flags for each in found) > most:
+        yield LOOPING
+    rows = zip(sources, found, references, strict=True)
+    if sum(source == each.text != reference for source, each, reference in rows) > most:
+        yield COPYING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +177,7 @@ class TranslateJob:
             },
             signature=", ".join(dict.fromkeys(each.signature for each in found)),
             examples=tuple(example for each in found for example in each.examples[:1]),
+            warnings=tuple(dict.fromkeys(chain.from_iterable(each.warnings for each in found))),
         )
 
     def card(self, validation: Validation) -> CardPart:
@@ -266,13 +312,27 @@ def validate(
         gain = _source_gain(model, batches)
         alignment = choose_head(model, batches)
         scored = score()
+    mean = loss / sum(batch.num_targets for batch in batches)
     return replace(
         scored,
-        loss=loss / sum(batch.num_targets for batch in batches),
+        loss=mean,
         diagnostics={**scored.diagnostics, **({} if gain is None else {"source_gain": gain})},
-        warnings=(COLLAPSED,) if gain is not None and gain < COLLAPSE else (),
+        warnings=(
+            *scored.warnings,
+            *([COLLAPSED] if gain is not None and gain < COLLAPSE else []),
+            *([FREQUENT] if mean > FREQUENCIES * _entropy(batches, model.pad_id) else []),
+        ),
         alignment=alignment,
     )
+
+
+def _entropy(batches: Sequence[PairBatch], pad_id: int) -> float:
+    """The entropy of the targets' frequencies in nats; infinity for too few to tell."""
+    targets = torch.cat([batch.tgt_out_BT.flatten() for batch in batches])
+    counts = targets[targets != pad_id].bincount()
+    shares = counts[counts > 0] / counts.sum()
+    few = counts.sum() < LEAST_TARGETS
+    return math.inf if few else -(shares * shares.log()).sum().item()
 
 
 def _source_gain(model: EncoderDecoder, batches: Sequence[PairBatch]) -> float | None:

@@ -56,6 +56,25 @@ def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
     assert f"{border:,} pairs" in small.description
 
 
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [
+        (10, "BLEU 5.5 with 1,000 pairs is what"),
+        (1_500, "BLEU 5.5 with 1,000 pairs and BLEU 16.9 with 3,000 pairs is what"),
+        (30_000, "BLEU 38.8 with 29,000 pairs is what"),
+    ],
+)
+def test_what_is_to_be_expected_was_measured(tmp_path: Path, pairs: int, told: str) -> None:
+    """With the nearest numbers of pairs; a published model is named where one is known."""
+    recipe = recipe_for(tmp_path, pairs)
+    assert recipe.expect.startswith(told)
+    assert "dragoman data check" in recipe.expect
+    assert "Helsinki" not in recipe.expect
+    for languages, name in ((("en", "zh"), "opus-mt-en-zh"), (("zh", "de"), None)):
+        data = replace(recipe.data, src_lang=languages[0], tgt_lang=languages[1])
+        assert (f"--from {name}." in auto_recipe(data, "out").expect) == (name is not None)
+
+
 def test_the_table_of_sizes() -> None:
     """Limits and vocabularies rise, passes fall, and the last row has no limit."""
     for smaller, larger in pairwise(SIZES):

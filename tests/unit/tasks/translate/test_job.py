@@ -19,7 +19,17 @@ from torch import Tensor
 
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.recipes import load_recipe
-from dragoman.tasks.translate.job import COLLAPSED, assemble, validate
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.job import (
+    ALIKE,
+    COLLAPSED,
+    COPYING,
+    FREQUENT,
+    LOOPING,
+    assemble,
+    faults,
+    validate,
+)
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
@@ -130,3 +140,38 @@ def test_one_pair_has_no_other_source() -> None:
     validation = validate(make_model(), [make_batch(random_pairs(1))], unjudged)
     assert not validation.diagnostics
     assert not validation.warnings
+
+
+def test_a_model_of_frequencies_is_reported() -> None:
+    """Where the loss is no less than the entropy of single tokens, and they are enough to tell."""
+    batch = make_batch(random_pairs(300))
+    assert batch.num_targets > 1000
+    assert FREQUENT in validate(make_model(), [batch], unjudged).warnings
+    counted = [([4], [4]), ([5], [5])] * 300
+    model = make_model(dtype=torch.float32)
+    stepper = make_stepper(model)
+    for _ in range(40):
+        stepper([make_batch(counted[:20])], 1e-2)
+    assert not validate(model, [make_batch(counted)], unjudged).warnings
+
+
+SOURCES = [f"{word} dog" for word in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def told(texts: list[str], *, flag: str = "", sources: list[str] = SOURCES) -> list[str]:
+    """What is said of these translations of the sources."""
+    found = [Translation(text=text, flags=(flag,) if flag else ()) for text in texts]
+    references = [f"{source}!" for source in sources]
+    return [*faults(sources, found, references)]
+
+
+def test_outputs_that_are_alike_loop_or_copy_are_reported() -> None:
+    """Where most of them are; a few lines do not tell, and right ones that are alike may be."""
+    right = [f"{source}!" for source in SOURCES]
+    assert told(right) == []
+    assert told([*right[:11], *["one dog"] * 15]) == [ALIKE]
+    assert told([*right[:12], *["one dog"] * 14]) == []
+    assert told(right, flag="loop") == [LOOPING]
+    assert told(SOURCES) == [COPYING]
+    assert told(["one dog"] * 19, sources=SOURCES[:19]) == []
+    assert told(["one dog!"] * 26, sources=["one dog"] * 26) == []

@@ -11,8 +11,8 @@ from tests.unit.tasks.tiny import save_translator
 from dragoman.folder.opening import open_folder
 from dragoman.plain import to_plain
 from dragoman.tasks.task import EvaluationData
+from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
-from dragoman.tasks.translate.task import evaluate_translator
 
 LINES = [f"the dog {verb} the big house behind the tree" for verb in ("sees", "runs", "is", "was")]
 
@@ -33,7 +33,7 @@ def write_recipe(model: Path, src: Path, tgt: Path) -> None:
 
 def warnings_of(model: Path, src: Path, ref: Path) -> list[str]:
     """What is said of the files, the poor score of a random model aside."""
-    report = evaluate_translator(open_folder(model), EvaluationData(src=src, ref=ref))
+    report = evaluate_translator(open_folder(model), EvaluationData(src=src, ref=(ref,)))
     return [warning for warning in report.warnings if warning.startswith(str(ref))]
 
 

@@ -1,0 +1,27 @@
+"""`dragoman runs`: the training runs below a folder, in a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.output import option, print_items, to_json
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds runs.")],
+    *,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+) -> None:
+    """List the training runs in and below a folder, the latest first: how good they are and how
+    they stand.
+
+    dragoman runs runs
+    """
+    from dragoman.tasks.listing import HEAD, list_runs
+
+    rows = list_runs(folder)
+    if as_json:
+        print_items([to_json({"runs": [row.to_dict() for row in rows]})])
+    else:
+        print_items([[HEAD, *(row.cells for row in rows)]])

@@ -1,0 +1,186 @@
+"""The runs below a folder, each in a row: what it learned from, how good it is and how it stands.
+
+Whatever a run has not written yet, or has damaged, is missing in its row; no run hides the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from dragoman.errors import InputError
+from dragoman.files.reading import read_file
+from dragoman.files.writing import locked
+from dragoman.folder.opening import open_folder
+from dragoman.models import count_parameters
+from dragoman.plain import Plain
+from dragoman.tasks.task import TASKS, find_task
+from dragoman.train.job import is_better
+from dragoman.train.log import LogLine, read_json, read_log
+from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
+from dragoman.wording import clock, short
+
+DATA = ("src", "tm", "train", "made")
+"""Keys of a recipe's data that say what it learns from, the first that is set."""
+HEAD = ("run", "task", "data", "parameters", "steps", "best", "at step", "state", "time")
+
+T = TypeVar("T")
+State = Literal["running", "finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow(Plain):
+    """A run; None is what is not known."""
+
+    run: str
+    """Its folder, seen from the one that is listed."""
+    task: str
+    data: str | None = None
+    """The first file that it learns from."""
+    parameters: int | None = None
+    """Those of the model in its folder."""
+    step: int = 0
+    max_steps: int | None = None
+    tokens: int | None = None
+    """Tokens seen, as far as the log says."""
+    metric: str | None = None
+    """What its best model is chosen by."""
+    best: float | None = None
+    best_step: int | None = None
+    """The validation with that score; of a finished run the last one that is no better."""
+    state: State
+    """`failed` is one that says neither why it ended nor runs: killed, or ended by an error."""
+    reason: str | None = None
+    """Why it ended, or what is wrong with its files."""
+    seconds: float | None = None
+    """Wall time, over all parts of the run."""
+    warnings: tuple[str, ...] = ()
+    """What its validations warned of."""
+    changed: str | None = None
+    """When it last wrote its log."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table under `HEAD`."""
+        steps = f"{self.step:,}" + (f" of {self.max_steps:,}" if self.max_steps else "")
+        best = "-" if self.best is None else f"{self.metric} {self.best:.4g}"
+        return (
+            self.run,
+            self.task,
+            self.data or "-",
+            "-" if self.parameters is None else short(self.parameters),
+            steps,
+            best,
+            "-" if self.best_step is None else f"{self.best_step:,}",
+            f"{self.state}: {self.reason}" if self.reason else self.state,
+            "-" if self.seconds is None else clock(self.seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLimits:
+    """What is read of the section `train` of a recipe."""
+
+    max_steps: int | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRecipe:
+    """What is read of a recipe, of whatever version and task."""
+
+    task: str = "-"
+    data: dict[str, Any] = field(default_factory=dict)
+    train: WrittenLimits = field(default_factory=WrittenLimits)
+
+
+def list_runs(folder: Path) -> list[RunRow]:
+    """Return the runs in and below a folder, the one that wrote last first.
+
+    Raises InputError for what is not a folder, and where there is none.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give one that holds runs.")
+    found = sorted(path.parents[1] for path in folder.rglob(f"training/{RECIPE}"))
+    if not found:
+        raise InputError(
+            f"There is no run in {folder}: dragoman train makes one, with training/{RECIPE}."
+        )
+    names = [
+        str(path.relative_to(folder)) if path != folder else path.resolve().name for path in found
+    ]
+    rows = [_row(RunFolder(path), name) for path, name in zip(found, names, strict=True)]
+    return sorted(rows, key=lambda row: row.changed or "", reverse=True)
+
+
+def _row(run: RunFolder, name: str) -> RunRow:
+    faults: list[str] = []
+
+    def read(what: Callable[[], T], otherwise: T) -> T:
+        try:
+            return what()
+        except (InputError, OSError) as error:
+            faults.append(str(error).rstrip("."))
+            return otherwise
+
+    written = [path for path in (run.metrics, run.training / RECIPE) if path.exists()]
+    recipe = read(
+        lambda: read_json(written[-1], read_file(written[-1]), WrittenRecipe), WrittenRecipe()
+    )
+    lines = read(lambda: read_log(run.metrics) if run.metrics.exists() else [], list[LogLine]())
+    end = read(lambda: run.end, None)
+    metric = _metric_of(recipe)
+    best, best_step = _best(lines, metric)
+    reasons = (x.stopped for x in reversed(lines) if x.stopped or x.loss is not None)
+    stopped = next(reasons, None) if end is None else end.reason
+    state: State = "failed" if stopped is None else "stopped" if end is None else "finished"
+    return RunRow(
+        run=name,
+        task=recipe.task,
+        data=next((str(recipe.data[key]) for key in DATA if recipe.data.get(key)), None),
+        parameters=read(lambda: _parameters(run), None),
+        step=lines[-1].step if lines else 0,
+        max_steps=recipe.train.max_steps,
+        tokens=next((line.tokens for line in reversed(lines) if line.tokens), None),
+        metric=metric,
+        best=(best if end is None else end.valid or {}).get(metric),
+        best_step=best_step,
+        state="running" if read(lambda: _is_running(run), otherwise=False) else state,
+        reason="; ".join(faults) or stopped,
+        seconds=lines[-1].seconds if lines else None,
+        warnings=tuple(dict.fromkeys(warning for line in lines for warning in line.warnings)),
+        changed=datetime.fromtimestamp(written[0].stat().st_mtime, UTC).isoformat("T", "seconds"),
+    )
+
+
+def _metric_of(recipe: WrittenRecipe) -> str:
+    """What the recipe chooses its best model by."""
+    known = find_task(recipe.task).recipe.metrics if recipe.task in TASKS else ()
+    return recipe.train.metric or (*known, "loss")[0]
+
+
+def _best(lines: Sequence[LogLine], metric: str) -> tuple[Mapping[str, float], int | None]:
+    """The best validation of a log, and its step."""
+    best, best_step = None, None
+    for line in lines:
+        if line.valid and is_better(line.valid, best, metric):
+            best, best_step = line.valid, line.step
+    return best or {}, best_step
+
+
+def _parameters(run: RunFolder) -> int | None:
+    """Those of the model in a run's folder; None before the first validation."""
+    if not (run.path / "config.json").exists():
+        return None
+    return sum(count_parameters(open_folder(run.path).config.model).values())
+
+
+def _is_running(run: RunFolder) -> bool:
+    """Whether a process holds the run."""
+    lock = run.training / LOCK
+    try:
+        with locked(lock, wait=False):
+            return False
+    except BlockingIOError:
+        return lock.exists()

@@ -1,0 +1,260 @@
+"""How good translations are: those of a model or of a file, alone or beside others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dragoman.data.checks import corpus_warnings, overlap_warnings
+from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.errors import InputError, escaped
+from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate, load_comet
+from dragoman.files.reading import read_lines
+from dragoman.folder.opening import ModelFolder, open_folder
+from dragoman.tasks.evaluation import EvaluationData, Item, Report
+from dragoman.tasks.translate.recipe import TranslateRecipe
+from dragoman.tasks.translate.translator import Translator
+from dragoman.train.runfolder import RunFolder
+from dragoman.wording import counted
+
+UNLIKE = 1.0
+"""A chrF2 below this means unrelated texts: those of one language have more."""
+
+MOST_COMPARED = 1_000_000
+"""Training pairs among which those of a test are looked for."""
+
+SHOWN = 5
+"""Lines that are shown of those that two systems translate differently."""
+
+
+System = ModelFolder | Path
+"""A model, or a file of finished translations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translated:
+    """What a system made of a test set."""
+
+    name: str
+    texts: list[str]
+    scores: Scores
+    comet: Mapping[str, float]
+    """Its score by COMET, where that is asked for."""
+    speed: Mapping[str, float]
+    """Of a model."""
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All that was measured."""
+        return {**self.scores.to_dict(), **self.comet, **self.speed}
+
+
+def evaluate_translator(system: System, test: EvaluationData) -> Report:
+    """Score translations by BLEU and chrF, and compare them with those of `test.against`.
+
+    Raises InputError where the files do not fit each other, or for an unknown tokenizer of BLEU's.
+    """
+    systems = [system]
+    if test.against is not None:
+        systems.append(test.against if test.against.is_file() else open_folder(test.against))
+    models = [each for each in systems if isinstance(each, ModelFolder)]
+    sources, references = _read(test, needs_sources=bool(models or test.comet))
+    known = [(each.config.src_lang, each.config.tgt_lang) for each in models[:1]]
+    src_lang, tgt_lang = known[0] if known else (None, None)
+    asked = test.src_lang or src_lang, test.tgt_lang or tgt_lang
+    by = {"tokenize": test.tokenize, "tgt_lang": asked[1]}
+    evaluate(references[0][:1], references[0][:1], **by)  # fails before the work
+    comet = None if test.comet is None else load_comet(test.comet)
+    found = []
+    for each in systems:
+        texts, speed = _translations(each, sources, test, len(references[0]))
+        of_comet = {} if comet is None else {"comet": comet(sources, texts, references[0])}
+        scores = evaluate(texts, *references, **by)
+        name = str(each.path if isinstance(each, ModelFolder) else each)
+        found.append(Translated(name=name, texts=texts, scores=scores, comet=of_comet, speed=speed))
+    warnings = list(_doubts(test, sources, references[0], models, asked))
+    if min(each.scores.chrf for each in found) < UNLIKE:
+        warnings.append(
+            "The translations have next to nothing in common with the references: check "
+            "whether --src and --ref are swapped (the model translates "
+            f"{src_lang or 'unknown'} to {tgt_lang or 'unknown'}), or whether "
+            "it has learned anything yet."
+        )
+    return _report(found, sources, references, by, warnings)
+
+
+def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list[list[str]]]:
+    """The sources, if there are any, and the lines of each file of references."""
+    if not test.ref or (needs_sources and test.src is None):
+        needed = "--src and --ref" if needs_sources else "--ref"
+        raise InputError(f"Translations are compared with references; give {needed}.")
+    first, *others = test.ref
+    if test.src is None:
+        sources, references = [], [list(read_lines(first))]
+    else:
+        pairs = read_pairs(CorpusConfig(src=str(test.src), tgt=str(first)))
+        sources, lines = map(list, zip(*pairs, strict=True))
+        references = [lines]
+    references += [_lines_of(path, len(references[0]), first) for path in others]
+    return sources, references
+
+
+def _lines_of(path: Path, count: int, beside: Path | str) -> list[str]:
+    lines = list(read_lines(path))
+    if len(lines) != count:
+        raise InputError(
+            f"{path} has {len(lines):,} lines but {beside} has {count:,}; line n of both must "
+            "belong together."
+        )
+    return lines
+
+
+def _translations(
+    system: System, sources: Sequence[str], test: EvaluationData, count: int
+) -> tuple[list[str], dict[str, float]]:
+    """The translations of a system, and how fast a model made them."""
+    if isinstance(system, Path):
+        return _lines_of(system, count, test.ref[0]), {}
+    translator = Translator.load(system, device=test.device, precision=test.precision).between(
+        test.src_lang, test.tgt_lang
+    )
+    results = translator.stream(sources, test.decoding)
+    translations, seconds = test.read(results, "lines", len(sources))
+    num_tokens = sum(len(translation.tokens) for translation in translations)
+    return [translation.text for translation in translations], {
+        "sentences": len(sources),
+        "tokens": num_tokens,
+        "seconds": seconds,
+        "sentences_per_second": len(sources) / seconds,
+        "tokens_per_second": num_tokens / seconds,
+    }
+
+
+def _doubts(
+    test: EvaluationData,
+    sources: Sequence[str],
+    references: Sequence[str],
+    models: Sequence[ModelFolder],
+    languages: tuple[str | None, str | None],
+) -> Iterator[str]:
+    """Yield what looks wrong with a test set."""
+    if sources:
+        name, pairs = str(test.ref[0]), list(zip(sources, references, strict=True))
+        lengths = np.array([[len(text) for text in side] for side in (sources, references)])
+        yield from corpus_warnings(name, lengths, pairs.__getitem__, languages)
+        for model in models:
+            yield from overlap_warnings(name, pairs, _seen_in_training(model.path, pairs))
+
+
+def _seen_in_training(model: Path, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+    """Which pairs are in the training texts of a model, as far as its recipe's files are here."""
+    wanted, seen = set(pairs), set[tuple[str, str]]()
+    with suppress(InputError, OSError):
+        run = RunFolder(model).begun(TranslateRecipe())
+        corpora = [each for each in run.data.training if all(path.is_file() for path in each.paths)]
+        read = chain.from_iterable(map(read_pairs, corpora))
+        either_way = chain.from_iterable((pair, pair[::-1]) for pair in islice(read, MOST_COMPARED))
+        seen = {pair for pair in either_way if pair in wanted}
+    return [pair in seen for pair in pairs]
+
+
+# ---------------------------------------------------------------- in words
+
+
+def _report(
+    found: Sequence[Translated],
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    by: Mapping[str, str | None],
+    warnings: Sequence[str],
+) -> Report:
+    one, *others = found
+    figures, lines = one.figures, list[Item](_scores(one))
+    for two in others:
+        comparison = compare(
+            one.texts, two.texts, *references, tokenize=by["tokenize"], tgt_lang=by["tgt_lang"]
+        )
+        against = {"name": two.name, **two.figures}
+        figures |= {"against": against, "comparison": comparison.to_dict()}
+        lines = [
+            *_table(one, two, comparison),
+            *_differing(one, two, comparison, sources, references),
+        ]
+    seconds = sum(each.speed.get("seconds", 0.0) for each in found)
+    count = counted(len(one.texts), "sentence")
+    return Report(
+        figures=figures,
+        lines=lines,
+        remarks=(
+            *([f"{count} in {seconds:.1f} s"] if seconds else []),
+            f"What this BLEU means, as a rough guide: {one.scores.reading}.",
+        ),
+        warnings=warnings,
+        answers=one.texts,
+    )
+
+
+def _scores(found: Translated) -> list[str]:
+    scores, speed = found.scores, found.speed
+    lines = [
+        f"BLEU   {scores.bleu:.2f}  {scores.bleu_signature}",
+        f"chrF2  {scores.chrf:.2f}  {scores.chrf_signature}",
+        f"exact  {scores.exact:.2f}  percent of the lines",
+    ]
+    lines += [f"COMET  {score:.4f}" for score in found.comet.values()]
+    if speed:
+        lines.append(
+            f"speed  {speed['sentences_per_second']:,.1f} sentences/s, "
+            f"{speed['tokens_per_second']:,.0f} tokens/s"
+        )
+    return lines
+
+
+def _table(one: Translated, two: Translated, comparison: Comparison) -> Iterator[Item]:
+    """Yield the scores of both, how sure their difference is, and the signatures."""
+    p, q = comparison.bleu, comparison.chrf
+    scores = {
+        "BLEU": (one.scores.bleu, two.scores.bleu, p.p_bootstrap, p.p_randomisation),
+        "chrF2": (one.scores.chrf, two.scores.chrf, q.p_bootstrap, q.p_randomisation),
+        "exact": (one.scores.exact, two.scores.exact),
+    }
+    rows = [[name, *_compared(*values)] for name, values in scores.items()]
+    rows += [["COMET", *_compared(one.comet[k], two.comet[k], digits=4)] for k in one.comet]
+    yield [["", one.name, two.name, "difference", "p (bootstrap)", "p (randomisation)"], *rows]
+    size = abs(p.difference)
+    if p.significant:
+        better = one.name if p.difference > 0 else two.name
+        yield f"{better} is better by {size:.2f} BLEU, hardly by chance (p < {SIGNIFICANT})."
+    else:
+        yield f"The difference of {size:.2f} BLEU may be chance; a larger test set would tell."
+    for each in (p, q):
+        yield from (each.bootstrap_signature, each.randomisation_signature)
+
+
+def _compared(one: float, two: float, *p: float, digits: int = 2) -> list[str]:
+    """The cells of a row of the table."""
+    values = [f"{one:.{digits}f}", f"{two:.{digits}f}", f"{one - two:+.{digits}f}"]
+    return [*values, *(f"{each:.4f}" for each in p), *[""] * (2 - len(p))]
+
+
+def _differing(
+    one: Translated,
+    two: Translated,
+    comparison: Comparison,
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+) -> Iterator[str]:
+    """Yield the lines that differ most, with source and references."""
+    count = counted(len(comparison.lines), "line")
+    yield f"{count} of {len(one.texts):,} differ" + (", most:" if comparison.lines else ".")
+    for each in comparison.lines[:SHOWN]:
+        texts = [("source", line) for line in sources[each.line - 1 : each.line]]
+        texts += [("reference", lines[each.line - 1]) for lines in references]
+        texts += [(one.name, each.text), (two.name, each.other_text)]
+        width = max(len(name) for name, _ in texts)
+        yield f"line {each.line:,}: chrF2 {each.chrf:.1f} and {each.other_chrf:.1f}"
+        yield from (f"  {name:<{width}}  {escaped(text)}" for name, text in texts)

@@ -1,0 +1,153 @@
+"""What goes wrong in a run, said while it is cheap: by figures that are there anyway.
+
+A task warns of what one validation shows, such as a source that is ignored; here is what only the
+course of a run shows. Each sentence is said once, and none before twice the warm-up is over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
+
+from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
+from dragoman.train.progress import Progress
+from dragoman.train.step import StepResult
+
+RISEN = 0.5
+"""Nats by which a training loss that has risen from its best is no chance."""
+OVERFITTED = 0.02
+"""Share by which a validation loss is above its best when it counts as risen."""
+EXPLODED = 10.0
+"""How many times larger than at first a typical gradient is when it counts as exploding."""
+APART = 100.0
+"""How many times less than in a typical layer a gradient is when it counts as lost."""
+FORGOTTEN = 0.1
+"""Share of the best `source_gain` below which a decoder has turned from its source."""
+USED = 0.2
+"""Nats that a source which was used has been worth."""
+
+LAYER = re.compile(r"^(.*?layers\.\d+)\.")
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The steps from one validation to the next, and what that found."""
+
+    losses: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    valid: float = 0.0
+    step: int = 0
+
+    @property
+    def loss(self) -> float:
+        """The mean of the training."""
+        return fmean(self.losses)
+
+    @property
+    def norm(self) -> float:
+        """The median of the gradient's."""
+        return median(self.norms)
+
+
+class Checks:
+    """The checks of one run; it is given the figures of each step and of each validation."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self._config = config
+        self._now = Stretch()
+        self._past: list[Stretch] = []
+        self._most_gain = 0.0
+        self._said: set[str] = set()
+
+    def stepped(self, result: StepResult) -> None:
+        """Take the figures of a step."""
+        self._now.losses.append(result.loss)
+        self._now.norms.append(result.grad_norm)
+
+    def judge(
+        self, progress: Progress, validation: Validation, gradients: Mapping[str, float]
+    ) -> Validation:
+        """Return the validation with what is to be said now in place of its warnings.
+
+        `gradients` has the size of the gradient of each weight, by name.
+        """
+        if progress.step <= 2 * self._config.warmup_steps:
+            self._now = Stretch()
+            return replace(validation, warnings=())
+        found = dict(zip(validation.warnings, validation.warnings, strict=True))
+        self._now.valid, self._now.step = validation.loss, progress.step
+        if self._now.losses:
+            self._past.append(self._now)
+            found |= dict(self._course(progress))
+        found |= _layers(gradients) | self._source(validation.diagnostics.get("source_gain"))
+        self._now = Stretch()
+        new = {kind: sentence for kind, sentence in found.items() if kind not in self._said}
+        self._said |= new.keys()
+        return replace(validation, warnings=tuple(new.values()))
+
+    def _course(self, progress: Progress) -> Iterator[tuple[str, str]]:
+        """Yield what losses and gradients since the warm-up tell, each with its kind."""
+        *before, now = self._past
+        if not before:
+            return
+        least = min(each.loss for each in before)
+        if now.loss > least + RISEN:
+            yield (
+                "rising",
+                f"the training loss has risen from {least:.2f} to {now.loss:.2f}, so the rate is "
+                "too high; lower train.learning_rate, lengthen train.warmup_steps or use "
+                'model.norm_position = "pre"',
+            )
+        small = min(each.norm for each in before)
+        if now.norm > EXPLODED * max(small, self._config.clip_norm or 0.0):
+            yield (
+                "exploding",
+                f"the norm of the gradient has grown from {small:.3g} to {now.norm:.3g}; lower "
+                "train.learning_rate, or set train.clip_norm to about the former",
+            )
+        best = min(before, key=lambda each: each.valid)
+        if (
+            len(before) > 1
+            and now.valid > before[-1].valid > before[-2].valid
+            and now.valid > (1 + OVERFITTED) * best.valid
+            and now.loss < best.loss
+            and progress.best_step != progress.step
+        ):
+            yield (
+                "overfitting",
+                f"the validation loss has risen from {best.valid:.3f} at step {best.step:,} to "
+                f"{now.valid:.3f} while the training loss falls, so the model learns its texts by "
+                "heart; take more texts, raise model.dropout, or end the run with train.patience",
+            )
+
+    def _source(self, gain: float | None) -> dict[str, str]:
+        """Whether a source that was used is used no longer."""
+        if gain is None:
+            return {}
+        self._most_gain = max(self._most_gain, gain)
+        if self._most_gain < USED or gain > FORGOTTEN * self._most_gain:
+            return {}
+        return {
+            "source": f"the source was worth {self._most_gain:.2f} nats per token and now is worth "
+            f"{gain:.2f}, so the decoder has turned away from it; lower train.learning_rate"
+        }
+
+
+def _layers(gradients: Mapping[str, float]) -> dict[str, str]:
+    """Whether a layer gets a far smaller gradient than the others."""
+    of_layer: dict[str, list[float]] = {}
+    for name, size in gradients.items():
+        if found := LAYER.match(name):
+            of_layer.setdefault(found[1], []).append(size)
+    sizes = {layer: fmean(each) for layer, each in of_layer.items()}
+    if len(sizes) < 3:
+        return {}
+    typical, layer = median(sizes.values()), min(sizes, key=sizes.__getitem__)
+    if sizes[layer] * APART >= typical:
+        return {}
+    return {
+        "vanishing": f"the gradient of {layer} is {sizes[layer]:.1e}, in a typical layer "
+        f"{typical:.1e}, so it learns next to nothing; use model.norm_position = "
+        '"pre" or fewer layers'
+    }

@@ -1,0 +1,108 @@
+"""The runs below a folder are listed, whatever state their files are in."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.unit.tasks.test_runs import Line, log, make_run, step_line, valid_line
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.errors import InputError
+from dragoman.files.writing import locked
+from dragoman.tasks.listing import HEAD, RunRow, list_runs
+
+
+def finish(run: Path, **valid: float) -> None:
+    """Mark a run as finished."""
+    end = {"reason": "30 steps", "step": 30, "valid": {"loss": 0.1} | valid}
+    (run / "training" / "finished.json").write_text(json.dumps(end), encoding="utf-8")
+
+
+def row_of(folder: Path) -> RunRow:
+    """The one row."""
+    (row,) = list_runs(folder)
+    return row
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    """Its model's score, which an average may have, and the last step that was better."""
+    run = make_run(save_translator(tmp_path / "a" / "b"), log())
+    finish(run, bleu=47.0)
+    row = row_of(tmp_path)
+    assert (row.run, row.task, row.data, row.state) == ("a/b", "translate", "a", "finished")
+    assert (row.step, row.max_steps, row.tokens) == (30, 100, 3000)
+    assert (row.metric, row.best, row.best_step, row.seconds) == ("bleu", 47.0, 30, 1.0)
+    assert row.parameters is not None
+    assert row.parameters > 1000
+    assert row.cells[4:8] == ("30 of 100", "bleu 47", "30", "finished: 30 steps")
+    assert len(row.cells) == len(HEAD)
+
+
+@pytest.mark.parametrize(
+    ("lines", "state", "reason"),
+    [
+        (log(), "stopped", "30 steps"),
+        ([*log(), valid_line(30)], "stopped", "30 steps"),
+        (log()[:-1], "failed", None),
+        ([*log(), step_line(40)], "failed", None),
+        ([], "failed", None),
+    ],
+    ids=["interrupted", "validated after it", "killed", "resumed and killed", "nothing yet"],
+)
+def test_how_a_run_stands(
+    tmp_path: Path, lines: list[Line], state: str, reason: str | None
+) -> None:
+    """By the end of its log; while a process holds it, it runs."""
+    run = make_run(tmp_path / "a", lines)
+    (run / "training" / ".lock").touch()
+    row = row_of(tmp_path)
+    assert (row.state, row.reason, row.parameters) == (state, reason, None)
+    with locked(run / "training" / ".lock", wait=False):
+        assert row_of(tmp_path).state == "running"
+    assert row_of(run).run == "a"
+
+
+def test_the_latest_comes_first(tmp_path: Path) -> None:
+    """By when a run last wrote its log; what was warned of is told once."""
+    warned = valid_line(20) | {"warnings": ["it is deaf"]}
+    for name, time in (("a", 1e9), ("b", 3e9), ("c", 2e9)):
+        run = make_run(tmp_path / name, [warned, warned])
+        os.utime(run / "training" / "metrics.jsonl", (time, time))
+    assert [row.run for row in list_runs(tmp_path)] == ["b", "c", "a"]
+    assert list_runs(tmp_path)[0].warnings == ("it is deaf",)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("recipe.json", '{"task": "tra', "recipe.json is damaged"),
+        ("recipe.json", '{"train": 3}', "recipe.json is damaged"),
+        ("metrics.jsonl", '{"step": 1}\n{"st\n', "metrics.jsonl, line 2 is damaged"),
+        ("finished.json", "[]", "finished.json is damaged"),
+        ("../config.json", "{}", "has no format number"),
+    ],
+)
+def test_a_damaged_run_hides_no_other(tmp_path: Path, file: str, content: str, told: str) -> None:
+    """Its row says what is wrong, and has what is whole."""
+    run = make_run(tmp_path / "a", log())
+    make_run(tmp_path / "b", log())
+    (run / "training" / file).write_text(content, encoding="utf-8")
+    rows = {row.run: row for row in list_runs(tmp_path)}
+    assert rows["b"].state == "stopped"
+    assert told in str(rows["a"].reason)
+    assert all(isinstance(cell, str) for cell in rows["a"].cells)
+
+
+def test_a_task_that_is_not_here(tmp_path: Path) -> None:
+    """A run of somebody's own task is listed by its loss."""
+    row = row_of(make_run(tmp_path / "a", log(), {"task": "my.own", "data": {"train": "x"}}))
+    assert (row.task, row.data, row.metric, row.best) == ("my.own", "x", "loss", 8 / 30)
+
+
+def test_a_folder_without_runs(tmp_path: Path) -> None:
+    """A sentence, as for what is no folder."""
+    with pytest.raises(InputError, match="There is no run in"):
+        list_runs(tmp_path)
+    with pytest.raises(InputError, match="is not a folder"):
+        list_runs(tmp_path / "none")
