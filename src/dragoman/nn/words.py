@@ -11,7 +11,7 @@ class WordEmbedding(nn.Module):
     """`sqrt(D / F) * sum_f E[features_f]`: `F` numbers of a word to a vector of unit variance.
 
     Row 0 stands for no word: it is zeros and receives no gradient. The others are drawn from
-    `N(0, D^-1/2)`.
+    `N(0, 1/D)`.
     """
 
     def __init__(self, rows: int, d_model: int) -> None:
