@@ -4,7 +4,7 @@ A line has a course (`dragoman.decode.scheduler`), which goes on as long as some
 by another search. Where nothing is wrong with what was found first, no more is computed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
@@ -16,7 +16,7 @@ from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words
+from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words, words_copied
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import (
@@ -53,6 +53,10 @@ class Line:
     def terms(self) -> list[Occurrence]:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
+
+    def known_spans(self) -> list[Span]:
+        """Where these stand."""
+        return [(term.start, term.end) for term in self.terms()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +113,14 @@ class LineTranslator:
         return _judged(line, best, retried=retried)
 
     def _unknown(self, line: Line) -> Iterator[Span]:
-        """Where the line has characters that the vocabulary lacks, with the words they are in."""
+        """Where the line has characters that the vocabulary lacks, with the words they are in.
+
+        But for terms, whose translations are known.
+        """
         tokenizer = self.src_tokenizer
         strange = {tokenizer.unk_id, *tokenizer.byte_ids}
         whole = [*line.kept, *protected(line.text)]
+        known = line.known_spans()
         for part in line.parts or ():
             if not any(strange.intersection(chunk.ids) for chunk in part.chunks):
                 continue
@@ -124,14 +132,16 @@ class LineTranslator:
                         found[id_ == tokenizer.unk_id].append(span)
                 spelt = unlearned(line.text, found[False])
                 for start, end in whole_words(line.text, [*found[True], *spelt]):
-                    around = (s for s in whole if s[0] < end and start < s[1])
-                    yield from [*around] or [(start, end)]
+                    if not overlaps((start, end), known):
+                        around = (s for s in whole if overlaps(s, [(start, end)]))
+                        yield from [*around] or [(start, end)]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
         """Where the line has text that should stand in the translation as it is, and does not."""
-        return sorted(
-            {*missing(line.text, translation), *changed(line.text, line.kept, translation)}
-        )
+        lost = missing(line.text, translation)
+        known = line.known_spans() if lost else []
+        lost = [span for span in lost if not overlaps(span, known)]
+        return sorted({*lost, *changed(line.text, line.kept, translation)})
 
     def _attempt(
         self, line: Line, out: Sequence[Span], forced: Sequence[Span] = ()
@@ -141,6 +151,8 @@ class LineTranslator:
             return (yield from self._translated(line, [*line.kept, *forced]))
         left = Shortened.of(line.text, out)
         if not any(map(str.isalnum, left.text)):
+            if line.prefix:
+                return (yield from self._translated(line, [*line.kept, *forced]))
             return _untranslated(line.text)
         (parts,) = self.parts_of([left.text])
         found = yield from self._translated(
@@ -296,16 +308,20 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
     ).aligned_as(translation)
 
 
+def overlaps(span: Span, others: Iterable[Span]) -> bool:
+    """Whether a span has a character in common with one of others."""
+    return any(a < span[1] and span[0] < b for a, b in others)
+
+
 def _untranslated(line: str) -> Translation:
     """A line of which the model can read nothing, as its own translation."""
     text = line.strip()
     start = line.find(text)
-    place = (start, start + len(text), 0, len(text))
     return Translation(
         text=text,
         flags=("unknown_characters",) if any(map(str.isalnum, text)) else (),
-        sentences=(place,),
-        copied=(place,),
+        sentences=((start, start + len(text), 0, len(text)),),
+        copied=tuple(words_copied(text, start, 0)),
     )
 
 

@@ -15,7 +15,10 @@ from dragoman.text.spans import Span
 PRESERVED = ("urls", "tags", "placeholders", "symbols", "numbers")
 """The flags; what belongs to one kind is not looked for in the next ones."""
 
-_PICTURE = "[⌀-⏿☀-➿⬀-⯿\U0001f000-\U0001faff]"
+_PICTURE = (  # with its variation, skin colour, and tags, as flags of regions have (UTS 51)
+    "(?:[⌀-⏿■-➿⬀-⯿\U0001f000-\U0001faff][\ufe0e\ufe0f]?|[©®‼⁉™ℹ↔-↪Ⓜ⤴⤵〰〽㊗㊙]\ufe0f)"
+    "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
+)
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
@@ -23,9 +26,9 @@ _PATTERNS = {
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),
-    "symbols": (  # emoji with their variations, skin colours and joints, and flags (UTS 51)
-        "[\U0001f1e6-\U0001f1ff]{2}"
-        rf"|{_PICTURE}[\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?(?:\u200d{_PICTURE}\ufe0f?[\U0001f3fb-\U0001f3ff]?)*"
+    "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
+        "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
+        rf"|{_PICTURE}(?:\u200d{_PICTURE})*"
     ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}

@@ -5,6 +5,7 @@ such text belongs in the translation is told by the attention on what stands bef
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +14,12 @@ from itertools import accumulate
 
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import emoji
-from dragoman.text.glossary import is_boundary
+from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.spans import Span
 
+JOINERS = "\u200c\u200d"
+Copied = tuple[int, int, int, int]
+"""Where something stands in the line and in the text: `Translation.copied`."""
 Places = Callable[[int], int]
 """From places in a text to places in a longer one, into which something was inserted."""
 
@@ -30,8 +34,8 @@ class Gap:
     """What it was."""
     more: str
     """White space after it that is gone as well."""
-    apart: tuple[bool, bool]
-    """Whether white space stood before it, and after it."""
+    beside: tuple[str, str]
+    """The character before it, and that after it; none at an end of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ class Shortened:
         left, end, gaps = "", 0, list[Gap]()
         for start, stop in _merged(line, spans):
             left += line[end:start]
-            before, after = line[:start][-1:].isspace(), line[stop : stop + 1].isspace()
-            end = stop + (after and (before or not left))
+            before, after = line[:start][-1:], line[stop : stop + 1]
+            end = stop + (after.isspace() and (before.isspace() or not left))
             gaps.append(Gap(len(left), line[start:stop], line[stop:end], (before, after)))
         return cls(left + line[end:], tuple(gaps))
 
@@ -72,18 +76,16 @@ class Shortened:
         put = list[tuple[int, str, Gap]]()
         for gap in self.gaps:
             place = self._place(text, links, gap.place)
-            before = gap.apart[0] and place > 0 and not text[place - 1].isspace()
-            after = gap.apart[1] and text[place : place + 1].isalnum()
-            put.append((place, " " * before + gap.text + " " * after, gap))
+            put.append((place, _apart(gap, text[:place][-1:], text[place : place + 1]), gap))
         put.sort(key=lambda each: each[0])
         in_line, in_text = self._in_line, _places([each[:2] for each in put])
-        pieces, copied, end, written = list[str](), [], 0, 0
+        pieces, copied, end, written = list[str](), list[Copied](), 0, 0
         for place, letters, gap in put:
             pieces += text[end:place], letters
             written, end = written + place - end + len(letters), place
             src = in_line(gap.place) - len(gap.more) - len(gap.text)
             tgt = written - len(letters) + letters.index(gap.text)
-            copied.append((src, src + len(gap.text), tgt, tgt + len(gap.text)))
+            copied += words_copied(gap.text, src, tgt)
         found = replace(
             translation,
             text="".join([*pieces, text[end:]]),
@@ -121,6 +123,29 @@ class Shortened:
         return next(n for n in places if n not in inside and is_boundary(text, n))
 
 
+def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
+    """The words of a text that was put in as it is, from a place in the line to one in the text.
+
+    Each on its own: tags around one of them are not around the others.
+    """
+    words = (each.span() for each in re.finditer(r"\S+", text))
+    return [(src + a, src + b, tgt + a, tgt + b) for a, b in words]
+
+
+def _apart(gap: Gap, before: str, after: str) -> str:
+    """What was taken out, with the spaces that it needs between these two characters.
+
+    Where it stood beside a space; or beside a bracket or a quote that the translation lacks.
+    """
+
+    def is_glued(was: str, char: str) -> bool:
+        return was.isspace() or (bool(was) and not was.isalnum() and is_spaced(char))
+
+    first = is_glued(gap.beside[0], before) and (before.isalnum() or gap.beside[0].isspace())
+    spaces = first and bool(before) and not before.isspace()
+    return " " * spaces + gap.text + " " * (is_glued(gap.beside[1], after) and after.isalnum())
+
+
 def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Spans in order; those between which is no more than white space are one."""
     begun: Span | None = None
@@ -150,11 +175,16 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
     emoji. One letter among others, as of a name, it may have.
     """
     places = {n for span in spelt for n in range(*span)}
-    spelt_only = "".join(c if n in places else "\n" for n, c in enumerate(line))
+    spelt_only = "".join(_in_word(c) if n in places else "\n" for n, c in enumerate(line))
     words = (each.span() for each in re.finditer(r"\w{2,}", spelt_only))
     whole = (word for word in words if [*whole_words(line, [word])] == [word])
     yield from (span for span in whole if any(map(str.isalpha, line[slice(*span)])))
     yield from (span for span in emoji(line) if places.intersection(range(*span)))
+
+
+def _in_word(char: str) -> str:
+    """A character as a pattern of words takes it: marks and joiners, which it lacks, as `_`."""
+    return "_" if unicodedata.category(char)[0] == "M" or char in JOINERS else char
 
 
 def _places(inserted: Sequence[tuple[int, str]]) -> Places:

@@ -22,7 +22,7 @@ SAME = [
     ('<a href="x/y" title="Cat">the</a><br/>', '<a href="x/y" title="Katze">die</a><br />'),
     ("a < b and c > d", "a < b und c > d"),
     ("I ❤\ufe0f tea 👩🏽\u200d🚀 🇩🇪", "🇩🇪 Ich ❤ Tee 👩🏽\u200d🚀"),
-    ("5 °C → № 7, ㈱", "5 Grad, Nr. 7"),
+    ("5 °C → № 7, ㈱, ©", "5 Grad, Nr. 7"),
     ("", ""),
 ]
 OTHER = [
@@ -39,6 +39,9 @@ OTHER = [
     ("thanks 🙏🏽", "danke 🙏", "symbols"),
     ("★★★ good", "★★ gut", "symbols"),
     ("to 🇩🇪 and 🇫🇷", "nach 🇩🇪", "symbols"),
+    ("5\ufe0f\u20e3 goals", "fünf Tore", "symbols"),
+    ("in 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "in 🏴", "symbols"),
+    ("play ▶\ufe0f ↔\ufe0f", "spielen ▶", "symbols"),
 ]
 
 

@@ -1,10 +1,12 @@
 """Text taken out of a line, and put back into the translation of the rest."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.removed import Shortened, whole_words
+from dragoman.tasks.translate.removed import Shortened, _apart, whole_words
 from dragoman.text.spans import Span
 
 LINES = st.text("ab ,苹\u0301", max_size=14)
@@ -52,8 +54,9 @@ def test_what_is_taken_out_comes_back(drawn: tuple[str, list[Span]]) -> None:
     for a, b, c, d in found.text_links:
         assert line[a:b] == found.text[c:d] != ""
     assert {(a, b) for a, b, *_ in found.copied} >= {
-        (a, b)
+        (a + word.start(), a + word.end())
         for a, b in spans
+        for word in re.finditer(r"\S+", line[a:b])
         if all((a, b) == other or b < other[0] or other[1] < a for other in spans)
         and not any(line[min(b, o[1]) : max(a, o[0])].strip() == "" for o in spans if o != (a, b))
     }
@@ -84,3 +87,11 @@ def test_it_goes_where_the_words_before_it_went() -> None:
     links = [(*src, *tgt) for src, tgt in zip(spans, written, strict=True)]
     assert left._place("Ich liebe Pizza", links, 7) == 9
     assert [gap.text for gap in left.gaps] == ["🍕", "😀😀"]
+
+
+def test_it_is_not_glued_to_a_word() -> None:
+    """Beside a bracket that the translation has lost there is a space; Chinese has none."""
+    left = Shortened.of("a man (😀) sleeps", [(7, 8)])
+    (gap,) = left.gaps
+    assert _apart(gap, "n", " ") == " 😀"
+    assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"

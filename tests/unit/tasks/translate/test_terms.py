@@ -99,6 +99,8 @@ def test_what_is_missing_is_forced_or_put_back(translator: Translator, text: str
         ("👩🏽\u200d🚀 sees a dog", "👩🏽\u200d🚀"),
         ("a cat named Кошка sees", "Кошка"),
         ("the 日本語 tree", "日本語"),
+        ("a cat สวัสดีครับ sees", "สวัสดีครับ"),
+        ("the नमस्ते tree", "नमस्ते"),
     ],
 )
 def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: str) -> None:
@@ -108,6 +110,29 @@ def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: 
     rest = translator.translate(" ".join(text.replace(copied, "").split()))
     assert found.tokens == rest.tokens
     assert not {"symbols", "unknown_characters"} & {*found.flags}
+
+
+def test_words_beside_each_other_are_copied_each(translator: Translator) -> None:
+    """Tags around one of them are not around the others."""
+    for text in ("a cat Кошка 😀 日本", "Кошка 😀!"):
+        places = translator.translate(text).copied
+        assert [text[a:b] for a, b, *_ in places][:2] == (
+            ["Кошка", "😀", "日本"] if "a" in text else ["Кошка", "😀!"]
+        )[:2]
+
+
+def test_terms_of_the_glossary_are_not_put_back(translator: Translator) -> None:
+    """Their translations are known, whatever they are written in."""
+    terms = Glossary({"Кошка": "cat", "😀": "dog"})
+    found = translator.translate("the Кошка sees 😀", glossary=terms)
+    assert found.copied == ()
+    assert [term.target for term in found.terms] == ["cat", "dog"]
+    assert "Кошка" not in translator.translate("Кошка", glossary=terms).text
+
+
+def test_a_prefix_begins_what_cannot_be_read(translator: Translator) -> None:
+    """It was asked for."""
+    assert translator.translate("Кошка", prefix="the cat").text.startswith("the cat")
 
 
 def test_one_letter_in_bytes_is_read(translator: Translator) -> None:
