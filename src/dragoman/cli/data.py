@@ -200,10 +200,10 @@ def merge(
     dragoman data merge a.en,a.de bt.tsv --weight 2 --weight 1 --out all
     """
     from dragoman.corpus import choosing
-    from dragoman.corpus.merging import corpus_of, layout_of, write_merged
+    from dragoman.corpus.merging import corpora_of, layout_of, write_merged
     from dragoman.corpus.writing import files_of, read_of
 
-    each = [corpus_of(name, files) for name in corpora]
+    each = corpora_of(corpora, files)
     (paths,) = files_of(layout_of(each[0]), out, ["merged"])
     with progress_of_pairs() as progress:
         times, repeated = choosing.times(
