@@ -1,5 +1,6 @@
 """Translation memories as pairs of texts: TMX, XLIFF, catalogues of gettext, CSV and TSV."""
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -143,6 +144,9 @@ def _read_messages(path: Path, _: Languages) -> Iterator[Cut]:
         data += chunk
         if len(data) > LARGEST_FILE:
             raise InputError(f"{path} is larger than {LARGEST_FILE:,} bytes; cut it into parts.")
+    if data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
+        yield codecs.BOM_UTF8, []
     charset = re.search(rb"charset=([\w-]+)", data)
     try:
         encoding = charset[1].decode() if charset else "utf-8"
