@@ -115,7 +115,7 @@ def split(
     from dragoman.corpus.writing import files_of, read_of, write_sets
 
     corpus, names = files.corpus(), ("train", "dev", "test")
-    paths, read = files_of(corpus, out, names), read_of(corpus)
+    paths, read = files_of(corpus, out, names), read_of(corpus, say)
     with progress_of_pairs() as progress:
         chosen = choosing.split(read, (dev, test), seed, progress)
     counts = write_sets(corpus, chosen, paths)
@@ -141,7 +141,7 @@ def sample(
     from dragoman.corpus.writing import files_of, read_of, write_sets
 
     corpus = files.corpus()
-    paths, read = files_of(corpus, out, [""]), read_of(corpus)
+    paths, read = files_of(corpus, out, [""]), read_of(corpus, say)
     with progress_of_pairs() as progress:
         chosen = choosing.sample(read, size, seed, progress)
     write_sets(corpus, chosen, paths)
@@ -158,7 +158,7 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
     from dragoman.corpus.writing import read_of
 
     with progress_of_pairs() as progress:
-        read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
+        read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
         found = count(read, languages, progress=progress)
     print_items([to_json(found)] if as_json else _counts(found))
 
@@ -200,14 +200,14 @@ def merge(
     dragoman data merge a.en,a.de bt.tsv --weight 2 --weight 1 --out all
     """
     from dragoman.corpus import choosing
-    from dragoman.corpus.merging import corpus_of, layout_of, write_merged
+    from dragoman.corpus.merging import corpora_of, layout_of, write_merged
     from dragoman.corpus.writing import files_of, read_of
 
-    each = [corpus_of(name, files) for name in corpora]
+    each = corpora_of(corpora, files)
     (paths,) = files_of(layout_of(each[0]), out, ["merged"])
     with progress_of_pairs() as progress:
         times, repeated = choosing.times(
-            [*map(read_of, each)],
+            [read_of(corpus, say) for corpus in each],
             weight or [1.0] * len(each),
             seed,
             unique=unique,
@@ -233,7 +233,7 @@ def _checked(
     from dragoman.corpus.writing import read_of
     from dragoman.files.reading import read_lines
 
-    read, languages = read_of(files.corpus()), (files.src_lang, files.tgt_lang)
+    read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
     with progress_of_pairs() as progress:
         return read, check_pairs(read, config, languages, held, progress=progress)

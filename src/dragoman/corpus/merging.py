@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any
 from dragoman.corpus.checking import Pair
 from dragoman.corpus.config import PairFiles
 from dragoman.corpus.writing import in_cells, writing
-from dragoman.data.corpus import CorpusConfig, read_entries
+from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, read_entries
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError
-from dragoman.files.records import is_csv
+from dragoman.files.records import is_csv, read_rows
 
 LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}
 """Options of `PairFiles` by the endings of names."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
@@ -35,6 +37,32 @@ def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
             f"(a.en,a.de), or a file that ends in one of {', '.join(LAYOUTS)}."
         )
     return replace(files, **{layout: Path(given)}).corpus()  # type: ignore[arg-type] # a path
+
+
+def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
+    """The same of each name; a table of two columns may lack the names of `files`.
+
+    Raises InputError for names that no corpus has.
+    """
+    corpora = [corpus_of(name, files) for name in given]
+    found = [
+        each if _has_keys(each) else replace(each, src_key=KEYS[0], tgt_key=KEYS[1])
+        for each in corpora
+    ]
+    keys = files.src_key, files.tgt_key
+    if keys != KEYS and not any((each.src_key, each.tgt_key) == keys for each in found):
+        raise InputError(
+            f"No corpus has {keys[0]!r} and {keys[1]!r}; correct --src-key and --tgt-key."
+        )
+    return found
+
+
+def _has_keys(corpus: CorpusConfig) -> bool:
+    """Whether its keys tell where its texts are: in a table of two columns, if it names one."""
+    if corpus.tsv is None:
+        return corpus.jsonl is not None
+    _, first, _ = next(read_rows(Path(corpus.tsv), strict=False))
+    return len(first) != 2 or corpus.src_key in first or corpus.tgt_key in first
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:
@@ -62,7 +90,7 @@ def write_merged(
                 for raw, pairs, _ in read_entries(corpus, strict=False):
                     for pair in pairs:
                         if next(rest) > turn:
-                            write(raw if is_same else _lines(layout, wanted[1], pair))
+                            write(raw if is_same else _lines(layout, wanted[1], pair, corpus.label))
                             count += 1
     return count
 
@@ -77,8 +105,8 @@ def _shape(corpus: CorpusConfig) -> tuple[str, str]:
     return "".join(kinds) or ("csv" if is_csv(corpus.paths[0]) else "tsv"), head
 
 
-def _lines(layout: CorpusConfig, head: str, pair: Pair) -> Sequence[str]:
-    """A pair as lines of each file of a layout; `head` names the columns of a table."""
+def _lines(layout: CorpusConfig, head: str, pair: Pair, corpus: str) -> Sequence[str]:
+    """A pair of a corpus as lines of each file of a layout; `head` names a table's columns."""
     if layout.src is not None:
         return [in_cells([text]) for text in pair]
     texts = dict(zip((layout.src_key, layout.tgt_key), pair, strict=True))
@@ -90,7 +118,13 @@ def _lines(layout: CorpusConfig, head: str, pair: Pair) -> Sequence[str]:
             for name in outer:
                 inner = inner.setdefault(name, {})
             inner[last] = text
-        return [json.dumps(record, ensure_ascii=False)]
+        line = json.dumps(record, ensure_ascii=False)
+        if _SURROGATE.search(line):
+            raise InputError(
+                f"{corpus} has a pair that is not UTF-8, as JSON must be: {line[:SHOWN]!r}; "
+                "take it out with dragoman data clean."
+            )
+        return [line]
     in_quotes, row = is_csv(layout.paths[0]), io.StringIO()
     names = next(csv.reader([head])) if in_quotes else head.split("\t")
     cells = [texts.get(name, "") for name in names] if head else pair

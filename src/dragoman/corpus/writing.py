@@ -1,17 +1,20 @@
 """Pairs written to new files in the layout of their corpus, which appear when they are whole."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache
 from pathlib import Path
 
-from dragoman.corpus.checking import Checked, Read
+from dragoman.corpus.checking import Checked, Pair, Read
 from dragoman.corpus.config import EVERY
 from dragoman.data.corpus import CorpusConfig, read_entries, read_pairs
+from dragoman.data.memory import OTHER, languages_in
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.files.writing import names_device, packing, replacing
+from dragoman.wording import counted
 
 _BREAK = re.compile("\r\n|[\t-\r\x1c-\x1e\x85\u2028\u2029]")
 
@@ -61,9 +64,27 @@ def _packed(path: Path) -> str:
     return path.suffix if path.suffix in COMPRESSED else ""
 
 
-def read_of(corpus: CorpusConfig) -> Read:
-    """What reads the pairs of a corpus; a byte that is not UTF-8 becomes a lone surrogate."""
-    return partial(read_pairs, corpus, strict=False)
+def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -> Read:
+    """What reads the pairs of a corpus; a byte that is not UTF-8 becomes a lone surrogate.
+
+    Tells `say` once which units of a memory are no pairs. Raises InputError where none is one.
+    """
+    say = cache(say)
+
+    def read() -> Iterator[Pair]:
+        left, some = Counter[str](), False
+        for pair in read_pairs(corpus, strict=False, left=left):
+            some = True
+            yield pair
+        for why, count in left.items():
+            say(f"{corpus.label}: {counted(count, 'unit is', 'units are')} no pair: {why}.")
+        if left and not some:
+            known = ", ".join(languages_in(Path(str(corpus.tm)))) or "other languages"
+            to_do = f"it has {known}, so choose from them with --src-lang and --tgt-lang"
+            to_do = to_do if OTHER in left else "give another file"
+            raise InputError(f"{corpus.label} has no pair: {', '.join(left)}; {to_do}.")
+
+    return read
 
 
 def write_sets(

@@ -1,5 +1,6 @@
 """Translation memories as pairs of texts: TMX, XLIFF, catalogues of gettext, CSV and TSV."""
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +35,8 @@ MOST = 1 << 20
 """Most pairs of a memory that is held as a whole."""
 
 _CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sub", "sc", "ec", "cp"}
-_OTHER, _OPEN = "not in both languages", "not finished"
+_LANGUAGE = re.compile(rb"""(?:\blang|-language|srcLang|trgLang)\s*=\s*["']([\w-]+)""")
+OTHER, _OPEN = "not in both languages", "not finished"
 
 
 def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
@@ -61,6 +63,11 @@ def ending_of(path: Path) -> str:
     """The ending of a name, in small letters, without that of compression."""
     endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
     return endings[-1] if endings else ""
+
+
+def languages_in(path: Path) -> list[str]:
+    """The codes of languages at the start of a memory, in the order of the alphabet."""
+    return sorted({found[1].decode() for found in _LANGUAGE.finditer(next(read_chunks(path), b""))})
 
 
 def load_memory(path: Path, languages: Languages) -> dict[str, str]:
@@ -94,7 +101,7 @@ def _of_tmx(unit: Element, languages: Languages) -> Unit:
         if each.local == "tuv"
     }
     src, tgt = (_in_language(segments, code or "") for code in languages)
-    return _OTHER if src is None or tgt is None else (src.plain(_CODES), tgt.plain(_CODES))
+    return OTHER if src is None or tgt is None else (src.plain(_CODES), tgt.plain(_CODES))
 
 
 def _in_language(segments: Mapping[str, Element | None], code: str) -> Element | None:
@@ -129,7 +136,7 @@ def _of_xliff(unit: Element, languages: Languages) -> Unit:
     )
     asked = zip(languages, declared, strict=True)
     if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
-        return _OTHER
+        return OTHER
     if source is None or target is None:
         return _OPEN
     states = unit.attributes.get("state"), target.attributes.get("state")
@@ -143,6 +150,9 @@ def _read_messages(path: Path, _: Languages) -> Iterator[Cut]:
         data += chunk
         if len(data) > LARGEST_FILE:
             raise InputError(f"{path} is larger than {LARGEST_FILE:,} bytes; cut it into parts.")
+    if data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
+        yield codecs.BOM_UTF8, []
     charset = re.search(rb"charset=([\w-]+)", data)
     try:
         encoding = charset[1].decode() if charset else "utf-8"

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.errors import InputError
-from dragoman.files.reading import read_lines, read_text
+from dragoman.files.reading import longest_line, read_lines, read_text
+
+_UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 
 
 def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[str], str]]:
@@ -20,11 +22,15 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
             yield number, line.split("\t"), line
         return
     number, taken = 1, list[str]()  # the lines of a row
+    most = max(longest_line(), csv.field_size_limit())  # which holds for the whole process
+    csv.field_size_limit(most)
 
     def lines() -> Iterator[str]:
         for line in read_text(path, strict=strict):
             taken.append(line)
             yield line
+        if taken:  # a row asks for another line only within quotes
+            raise InputError(f"{path} line {number}: {_UNCLOSED}.")
 
     rows = csv.reader(lines())
     try:
@@ -33,7 +39,11 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
             number = rows.line_num + 1
             taken.clear()
     except csv.Error as error:
-        raise InputError(f"{path} line {rows.line_num} cannot be read: {error}.") from error
+        wrong = f"{_UNCLOSED}, or a cell has more than {most:,} characters"
+        if "\r" in taken[-1]:
+            wrong = "a carriage return is within a cell; put the cell in quotes, or save the file "
+            wrong += "with line feeds as the ends of its lines"
+        raise InputError(f"{path} line {number}: {wrong}.") from error
 
 
 def is_csv(path: Path) -> bool:
@@ -49,6 +59,10 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
             yield place, json.loads(line), line
         except json.JSONDecodeError as error:
             raise InputError(f"{place} is not JSON: {error.msg} at column {error.colno}.") from None
+        except RecursionError:
+            raise InputError(f"{place} is nested too deeply; write one flat object.") from None
+        except ValueError:
+            raise InputError(f"{place} has too long a number; write it as a string.") from None
 
 
 def value_at(record: object, key: str, place: str, settings: str) -> object:

@@ -48,3 +48,21 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     refused = run("data", "check", "--tm", po, "--report", po)
     assert (refused.code, refused.out) == (2, "")
     assert "is the file to read; give another --report" in refused.err
+
+
+def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
+    """Once, by each verb; where none is a pair, the languages that there are."""
+    path, text = tmp_path / "a.po", 'msgid "One house"\nmsgstr "Ein Haus"\n\nmsgid "b"\nmsgstr ""\n'
+    path.write_text(f"\ufeff{text}", "utf-8")
+    for verb in ("check", "stats", "clean"):
+        to: list[str | Path] = ["--out", tmp_path / "out"] if verb == "clean" else []
+        done = run("data", verb, "--tm", path, *to)
+        assert done.err.count(f"{path}: 1 unit is no pair: not finished.") == 1
+    assert (tmp_path / "out" / "a.po").read_text("utf-8").startswith("\ufeffmsgid")
+    assert "1 unit is no" in run("data", "merge", path, "--out", tmp_path).err
+    path.write_text('msgid "b"\nmsgstr ""\n')
+    assert "has no pair: not finished; give another file." in run("data", "stats", "--tm", path).err
+    tmx = write(tmp_path / "a.tmx", ['<tmx><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></tmx>'])
+    done = run("data", "stats", "--tm", tmx, "--src-lang", "fr", "--tgt-lang", "de")
+    assert done.code == 2
+    assert "it has en, so choose from them with --src-lang and --tgt-lang." in done.err

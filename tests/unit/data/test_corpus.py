@@ -312,3 +312,18 @@ def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
     assert list(texts) == expected
     assert list(texts) == expected
     assert list(CorpusTexts([corpus], ["tgt"])) == ["eins", "zwei"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("[" * 200_000, "line 1 is nested too deeply"),
+        (f'{{"n": {"9" * 5000}}}', "line 1 has too long a number"),
+    ],
+)
+def test_json_that_python_does_not_read(tmp_path: Path, line: str, sentence: str) -> None:
+    """It is said with the line."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(line, "utf-8")
+    with pytest.raises(InputError, match=sentence):
+        list(read_pairs(CorpusConfig(jsonl=str(path))))

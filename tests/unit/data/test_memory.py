@@ -98,7 +98,8 @@ def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
     [
         ("a.txt", b"", "is no memory: its name ends in none of .tmx, .xlf"),
         ("a.po", b'"charset=utf-8"\xff', "is not in the encoding that it declares"),
-        ("a.csv", b'a,"' + b"x" * 200_000, "line 1 cannot be read: field larger than"),
+        ("a.csv", b'a,b\na,"b\nc,d\n', "line 2: a quote is opened and not closed; close it"),
+        ("b.csv", b"a,b\rc,d\n", "line 1: a carriage return is within a cell; put"),
         ("a.tmx.gz", b"no gzip", "is damaged or not compressed as its name says"),
         ("a.tmx", b"<!DOCTYPE a [<!ENTITY b 'c'>]><tmx/>", "declares entities"),
     ],
@@ -108,6 +109,17 @@ def test_what_cannot_be_read(tmp_path: Path, name: str, data: bytes, sentence: s
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=sentence):
         list(read_memory(tmp_path / name, ("en", "de")))
+
+
+def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
+    """A longer one may be a quote that is not closed."""
+    path = tmp_path / "a.csv"
+    line = "x" * (1 << 20) + "\n"
+    path.write_text(f'"{line}"y,z\n', "utf-8")
+    assert [*read_memory(path, ("en", "de"))] == [(line.strip() + " y", "z")]
+    path.write_text(f'a,b\n"{line * 16}"y,z\n', "utf-8")
+    with pytest.raises(InputError, match=r"line 2: a quote .* more than 16,777,216 characters"):
+        list(read_memory(path, ("en", "de")))
 
 
 class _Letters:
