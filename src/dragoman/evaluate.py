@@ -177,8 +177,9 @@ def compare(
 ) -> Comparison:
     """Compare two systems as `evaluate` does each, by sacreBLEU's own paired tests.
 
-    They take 1,000 resampled test sets and 10,000 random swaps, from a fixed seed. Systems that
-    write the same lines differ by chance alone: both p are 1.
+    They take 1,000 resampled test sets and 10,000 random swaps, from a fixed seed. Where k lines
+    differ, two of the 2^k swaps give a difference of the whole size (sacreBLEU counts larger ones
+    only), so the p of swaps is at least 2^(1 - k). Of systems that write the same lines both are 1.
     """
     hypotheses, *stripped = _stripped(hypotheses, references)
     others = _stripped(others, references)[0]
@@ -192,11 +193,10 @@ def compare(
 
     def difference(name: str) -> MetricDifference:
         (old, new), (_, swapped) = bs[name], ar[name]
-        same = hypotheses == others
         return MetricDifference(
             difference=new.score - old.score,
-            p_bootstrap=1.0 if same else new.p_value,
-            p_randomisation=1.0 if same else swapped.p_value,
+            p_bootstrap=new.p_value if lines else 1.0,
+            p_randomisation=max(swapped.p_value, 2.0 ** (1 - len(lines))) if lines else 1.0,
             bootstrap_signature=str(bs_signatures[name]),
             randomisation_signature=str(ar_signatures[name]),
         )

@@ -14,7 +14,7 @@ from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.files.documents import reject_document
 from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
-from dragoman.tasks.evaluation import EvaluationData
+from dragoman.tasks.evaluation import EvaluationData, holds_lines
 
 
 @with_options("test", EvaluationData())
@@ -60,14 +60,14 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import evaluation_of
 
-    system = model if model.is_file() else open_folder(model)
+    system = model if holds_lines(model) else open_folder(model)
     measure = evaluation_of(system, test)
     for file in () if plain else filter(None, (test.src, *test.ref)):
         reject_document(file)
     check_output(hyp, model, test.src, *test.ref, test.against, option="--hyp")
     if hyp is not None and not overwrite:
         check_new(hyp, "--hyp")
-    if not model.is_file():
+    if not holds_lines(model):
         loading.check(model)
     test = replace(
         test,

@@ -178,7 +178,7 @@ def _part_of(file: Path) -> Iterator[Path]:
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(0, "it is read-only")
     with ExitStack() as held:
-        _hold(part, held)
+        hold(part, held, PATIENCE)
         try:
             yield part
             if file.exists():
@@ -199,13 +199,16 @@ def _rename(part: Path, file: Path) -> None:
         part.unlink()
 
 
-def _hold(part: Path, held: ExitStack) -> None:
-    """Make the file, and keep others from it until `held` ends."""
-    deadline = time.monotonic() + PATIENCE
+def hold(file: Path, held: ExitStack, patience: float) -> None:
+    """Make a file, and keep others from it until `held` ends.
+
+    Raises BlockingIOError where another process still holds it after so many seconds.
+    """
+    deadline = time.monotonic() + patience
     while True:
-        part.open("ab").close()
+        file.open("ab").close()
         try:
-            held.enter_context(locked(part, wait=False))
+            held.enter_context(locked(file, wait=False))
         except BlockingIOError as error:
             if time.monotonic() > deadline:
                 raise BlockingIOError(0, "another process is writing it") from error
@@ -233,8 +236,8 @@ def names_device(target: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a file or folder, so that no other process can hold it.
+def locked(path: Path, *, wait: bool, shared: bool = False) -> Iterator[bool]:
+    """Hold a file or folder, so that no other process can hold it, except `shared` with such.
 
     Gives False where nothing can be held: on Windows and on some network disks. Raises
     BlockingIOError while another process holds it, unless told to `wait`, and for what is gone or
@@ -248,14 +251,15 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     except FileNotFoundError as error:
         raise BlockingIOError(error.errno, error.strerror) from error
     try:
-        yield _took(descriptor, path, wait=wait)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        yield _took(descriptor, path, kind if wait else kind | fcntl.LOCK_NB)
     finally:
         os.close(descriptor)
 
 
-def _took(descriptor: int, path: Path, *, wait: bool) -> bool:
+def _took(descriptor: int, path: Path, operation: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, operation)
     except BlockingIOError:
         raise
     except OSError:  # a disk without locks

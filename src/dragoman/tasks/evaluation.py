@@ -15,6 +15,11 @@ Item = str | Sequence[Sequence[str]]
 FILES = ("src", "ref", "against", "comet", "text", "data")
 
 
+def holds_lines(path: Path) -> bool:
+    """Whether it is a file or a pipe of finished translations, and no model folder."""
+    return path.exists() and not path.is_dir()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationData:
     """What a model is measured on, and how; each task reads the fields that it needs.

@@ -21,12 +21,12 @@ from dragoman.train.log import LogLine, read_json, read_log
 from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
 from dragoman.wording import clock, short
 
-DATA = ("src", "tm", "train", "made")
-"""Keys of a recipe's data that say what it learns from, the first that is set."""
+DATA = ("src", "tsv", "jsonl", "tm", "train", "made")
+"""Keys of a recipe's data, or of a corpus in it, that say what is learned, the first set."""
 HEAD = ("run", "task", "data", "parameters", "steps", "best", "at step", "state", "time")
 
 T = TypeVar("T")
-State = Literal["running", "finished", "stopped", "failed"]
+State = Literal["running", "finished", "stopped", "failed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,8 @@ class RunRow(Plain):
     best_step: int | None = None
     """The validation with that score; of a finished run the last one that is no better."""
     state: State
-    """`failed` is one that says neither why it ended nor runs: killed, or ended by an error."""
+    """`failed` is one that says neither why it ended nor runs: killed, or ended by an error;
+    `unknown` where a disk without locks does not tell whether it runs."""
     reason: str | None = None
     """Why it ended, or what is wrong with its files."""
     seconds: float | None = None
@@ -138,7 +139,7 @@ def _row(run: RunFolder, name: str) -> RunRow:
     return RunRow(
         run=name,
         task=recipe.task,
-        data=next((str(recipe.data[key]) for key in DATA if recipe.data.get(key)), None),
+        data=next(filter(None, map(_first_file, (recipe.data, *_corpora(recipe)))), None),
         parameters=read(lambda: _parameters(run), None),
         step=lines[-1].step if lines else 0,
         max_steps=recipe.train.max_steps,
@@ -146,12 +147,23 @@ def _row(run: RunFolder, name: str) -> RunRow:
         metric=metric,
         best=(best if end is None else end.valid or {}).get(metric),
         best_step=best_step,
-        state="running" if read(lambda: _is_running(run), otherwise=False) else state,
+        state=read(lambda: _standing(run, state), state),
         reason="; ".join(faults) or stopped,
         seconds=lines[-1].seconds if lines else None,
         warnings=tuple(dict.fromkeys(warning for line in lines for warning in line.warnings)),
         changed=datetime.fromtimestamp(written[0].stat().st_mtime, UTC).isoformat("T", "seconds"),
     )
+
+
+def _corpora(recipe: WrittenRecipe) -> list[dict[str, Any]]:
+    """The corpora of a recipe that names several."""
+    found = recipe.data.get("corpora")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _first_file(data: Mapping[str, Any]) -> str | None:
+    """What a recipe's data, or a corpus, says that is learned from."""
+    return next((str(data[key]) for key in DATA if data.get(key)), None)
 
 
 def _metric_of(recipe: WrittenRecipe) -> str:
@@ -176,11 +188,11 @@ def _parameters(run: RunFolder) -> int | None:
     return sum(count_parameters(open_folder(run.path).config.model).values())
 
 
-def _is_running(run: RunFolder) -> bool:
-    """Whether a process holds the run."""
+def _standing(run: RunFolder, state: State) -> State:
+    """How a run stands that stood so by its files: a process may hold it."""
     lock = run.training / LOCK
     try:
-        with locked(lock, wait=False):
-            return False
+        with locked(lock, wait=False, shared=True) as held:
+            return "unknown" if state == "failed" and not held else state
     except BlockingIOError:
-        return lock.exists()
+        return "running" if lock.exists() else state

@@ -5,12 +5,13 @@ course of a run shows. Each sentence is said once, and none before twice the war
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
+from dragoman.train.log import LogLine
 from dragoman.train.progress import Progress
 from dragoman.train.step import StepResult
 
@@ -19,7 +20,7 @@ RISEN = 0.5
 OVERFITTED = 0.02
 """Share by which a validation loss is above its best when it counts as risen."""
 EXPLODED = 10.0
-"""How many times larger than at first a typical gradient is when it counts as exploding."""
+"""How many times larger than at its smallest a typical gradient is when it counts as exploding."""
 APART = 100.0
 """How many times less than in a typical layer a gradient is when it counts as lost."""
 FORGOTTEN = 0.1
@@ -28,6 +29,14 @@ USED = 0.2
 """Nats that a source which was used has been worth."""
 
 LAYER = re.compile(r"^(.*?layers\.\d+)\.")
+
+RISING = "the training loss has risen"
+EXPLODING = "the norm of the gradient has grown"
+OVERFITTING = "the validation loss has risen"
+TURNED = "the source was worth"
+VANISHING = "the gradient of"
+KINDS = (RISING, EXPLODING, OVERFITTING, TURNED, VANISHING)
+"""How the sentences begin that name figures: each of these is said once, whatever its figures."""
 
 
 @dataclass(slots=True)
@@ -75,36 +84,53 @@ class Checks:
         if progress.step <= 2 * self._config.warmup_steps:
             self._now = Stretch()
             return replace(validation, warnings=())
-        found = dict(zip(validation.warnings, validation.warnings, strict=True))
-        self._now.valid, self._now.step = validation.loss, progress.step
-        if self._now.losses:
-            self._past.append(self._now)
-            found |= dict(self._course(progress))
-        found |= _layers(gradients) | self._source(validation.diagnostics.get("source_gain"))
-        self._now = Stretch()
-        new = {kind: sentence for kind, sentence in found.items() if kind not in self._said}
+        found = [*validation.warnings]
+        if self._end(progress.step, validation.loss):
+            found += self._course(progress)
+        found += [*_layers(gradients), *self._source(validation.diagnostics.get("source_gain"))]
+        new = {_kind(sentence): sentence for sentence in found}
+        new = {kind: sentence for kind, sentence in new.items() if kind not in self._said}
         self._said |= new.keys()
         return replace(validation, warnings=tuple(new.values()))
 
-    def _course(self, progress: Progress) -> Iterator[tuple[str, str]]:
-        """Yield what losses and gradients since the warm-up tell, each with its kind."""
+    def recall(self, lines: Iterable[LogLine]) -> None:
+        """Take what the log has of earlier parts of the run: some of its steps, all validations."""
+        for line in lines:
+            if line.loss is not None and line.grad_norm is not None:
+                self._now.losses.append(line.loss)
+                self._now.norms.append(line.grad_norm)
+            if "loss" in line.valid and line.step <= 2 * self._config.warmup_steps:
+                self._now = Stretch()
+            elif "loss" in line.valid:
+                self._end(line.step, line.valid["loss"])
+                self._most_gain = max(self._most_gain, line.valid.get("source_gain", 0.0))
+                self._said |= set(map(_kind, line.warnings))
+
+    def _end(self, step: int, valid: float) -> bool:
+        """End the stretch with a validation; return whether it had a step."""
+        ended, self._now = self._now, Stretch()
+        ended.valid, ended.step = valid, step
+        if ended.losses:
+            self._past.append(ended)
+        return bool(ended.losses)
+
+    def _course(self, progress: Progress) -> Iterator[str]:
+        """Yield what losses and gradients since the warm-up tell."""
         *before, now = self._past
         if not before:
             return
         least = min(each.loss for each in before)
         if now.loss > least + RISEN:
             yield (
-                "rising",
-                f"the training loss has risen from {least:.2f} to {now.loss:.2f}, so the rate is "
+                f"{RISING} from {least:.2f} to {now.loss:.2f}, so the rate is "
                 "too high; lower train.learning_rate, lengthen train.warmup_steps or use "
-                'model.norm_position = "pre"',
+                'model.norm_position = "pre"'
             )
         small = min(each.norm for each in before)
         if now.norm > EXPLODED * max(small, self._config.clip_norm or 0.0):
             yield (
-                "exploding",
-                f"the norm of the gradient has grown from {small:.3g} to {now.norm:.3g}; lower "
-                "train.learning_rate, or set train.clip_norm to about the former",
+                f"{EXPLODING} from {small:.3g} to {now.norm:.3g}; lower "
+                "train.learning_rate, or set train.clip_norm to about the former"
             )
         best = min(before, key=lambda each: each.valid)
         if (
@@ -115,26 +141,29 @@ class Checks:
             and progress.best_step != progress.step
         ):
             yield (
-                "overfitting",
-                f"the validation loss has risen from {best.valid:.3f} at step {best.step:,} to "
+                f"{OVERFITTING} from {best.valid:.3f} at step {best.step:,} to "
                 f"{now.valid:.3f} while the training loss falls, so the model learns its texts by "
-                "heart; take more texts, raise model.dropout, or end the run with train.patience",
+                "heart; take more texts, raise model.dropout, or end the run with train.patience"
             )
 
-    def _source(self, gain: float | None) -> dict[str, str]:
+    def _source(self, gain: float | None) -> Iterator[str]:
         """Whether a source that was used is used no longer."""
         if gain is None:
-            return {}
+            return
         self._most_gain = max(self._most_gain, gain)
-        if self._most_gain < USED or gain > FORGOTTEN * self._most_gain:
-            return {}
-        return {
-            "source": f"the source was worth {self._most_gain:.2f} nats per token and now is worth "
-            f"{gain:.2f}, so the decoder has turned away from it; lower train.learning_rate"
-        }
+        if self._most_gain >= USED and gain <= FORGOTTEN * self._most_gain:
+            yield (
+                f"{TURNED} {self._most_gain:.2f} nats per token and now is worth {gain:.2f}, so "
+                "the decoder has turned away from it; lower train.learning_rate"
+            )
 
 
-def _layers(gradients: Mapping[str, float]) -> dict[str, str]:
+def _kind(sentence: str) -> str:
+    """What a warning is known by when it was said: its beginning, or all of it."""
+    return next((kind for kind in KINDS if sentence.startswith(kind)), sentence)
+
+
+def _layers(gradients: Mapping[str, float]) -> Iterator[str]:
     """Whether a layer gets a far smaller gradient than the others."""
     of_layer: dict[str, list[float]] = {}
     for name, size in gradients.items():
@@ -142,12 +171,10 @@ def _layers(gradients: Mapping[str, float]) -> dict[str, str]:
             of_layer.setdefault(found[1], []).append(size)
     sizes = {layer: fmean(each) for layer, each in of_layer.items()}
     if len(sizes) < 3:
-        return {}
+        return
     typical, layer = median(sizes.values()), min(sizes, key=sizes.__getitem__)
-    if sizes[layer] * APART >= typical:
-        return {}
-    return {
-        "vanishing": f"the gradient of {layer} is {sizes[layer]:.1e}, in a typical layer "
-        f"{typical:.1e}, so it learns next to nothing; use model.norm_position = "
-        '"pre" or fewer layers'
-    }
+    if sizes[layer] * APART < typical:
+        yield (
+            f"{VANISHING} {layer} is {sizes[layer]:.1e}, in a typical layer {typical:.1e}, so it "
+            'learns next to nothing; use model.norm_position = "pre" or fewer layers'
+        )

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
-from dragoman.files.writing import locked, write_durably
+from dragoman.files.writing import hold, write_durably
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
@@ -41,6 +41,8 @@ ADJUSTABLE = frozenset({"train.save_every", "train.accumulate", *BATCH_SIZE})
 """Settings that may differ when a run resumes, whose result then has other bits."""
 
 LOCK = ".lock"
+GLANCE = 0.5
+"""Seconds for which the lock is tried: a listing of runs holds it for a moment."""
 RECIPE = "recipe.json"
 FINISHED, FINISHED_BEFORE = "finished.json", "finished.before.json"
 
@@ -125,8 +127,7 @@ class RunFolder:
             try:
                 new = self.training if self.path.exists() else self.path
                 self.training.mkdir(parents=True, exist_ok=True)
-                (self.training / LOCK).touch()
-                stack.enter_context(locked(self.training / LOCK, wait=False))
+                hold(self.training / LOCK, stack, GLANCE)
                 begun = (self.training / RECIPE).exists()  # known once nobody else can write it
                 if begun:
                     self._go_on(recipe)

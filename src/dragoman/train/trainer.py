@@ -7,7 +7,7 @@ are one or several; nothing here depends on how many.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InputError
 from dragoman.folder.adapters import save_adapter
 from dragoman.folder.format import save_model
 from dragoman.models.lora import merged
@@ -39,6 +39,7 @@ from dragoman.train.checkpoint import (
 from dragoman.train.checks import Checks
 from dragoman.train.diagnosis import examples_of, find_not_finite
 from dragoman.train.job import Job, Validation, is_better
+from dragoman.train.log import read_log
 from dragoman.train.memory import rehearse, too_large, within_memory
 from dragoman.train.optimizer import (
     learning_rate,
@@ -169,6 +170,8 @@ class Trainer:
         display = ConsoleReport(self.console, self.config)
         if self.processes.leads:
             self.reporters = [display, *reporters_of(self.folder, self.recipe, self.progress)]
+            with suppress(InputError, OSError):  # a new run has no log
+                self.checks.recall(read_log(self.folder.metrics))
         products = training_products(self.place.precision, self.place.device)
         self._began = started - self.progress.seconds
         with self.interrupt.listen(), closing(display), products:

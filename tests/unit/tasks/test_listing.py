@@ -1,5 +1,7 @@
 """The runs below a folder are listed, whatever state their files are in."""
 
+import errno
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -60,7 +62,31 @@ def test_how_a_run_stands(
     assert (row.state, row.reason, row.parameters) == (state, reason, None)
     with locked(run / "training" / ".lock", wait=False):
         assert row_of(tmp_path).state == "running"
+    with locked(run / "training" / ".lock", wait=False, shared=True):  # another listing
+        assert row_of(tmp_path).state == state
     assert row_of(run).run == "a"
+
+
+@pytest.mark.parametrize(("lines", "state"), [(log(), "stopped"), (log()[:-1], "unknown")])
+def test_a_disk_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[Line], state: str
+) -> None:
+    """Whether a run that does not say why it ended still runs is not known."""
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    run = make_run(tmp_path / "a", lines)
+    (run / "training" / ".lock").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert row_of(tmp_path).state == state
+
+
+@pytest.mark.parametrize("corpora", [[{"tsv": "x.tsv"}, {"src": "y"}], [{"jsonl": "x.tsv"}]])
+def test_a_run_of_several_corpora(tmp_path: Path, corpora: list[dict[str, str]]) -> None:
+    """The first file of the first."""
+    recipe = {"task": "translate", "data": {"src": None, "corpora": corpora}}
+    assert row_of(make_run(tmp_path / "a", log(), recipe)).data == "x.tsv"
 
 
 def test_the_latest_comes_first(tmp_path: Path) -> None:

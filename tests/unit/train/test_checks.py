@@ -9,6 +9,7 @@ from tests.unit.train.made import TINY, make_batch, make_model, make_stepper, ra
 from dragoman.train.checks import Checks
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
+from dragoman.train.log import LogLine
 from dragoman.train.progress import Progress
 from dragoman.train.step import StepResult
 
@@ -62,7 +63,7 @@ def test_a_rate_that_is_too_high_is_said() -> None:
 
 
 def test_exploding_gradients_are_said() -> None:
-    """A typical norm ten times that at first, and of what is clipped."""
+    """A typical norm ten times the smallest so far, and what is clipped."""
     course = [(4.0, 4.0)] * 3
     assert run(course, norms=[0.1, 0.2, 9.0]) == [()] * 3
     (sentence,) = run(course, norms=[0.1, 0.2, 11.0])[2]
@@ -88,6 +89,26 @@ def test_all_of_it_waits_for_the_warm_up(*, step: int, warned: bool) -> None:
     assert checks.judge(Progress(step=step + 10), more, {}).warnings == (
         ("it is blind",) if warned else more.warnings
     )
+
+
+def test_a_resumed_run_remembers() -> None:
+    """By its log: what was said, the least loss and norm, and what a source was worth."""
+    figures = {"loss": 4.0, "source_gain": 2.0}
+    log = [
+        LogLine(step=10, loss=1.0, grad_norm=0.01, valid={}),
+        LogLine(step=10, valid=figures),  # in the warm-up
+        LogLine(step=20, loss=3.0, grad_norm=0.1),
+        LogLine(
+            step=20, valid=figures, warnings=["it is deaf", "the norm of the gradient has grown x"]
+        ),
+    ]
+    checks = Checks(CONFIG)
+    checks.recall(log)
+    checks.stepped(StepResult(loss=3.6, grad_norm=11.0, learning_rate=1e-3, num_tokens=9))
+    found = Validation(loss=4.0, diagnostics={"source_gain": 0.1}, warnings=("it is deaf",))
+    rising, turned = checks.judge(Progress(step=30), found, {}).warnings
+    assert "risen from 3.00 to 3.60" in rising
+    assert "was worth 2.00" in turned
 
 
 def judged(sizes: Mapping[str, float]) -> str:

@@ -2,19 +2,22 @@
 
 import fcntl
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from tests.disk import listen
 from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
+from dragoman.files.writing import locked
 from dragoman.settings import override_settings
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.config import TrainConfig
 from dragoman.train.progress import Progress
-from dragoman.train.runfolder import RunFolder
+from dragoman.train.runfolder import LOCK, RunFolder
 
 TRAIN = TrainConfig(max_steps=10)
 
@@ -212,6 +215,15 @@ def test_one_run_at_a_time(recipe: TranslateRecipe) -> None:
             begin(other)
         assert (folder.training / "tokenizer.json").exists()
     assert begin(other) == folder
+
+
+def test_a_listing_refuses_no_run(recipe: TranslateRecipe) -> None:
+    """It holds the lock for a moment, and a run that begins then waits."""
+    training = begin(recipe).training
+    with ExitStack() as listing:
+        listing.enter_context(locked(training / LOCK, wait=False, shared=True))
+        Timer(0.1, listing.close).start()
+        assert begin(recipe).training == training
 
 
 def test_what_is_there_is_known_under_the_lock(

@@ -1,5 +1,6 @@
 """How good translations are: those of a model or of a file, alone or beside others."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.checks import corpus_warnings, overlap_warnings
+from dragoman.data.checks import SAMPLE, corpus_warnings, overlap_warnings, script_of
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.errors import InputError, escaped
 from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate, load_comet
 from dragoman.files.reading import read_lines
 from dragoman.folder.opening import ModelFolder, open_folder
-from dragoman.tasks.evaluation import EvaluationData, Item, Report
+from dragoman.tasks.evaluation import EvaluationData, Item, Report, holds_lines
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.runfolder import RunFolder
@@ -26,6 +27,19 @@ UNLIKE = 1.0
 
 MOST_COMPARED = 1_000_000
 """Training pairs among which those of a test are looked for."""
+
+FEWEST = 6
+"""Lines that must differ: five coins fall alike in more than 5 % of all throws."""
+
+LANGUAGE_OF = {
+    "CJK": "zh",
+    "HIRAGANA": "ja",
+    "THAI": "th",
+    "LAO": "lo",
+    "KHMER": "km",
+    "MYANMAR": "my",
+}
+"""The language that a script without spaces between words is taken for."""
 
 SHOWN = 5
 """Lines that are shown of those that two systems translate differently."""
@@ -60,13 +74,14 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
     """
     systems = [system]
     if test.against is not None:
-        systems.append(test.against if test.against.is_file() else open_folder(test.against))
+        systems.append(test.against if holds_lines(test.against) else open_folder(test.against))
     models = [each for each in systems if isinstance(each, ModelFolder)]
     sources, references = _read(test, needs_sources=bool(models or test.comet))
     known = [(each.config.src_lang, each.config.tgt_lang) for each in models[:1]]
     src_lang, tgt_lang = known[0] if known else (None, None)
     asked = test.src_lang or src_lang, test.tgt_lang or tgt_lang
-    by = {"tokenize": test.tokenize, "tgt_lang": asked[1]}
+    guess = None if test.tokenize or asked[1] else _unspaced(references[0])
+    by = {"tokenize": test.tokenize, "tgt_lang": asked[1] or guess}
     evaluate(references[0][:1], references[0][:1], **by)  # fails before the work
     comet = None if test.comet is None else load_comet(test.comet)
     found = []
@@ -77,6 +92,11 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
         name = str(each.path if isinstance(each, ModelFolder) else each)
         found.append(Translated(name=name, texts=texts, scores=scores, comet=of_comet, speed=speed))
     warnings = list(_doubts(test, sources, references[0], models, asked))
+    if guess:
+        warnings.append(
+            f"The references look like {guess}, so BLEU takes the tokenizer of that; give "
+            "--tgt-lang or --tokenize."
+        )
     if min(each.scores.chrf for each in found) < UNLIKE:
         warnings.append(
             "The translations have next to nothing in common with the references: check "
@@ -101,6 +121,12 @@ def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list
         references = [lines]
     references += [_lines_of(path, len(references[0]), first) for path in others]
     return sources, references
+
+
+def _unspaced(references: Sequence[str]) -> str | None:
+    """The language of references by the script of most lines, where that needs a tokenizer."""
+    scripts = Counter(filter(None, map(script_of, references[:SAMPLE])))
+    return LANGUAGE_OF.get(scripts.most_common(1)[0][0]) if scripts else None
 
 
 def _lines_of(path: Path, count: int, beside: Path | str) -> list[str]:
@@ -225,8 +251,12 @@ def _table(one: Translated, two: Translated, comparison: Comparison) -> Iterator
     rows = [[name, *_compared(*values)] for name, values in scores.items()]
     rows += [["COMET", *_compared(one.comet[k], two.comet[k], digits=4)] for k in one.comet]
     yield [["", one.name, two.name, "difference", "p (bootstrap)", "p (randomisation)"], *rows]
-    size = abs(p.difference)
-    if p.significant:
+    size, count = abs(p.difference), len(comparison.lines)
+    if not count:
+        yield "Both are the same, line by line."
+    elif count < FEWEST:
+        yield f"Too few lines differ, {count} of {len(one.texts):,}, to tell which is better."
+    elif p.significant:
         better = one.name if p.difference > 0 else two.name
         yield f"{better} is better by {size:.2f} BLEU, hardly by chance (p < {SIGNIFICANT})."
     else:
