@@ -12,7 +12,7 @@ from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.errors import escaped
+from dragoman.errors import DragomanError, escaped
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
@@ -52,9 +52,13 @@ def check(
 
     dragoman data check --src a.en --tgt a.zh --report a.html
     """
+    from dragoman.corpus.writing import check_unused
+
     corpus = files.corpus()
     if html is not None:
-        check_writable(html, corpus.paths, "--report")
+        to_read = [*corpus.paths, *(held_out or ())]
+        check_writable(html, to_read, "--report")
+        check_unused(html, to_read, "--report")
     read, found = _checked(files, config, held_out)
     report = found.report(read)
     if html is not None:
@@ -88,11 +92,12 @@ def clean(
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
     read, found = _checked(files, config, held_out)
+    report = found.report(read)
+    print_report(report, files.unit, as_json=as_json)
+    check_kept(report)
     (written,) = write_sets(corpus, found.kept - 1, [paths])
     if keep_removed is not None:
         write_removed(read, found, keep_removed)
-    report = found.report(read)
-    print_report(report, files.unit, as_json=as_json)
     rest = report.kept - written
     also = f" without {counted(rest, 'pair')} of pieces that have a bad one too" * bool(rest)
     say(f"wrote {' and '.join(map(str, paths))}{also}")
@@ -121,8 +126,9 @@ def split(
     counts = write_sets(corpus, chosen, paths)
     for name, each, count in zip(names, paths, counts, strict=True):
         say(f"{name}: {counted(count, 'pair')} in {' and '.join(map(str, each))}")
-    if left := len(chosen) - sum(counts):
+    if left := int((chosen < 0).sum()):
         say(f"{counted(left, 'pair')} left out: they have a sentence of dev or test.")
+    _say_torn(len(chosen) - left - sum(counts))
 
 
 @with_corpus
@@ -144,8 +150,9 @@ def sample(
     paths, read = files_of(corpus, out, [""]), read_of(corpus, say)
     with progress_of_pairs() as progress:
         chosen = choosing.sample(read, size, seed, progress)
-    write_sets(corpus, chosen, paths)
-    say(f"{counted(size, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
+    (written,) = write_sets(corpus, chosen, paths)
+    say(f"{counted(written, 'pair')} of {len(chosen):,} in {' and '.join(map(str, paths[0]))}")
+    _say_torn(size - written)
 
 
 @with_corpus
@@ -221,6 +228,23 @@ def merge(
 
 
 VERBS = (check, clean, split, sample, merge, stats)
+
+
+def check_kept(report: "CorpusReport") -> None:
+    """Raise DragomanError, with the rules that have removed pairs, if no pair is left."""
+    if not report.kept:
+        rules = [f"{each.rule} {each.removed:,}" for each in report.rules if each.removed]
+        removed = f"rules removed all, {', '.join(rules)}; --skip leaves a rule out"
+        why = removed if rules else "the corpus has none"
+        raise DragomanError(f"No pair is left to write: {why}.")
+
+
+def _say_torn(left: int) -> None:
+    if left:
+        say(
+            f"{counted(left, 'pair')} left out: others of the same piece, such as a message with "
+            "plural forms, are in another set or in none."
+        )
 
 
 def _checked(

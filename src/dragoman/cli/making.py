@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.data import Json, print_report, progress_of_pairs, with_corpus, with_thresholds
+from dragoman.cli.data import (
+    Json,
+    check_kept,
+    print_report,
+    progress_of_pairs,
+    with_corpus,
+    with_thresholds,
+)
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import options_of
@@ -26,7 +33,7 @@ from dragoman.cli.pipes import check_output, say
 from dragoman.cli.progress import progress_of
 from dragoman.cli.translate import Ensemble, command_of, languages_of, load_translator
 from dragoman.corpus.config import CleaningConfig, PairFiles
-from dragoman.data.memory import Languages
+from dragoman.data.memory import Languages, ending_of
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.resuming import ResumableFile
@@ -118,12 +125,20 @@ def distill(  # noqa: PLR0913 -- the options of the verb
 
     alone = files.src if files.tgt is None else None
     corpus = (replace(files, tgt=alone) if alone else files).corpus()
+    layout = [each for each in ("src", "tsv", "jsonl", "tm") if getattr(files, each)]
     if alone and decoding.given().get("n_best", 1) > 1:
         raise InputError("--n-best chooses by references; name them with --tgt.")
-    read: _Read = partial(_alone, alone) if alone else read_of(corpus)
+    read: _Read = partial(_alone, alone) if alone else read_of(corpus, say)
     models, between = [model, *(ensemble or ())], (files.src_lang, files.tgt_lang)
     out = _translated(
-        models, corpus.paths, read, to, between=between, decoding=decoding, loading=loading
+        models,
+        corpus.paths,
+        read,
+        to,
+        layout=[*layout, files.src_key, files.tgt_key],
+        between=between,
+        decoding=decoding,
+        loading=loading,
     )
     sides = partial(_texts, read), partial(read_lines, out.partial)
     _write(out, sides, languages_of(model, between), config, as_json=as_json)
@@ -138,26 +153,34 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     read: _Read,
     to: Destination,
     *,
+    layout: Sequence[str] = (),
     between: Languages,
     decoding: Decoding,
     loading: Loading,
 ) -> ResumableFile:
     """Translate each text to a line of a partial file, or those that are not there yet.
 
-    Of the n best it is the nearest to the reference that `read` has beside the text.
+    Of the n best it is the nearest to the reference that `read` has beside the text. What `layout`
+    says of the files is the same in a command that continues.
     """
     from dragoman.corpus.making import nearest
+    from dragoman.corpus.merging import LAYOUTS
 
     if to.output is None or names_device(to.output):
         raise InputError("Name the file to write with --output.")
     check_output(to.output, models[0], *files)
+    if LAYOUTS.get(ending := ending_of(to.output)) and ending != ".tsv":
+        raise InputError(f"{to.output} would contain a TSV despite its name; name it .tsv.")
     command = command_of(decoding, models[1:], between, loading) | {
         "model": digest_of(models[0]),
         "input": [content_hash(file) for file in files],
+        "layout": [*layout],
     }
     out = ResumableFile(to.output, command)
     out.find(overwrite=to.overwrite, resume=to.resume)
     total, before = sum(1 for _ in read()), out.results
+    if not total:
+        raise InputError(f"{files[0]} has no text to translate; give another file.")
     asked = (None, None) if between == languages_of(models[0]) else between
     translator, options = load_translator(models, loading, decoding, asked)
     texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
@@ -193,7 +216,10 @@ def _write(
     as_json: bool,
     tag: str | None = None,
 ) -> None:
-    """Write the pairs that break no rule as a TSV, and report on the others."""
+    """Write the pairs that break no rule as a TSV, and report on the others.
+
+    Raises DragomanError if there is none; what was translated is kept then, for other thresholds.
+    """
     from dragoman.corpus.checking import check
     from dragoman.corpus.writing import in_cells
 
@@ -203,7 +229,10 @@ def _write(
     with progress_of_pairs() as progress:
         found = check(read, config, languages, progress=progress)
     report, start = found.report(read), f"{tag} " if tag else ""
-    good = compress(read(), found.kept)
-    out.finish(f"{in_cells((start + src, tgt))}\n".encode() for src, tgt in good)
     print_report(report, as_json=as_json)
+    if not report.kept:
+        say_kept(out)
+    check_kept(report)
+    good = (in_cells((start + src, tgt)) for src, tgt in compress(read(), found.kept))
+    out.finish(f"{row}\n".encode(errors="surrogateescape") for row in good)
     say(f"wrote {counted(report.kept, 'pair')}")

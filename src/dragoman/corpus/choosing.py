@@ -72,7 +72,7 @@ def times(
     A pair is taken as often as the weight has wholes, and those that are drawn for the rest of it
     once more. With `unique` one that was there before, by letters and digits, in an earlier corpus
     or in its own, is not taken; a weight counts what is left. Raises InputError for a weight that
-    is not positive, and for too many or too few.
+    is not positive, for too many or too few of them, and if no pair is taken.
     """
     if len(weights) != len(corpora):
         given = counted(len(weights), "weight")
@@ -94,6 +94,8 @@ def times(
         counts[places] = int(whole)
         counts[places[np.argsort(drawn[places], kind="stable")[: round(rest * len(places))]]] += 1
         found.append(counts)
+    if not any(each.any() for each in found):
+        raise InputError("No pair would be taken of these corpora; give greater weights.")
     return found, repeated
 
 

@@ -11,7 +11,7 @@ from dragoman.corpus.checking import Checked, Pair, Read
 from dragoman.corpus.config import EVERY
 from dragoman.data.corpus import CorpusConfig, read_entries, read_pairs
 from dragoman.data.memory import OTHER, languages_in
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.files.writing import names_device, packing, replacing
 from dragoman.wording import counted
@@ -41,18 +41,19 @@ def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list
         for part in parts
     ]
     for path in (path for files in found for path in files):
-        _check_output(path, corpus.paths, "--out")
+        check_unused(path, corpus.paths, "--out")
     return found
 
 
 def check_removed(removed: Path, to_read: Iterable[Path], to_write: Iterable[Path]) -> None:
     """Raise InputError for a file of removed pairs in whose place another is, or will be."""
-    _check_output(removed, to_read, "--keep-removed")
+    check_unused(removed, to_read, "--keep-removed")
     if removed.resolve() in {each.resolve() for each in to_write}:
         raise InputError(f"{removed} is written to --out; give another --keep-removed.")
 
 
-def _check_output(output: Path, to_read: Iterable[Path], option: str) -> None:
+def check_unused(output: Path, to_read: Iterable[Path], option: str) -> None:
+    """Raise InputError for a file that exists, unless it is a device, or that is read."""
     if output.resolve() in {each.resolve() for each in to_read}:
         raise InputError(f"{output} is a file to read; give another {option}.")
     if output.exists() and not names_device(output):
@@ -94,18 +95,24 @@ def write_sets(
 
     What is no pair goes with a header into each set, or into none: see `Entry`. Of several pairs in
     one piece, as of a message with plural forms, all are written if they are in one set. Returns
-    how many each set has.
+    how many each set has. Raises DragomanError if one of them is left without pairs by that.
     """
-    counts, numbers = [0] * len(files), iter(chosen)
+    counts, numbers, torn = [0] * len(files), iter(chosen), set[int]()
     with ExitStack() as stack:
         write = [stack.enter_context(writing(each)) for each in files]
         for raw, pairs, left in read_entries(corpus, strict=False):
             sets = {next(numbers) for _ in pairs} if pairs or left else {*range(len(files))}
             if pairs and len(sets) > 1:
+                torn |= sets
                 continue
             for number in sets - {-1}:
                 write[number](raw)
                 counts[number] += len(pairs)
+        if not all(counts[number] for number in torn - {-1}):
+            raise DragomanError(
+                "No pair is left to write: others of its piece of the corpus, such as a message "
+                "with plural forms, are not chosen or are in another set."
+            )
     return counts
 
 

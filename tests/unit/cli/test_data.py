@@ -1,6 +1,7 @@
 """`dragoman data`: what its verbs say and write."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,15 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     assert "a.po without 1 pair of pieces that have a bad one too" in done.err
     assert run("data", "check", "--tm", po, "--report", page).code == 0
     assert "2 are good, 1 are not" in page.read_text()
-    refused = run("data", "check", "--tm", po, "--report", po)
-    assert (refused.code, refused.out) == (2, "")
-    assert "is the file to read; give another --report" in refused.err
+    for path, held_out, sentence in (
+        (po, page, "is the file to read"),
+        (page, page, "is the file to read"),
+        (page, po, "a.html exists already"),
+    ):
+        call = ("data", "check", "--tm", po, "--held-out", held_out, "--report", path)
+        refused = run(*call)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"{sentence}; give another --report" in refused.err
 
 
 def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
@@ -66,3 +73,36 @@ def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
     done = run("data", "stats", "--tm", tmx, "--src-lang", "fr", "--tgt-lang", "de")
     assert done.code == 2
     assert "it has en, so choose from them with --src-lang and --tgt-lang." in done.err
+
+
+def test_what_a_piece_has_in_two_sets_is_told(run: Run, tmp_path: Path) -> None:
+    """A message of two pairs is in none; if nothing is left, that is a failure."""
+    forms = 'msgid "%d {n}"\nmsgid_plural "{n}s"\nmsgstr[0] "%d {n}e"\nmsgstr[1] "{n}en"\n'
+    po = write(tmp_path / "a.po", [forms.format(n=n) for n in ("cat", "dog", "cow")])
+    out = tmp_path / "out"
+    done = run("data", "sample", "--tm", po, "--size", "1", "--out", out)
+    assert (done.code, out.exists() and [*out.iterdir()]) == (1, [])
+    assert "No pair is left to write: others of its piece" in done.err
+    done = run("data", "sample", "--tm", po, "--size", "5", "--out", out)
+    assert done.code == 0
+    assert "4 pairs of 6 in" in done.err
+    assert "1 pair left out: others of the same piece" in done.err
+
+
+def test_what_has_no_pair_left_is_a_failure(run: Run, tmp_path: Path) -> None:
+    """With the rules that removed all, and no file."""
+    file, out = write(tmp_path / "a.tsv", ["same\tsame", "same\tsame"]), tmp_path / "out"
+    done = run("data", "clean", "--tsv", file, "--out", out)
+    assert (done.code, out.exists()) == (1, False)
+    assert "No pair is left to write: rules removed all, copy 2; --skip" in done.err
+    done = run("data", "merge", file, "--weight", "0.1", "--out", out)
+    assert (done.code, out.exists()) == (2, False)
+    assert "No pair would be taken of these corpora; give greater weights." in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names there are UTF-8")
+def test_a_page_names_a_corpus_that_is_not_utf_8(run: Run, tmp_path: Path) -> None:
+    """By an escape."""
+    file, page = write(tmp_path / "n\udcff.tsv", PAIRS), tmp_path / "a.html"
+    assert run("data", "check", "--tsv", file, "--report", page).code == 0
+    assert "n\\udcff.tsv</h1>" in page.read_text()

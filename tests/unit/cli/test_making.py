@@ -9,6 +9,7 @@ from tests.unit.tasks.tiny import save_translator
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import making
+from dragoman.corpus.config import EVERY
 from dragoman.corpus.making import nearest
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.tasks.results import Translation
@@ -107,8 +108,46 @@ def test_what_cannot_be_made(run: Run, folder: Path, tmp_path: Path) -> None:
         ([], "Name the file to write with --output"),
         (["--output", file], "is the file to read; give another --output"),
         (["--output", "/dev/stdout"], "Name the file to write with --output"),
+        (["--output", tmp_path / "a.csv"], "a.csv would contain a TSV despite its name"),
         (["--output", tmp_path / "a.tsv", "--seed", "1"], "--seed requires sampling"),
     ):
         done = run("data", "back-translate", folder, file, *options)
         assert (done.code, done.out) == (2, "")
         assert sentence in done.err
+
+
+def test_another_layout_does_not_continue(run: Run, folder: Path, tmp_path: Path) -> None:
+    """The texts are others, though the file is the same."""
+    file = write(tmp_path / "a.tsv", ["src\ttgt\tother", *["Ein Haus.\tA house.\tEin Hund."] * 3])
+    call: list[str | Path] = [folder, "--output", tmp_path / "easy.tsv"]
+    assert made(run, "distill", *call, "--tsv", file, most=2).code == 130
+    for option, *key in (("--tm",), ("--tsv", "--src-key", "other")):
+        done = made(run, "distill", *call, option, file, *key, "--resume")
+        assert done.code == 2, done.err
+        assert "was written with another layout; give the same" in done.err
+    assert made(run, "distill", *call, "--tsv", file, "--resume", *SKIP).code == 0
+
+
+def test_bytes_that_are_not_utf_8_are_kept(run: Run, folder: Path, tmp_path: Path) -> None:
+    """If the rule that removes them is skipped."""
+    file, output = tmp_path / "a.en", tmp_path / "easy.tsv"
+    file.write_bytes(b"A dog.\n" * 9 + b"A man\xff walks.\n")
+    call: list[str | Path] = [folder, "--src", file, "--output", output, *SKIP]
+    done = made(run, "distill", *call, "--skip", "encoding")
+    assert done.code == 0, done.err
+    assert b"\nA man\xff walks.\tA MAN" in output.read_bytes()
+
+
+def test_what_breaks_rules_alone_stays_to_continue(run: Run, folder: Path, tmp_path: Path) -> None:
+    """It is a failure, after which other thresholds take the same translations."""
+    file, output = write(tmp_path / "mono", ["EIN HAUS AM SEE."]), tmp_path / "bt.tsv"
+    call: list[str | Path] = [folder, file, "--output", output]
+    done = made(run, "back-translate", *call)
+    assert (done.code, output.exists()) == (1, False)
+    assert "No pair is left to write: rules removed all, copy 1; --skip" in done.err
+    assert "add --resume" in done.err
+    skipped = [part for rule in EVERY for part in ("--skip", rule)]
+    assert made(run, "back-translate", *call, "--resume", *skipped).code == 0
+    assert output.read_text() == "EIN HAUS AM SEE.\tEIN HAUS AM SEE.\n"
+    done = made(run, "back-translate", folder, write(tmp_path / "none", []), *call[2:])
+    assert done.code == 2
