@@ -13,7 +13,12 @@ from torch import Tensor
 
 from dragoman.convert.limits import refusal
 from dragoman.folder.foreign import WRITTEN, Family
-from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig
+from dragoman.models import (
+    DecoderOnlyConfig,
+    EncoderDecoderConfig,
+    EncoderOnlyConfig,
+    ModelConfig,
+)
 from dragoman.nn import Causal, Full
 
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}
@@ -45,6 +50,8 @@ def counterpart(config: ModelConfig, length: int) -> Counterpart:
 
     Raises InputError for what the class cannot express.
     """
+    if isinstance(config, EncoderOnlyConfig) and config.word_features:  # which no class has
+        raise refusal(config, "word_features", "Hugging Face's transformers")
     ours = _explicit(config)
     family, written = next(
         (each, w)

@@ -79,9 +79,10 @@ class CTranslate2:
         """Raise InputError for what it cannot express, or where it is not installed."""
         config = folder.config.model
         if isinstance(config, EncoderOnlyConfig) and not isinstance(config.head, NoHead):
+            hint = "" if config.word_features else "; convert it --to onnx"
             raise InputError(
                 f"{folder.path} holds a model that {does(folder.config)}, and CTranslate2 runs "
-                "encoders without a head; convert it --to onnx"
+                f"encoders without a head{hint}"
             )
         known: Mapping[str, tuple[type, ...]] = {
             "encoder-decoder": (RelativeBias, Sinusoidal, Learned),

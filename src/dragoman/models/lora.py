@@ -137,7 +137,7 @@ def targets(model: nn.Module) -> dict[str, tuple[str, int, int]]:
 
 
 def adapt(model: nn.Module, config: LoraConfig) -> None:
-    """Give a model adapters, and freeze all else but the head of an encoder.
+    """Give a model adapters, and freeze all else but head and word features of an encoder.
 
     Raises InputError, with the nearest name, for modules that match nothing, and for no layer.
     """
@@ -165,7 +165,7 @@ def adapt(model: nn.Module, config: LoraConfig) -> None:
             "gets an adapter"
         )
     for name, parameter in model.named_parameters():
-        parameter.requires_grad = name.startswith("head.")
+        parameter.requires_grad = name.startswith(("head.", "words."))
     for (path, parts), adapters in chosen.items():
         above, _, last = path.rpartition(".")
         adapted = Adapted(model.get_submodule(path), config, adapters, parts)

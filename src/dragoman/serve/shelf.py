@@ -22,6 +22,7 @@ from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.task import TASKS, find_task, task_of
+from dragoman.tasks.translate.languages import listed
 from dragoman.text.languages import resolve
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
@@ -207,6 +208,14 @@ class Shelf:
             return fitting[0]
         if not candidates or (fitting and not model):
             return self.find(None, "translate"), (None, None)  # says which there are
+        only = candidates[0] if len(candidates) == 1 else None
+        if only and not tgt_lang and any(only.pair(src_lang, code) for code in only.targets):
+            raise Refusal(
+                400,
+                f"The model {only.name} translates into {listed(only.targets)}.",
+                "Say which by tgt_lang.",
+                where="tgt_lang",
+            )
         asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]
         raise Refusal(
             400,

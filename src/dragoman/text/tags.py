@@ -8,7 +8,12 @@ Machine Translation System", section 3). Where the model is told the language of
 import re
 from collections.abc import Iterable, Mapping
 
-_INTO = re.compile(r"<2([a-zA-Z][\w-]*)>")
+_INTO = re.compile(r"<2([a-zA-Z][\w-]*)>", re.ASCII)
+
+
+def is_code(language: str) -> bool:
+    """Whether a language can be asked for by a special token."""
+    return _INTO.fullmatch(f"<2{language}>") is not None
 
 
 def tags_of(languages: Iterable[str], *, told_source: bool = False) -> list[str]:

@@ -188,7 +188,10 @@ def copy_weights(
     config: ModelConfig,
     recipe: RunRecipe,
 ) -> str:
-    """Copy weights by name, all but those of another head; return the sentence that says so."""
+    """Copy weights by name, all but those of another head; return the sentence that says so.
+
+    What words look like is new to the weights and begins at zeros: step 0 is the old model.
+    """
     stored = dict(source.named_parameters())
     ours, other = (
         c.head if isinstance(c, EncoderOnlyConfig) else None for c in (config, theirs.model)
@@ -196,7 +199,10 @@ def copy_weights(
     drawn = []
     for name, parameter in model.named_parameters():
         if (name.startswith("head.") and ours != other) or name not in stored:
-            drawn.append(name)
+            zeros = name == "words.weight"
+            drawn.append(f"{name} (zeros)" if zeros else name)
+            if zeros:
+                parameter.zero_()
         elif ".lora." not in name:
             found = stored[name]
             rows = parameter if parameter.shape == found.shape else parameter[: len(found)]

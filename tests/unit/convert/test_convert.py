@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.tasks.readers import TAGS, save_reader
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
 from dragoman.convert import limits
@@ -15,6 +16,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig
+from dragoman.models.heads import TaggingHead
 from dragoman.nn import ALiBi, Rotary, SlidingWindow
 from dragoman.tasks.folders import read_folder
 
@@ -64,6 +66,14 @@ def test_what_a_target_cannot_express_is_refused(
     with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in"):
         convert(model, tmp_path / "out", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("to", ["huggingface", "onnx", "ctranslate2"])
+def test_no_target_has_what_words_look_like(tmp_path: Path, to: TargetName) -> None:
+    """That is what is said of it, and no other target is proposed."""
+    model = save_reader(tmp_path / "model", TaggingHead(labels=TAGS))
+    with pytest.raises(InputError, match=r"^word_features = 300|encoders without a head$"):
+        convert(model, tmp_path / "out", to)
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,15 @@ def test_another_head_is_drawn_anew(encoder: str) -> None:
             assert torch.equal(value, theirs[name])
 
 
+def test_what_words_look_like_begins_at_zeros(encoder: str) -> None:
+    """So a tagger with it begins as the encoder that was trained without it."""
+    config = replace(MASKED, head=TaggingHead(labels=("a", "b")), word_features=9)
+    recipe = replace(EncoderRecipe(train=CONFIG), start=StartConfig(model=encoder))
+    model, (said,) = begin(recipe, config)
+    assert "words.weight" in said
+    assert not model.get_parameter("words.weight").any()
+
+
 def test_the_same_head_is_taken(tmp_path: Path) -> None:
     """A classifier of the same labels goes on with its head; of other labels, it is drawn anew."""
     config = replace(MASKED, head=CLASSES)

@@ -273,11 +273,12 @@ def _languages(texts: Texts, data: DataConfig, start: ModelFolder | None) -> dic
         src, tgt = (None, None) if chosen is None else (chosen.src_lang, chosen.tgt_lang)
         return {"src_lang": src or data.src_lang, "tgt_lang": tgt or data.tgt_lang}
     before = () if start is None else start.config.directions
-    srcs, tgts = ({*side} for side in zip(*chosen.directions, strict=True))
+    directions = tuple(dict.fromkeys((*before, *chosen.directions)))
+    srcs, tgts = ({*side} for side in zip(*directions, strict=True))
     return {
         "src_lang": srcs.pop() if len(srcs) == 1 else None,
         "tgt_lang": tgts.pop() if len(tgts) == 1 else None,
-        "directions": tuple(dict.fromkeys((*before, *chosen.directions))),
+        "directions": directions,
     }
 
 

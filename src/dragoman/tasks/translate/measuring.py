@@ -101,7 +101,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
         warnings.append(
             "The translations have next to nothing in common with the references: check "
             "whether --src and --ref are swapped (the model translates "
-            f"{src_lang or 'unknown'} to {tgt_lang or 'unknown'}), or whether "
+            f"{asked[0] or 'unknown'} to {asked[1] or 'unknown'}), or whether "
             "it has learned anything yet."
         )
     return _report(found, sources, references, by, warnings)

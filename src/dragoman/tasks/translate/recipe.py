@@ -1,6 +1,8 @@
 """The recipe for learning from pairs of texts: translation, and whatever else has two sides."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -19,6 +21,8 @@ from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.ranges import NonNegative, Range, check_ranges
 from dragoman.tasks.translate.batches import PairBatch
+from dragoman.text.tags import is_code, source_tag
+from dragoman.text.tokenizer import MASK, SPECIALS
 from dragoman.train.objective import summed_loss
 from dragoman.train.recipe import (
     DataFiles,
@@ -28,6 +32,7 @@ from dragoman.train.recipe import (
     check_places,
     sentence_length,
 )
+from dragoman.train.runfolder import RunFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +116,28 @@ class DataConfig(DataFiles):
     def learned(self) -> tuple[Direction, ...]:
         """The directions to learn, where one model learns several; else none.
 
-        Raises InputError for a corpus without languages, and a direction of which there is none.
+        Raises InputError for a corpus without languages where others have some or several are
+        learned, and a direction of which there is none.
         """
         if not self.corpora and not self.directions:
             return ()
-        pairs = [self._languages(corpus) for corpus in self.named]
-        several = len({frozenset(pair) for pair in pairs if None not in pair}) > 1
+        pairs = [self.languages(corpus) for corpus in self.named]
+        several = len({frozenset(pair) for pair in pairs}) > 1
         if not several and not self.directions:
             return ()
         known: dict[str, Direction] = {}
         for corpus, (src, tgt) in zip(self.named, pairs, strict=True):
             if src is None or tgt is None or src == tgt:
                 raise InputError(
-                    f"one model learns several languages, and the corpus {corpus.label} does not "
-                    "name its two: give its src_lang and tgt_lang"
+                    "a model of several languages needs those of each corpus, and the corpus "
+                    f"{corpus.label} does not name its two: give its src_lang and tgt_lang"
                 )
             known |= {f"{src}-{tgt}": (src, tgt), f"{tgt}-{src}": (tgt, src)}
+        if any(None in self.languages(corpus) for corpus in self.validating):
+            raise InputError(
+                "validation corpora of several languages need src_lang and tgt_lang: give them as "
+                "data.valid, each with both, in place of data.valid_src and data.valid_tgt"
+            )
         for name in self.directions:
             if name not in known:
                 raise InputError(
@@ -175,11 +186,27 @@ class DataConfig(DataFiles):
         """The corpus with paths that exist."""
         names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl", "tm"))
         found: dict[str, Any] = {k: str(self.find(name)) for k, name in names if name is not None}
-        src_lang, tgt_lang = self._languages(corpus)
+        src_lang, tgt_lang = self.languages(corpus)
         return replace(corpus, **found, src_lang=src_lang, tgt_lang=tgt_lang)
 
-    def _languages(self, corpus: CorpusConfig) -> tuple[str | None, str | None]:
+    def languages(self, corpus: CorpusConfig) -> tuple[str | None, str | None]:
+        """Return the languages of a corpus, or those of all."""
         return corpus.src_lang or self.src_lang, corpus.tgt_lang or self.tgt_lang
+
+
+def check_codes(codes: Iterable[str], *, told_source: bool) -> None:
+    """Raise InputError for a language that cannot be a special token, or that is another one."""
+    for code in codes:
+        if not is_code(code):
+            raise InputError(
+                f'"{code}" is no code of a language: a code is letters, digits and hyphens, such '
+                "as zh or pt-BR"
+            )
+        if told_source and source_tag(code) in (*SPECIALS, MASK):
+            raise InputError(
+                f"the language {code} contradicts data.tag_source: {source_tag(code)} is a special "
+                "token already; give the language another code"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +232,7 @@ class TranslateRecipe(RunRecipe):
         length = self.batch.max_length
         check_places(self.model.positions, length + 1, f"batch.max_length = {length}")
         learned, tying = self.data.learned, self.model.tie_embeddings
+        check_codes(chain(*learned), told_source=self.data.tag_source)
         new = self.start.model is None  # else the tokenizers are those of the folder
         if learned and new and not self.tokenizer.joint:
             raise InputError(
@@ -250,9 +278,10 @@ class TranslateRecipe(RunRecipe):
     @property
     def use(self) -> str | None:
         """The command that the trained model is for."""
-        if not self.data.learned:
+        start, data = RunFolder.of(self).start, self.data
+        if not data.learned and not (start and start.config.directions and data.named):
             return None
-        src, tgt = self.data.learned[0]
+        src, tgt = data.learned[0] if data.learned else data.languages(data.named[0])
         return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
 
     @staticmethod

@@ -17,7 +17,7 @@ from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder, Tokenizers
 from dragoman.tasks.translate.languages import Languages, listed
 from dragoman.tasks.translate.published import Published, languages_of
-from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, check_codes
 from dragoman.text.tags import tags_of
 from dragoman.text.train import train_tokenizer
 from dragoman.train.job import Say
@@ -135,6 +135,7 @@ def _to_learn(
             )
         learned = ((first.src_lang, first.tgt_lang),)
     told = data.tag_source or (ours is not None and ours.tells_source)
+    check_codes(chain(*learned), told_source=told)
     return learned, tags_of({*chain(*learned)}, told_source=told)
 
 

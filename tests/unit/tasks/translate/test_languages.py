@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,22 @@ from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
 from dragoman.lens.contents import contents_of
 from dragoman.lens.inspecting import Choices, inspect_folder
-from dragoman.serve.shelf import Served
+from dragoman.serve.admission import AdmissionQueue
+from dragoman.serve.metrics import ServeMetrics
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.settings import ServeSettings
+from dragoman.serve.shelf import Served, Shelf
+from dragoman.tasks.evaluation import EvaluationData
 from dragoman.tasks.recipes import load_recipe, train_model
+from dragoman.tasks.translate.job import assemble
+from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import start_from
 
 DIGITS = "0123456789"
 RECIPE = """
@@ -117,6 +126,28 @@ def test_one_model_learns_two_directions(
     assert [*folder.src_tokenizer.languages] == ["down", "n", "up"]
 
 
+def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """A run that goes on in one direction leaves the others there: none is chosen silently."""
+    recipe_of(tmp_path, ())
+    start, out = trained[0], tmp_path / "more"
+    recipe = TranslateRecipe(
+        data=DataConfig(
+            root=str(tmp_path),
+            src="up",
+            tgt="far",
+            src_lang="up",
+            tgt_lang="far",
+            cache=str(tmp_path / "cache"),
+        ),
+        out=str(out),
+    )
+    recipe = start_from(recipe, open_folder(start))
+    assert recipe.use == "dragoman translate {folder} --src-lang up --tgt-lang far < FILE"
+    config = assemble(recipe, RunFolder.of(recipe), lambda _: None).config
+    assert (config.src_lang, config.tgt_lang) == (None, None)
+    assert config.directions == (("n", "up"), ("n", "down"), ("up", "far"))
+
+
 def test_what_is_asked_for_must_be_known(translator: Translator) -> None:
     """No target language, an unknown one, one that is never written: what there is, is named."""
     with pytest.raises(InputError, match=r"3 languages; say which by --tgt-lang .*: down, n, up"):
@@ -141,6 +172,11 @@ def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]
     assert (served.sources, served.targets) == (("down", "n", "up"), ("down", "up"))
     assert served.pair("n", "up") == ("n", "up")
     assert served.pair("up", "n") is served.pair("n", None) is None
+    shelf = Shelf(ServeSettings(models=(trained[0],)), ServeMetrics(AdmissionQueue(1)))
+    for src_lang in (None, "n"):
+        with pytest.raises(Refusal, match="translates into down, up") as refusal:
+            shelf.choose(None, src_lang, None)
+        assert refusal.value.where == "tgt_lang"
     folder = open_folder(trained[0])
     found = inspect_folder(folder, "5", Choices(src_lang="n", tgt_lang="down"))
     assert found.src is not None
@@ -198,6 +234,16 @@ def test_a_start_of_several_languages_is_told_which(
     assert texts.languages.directions == (("n", "down"),)
 
 
+def test_a_doubt_names_the_language_that_was_asked_for(
+    trained: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """Of several languages the folder names none."""
+    recipe_of(tmp_path, ())
+    (tmp_path / "other").write_text("x\n" * 200)
+    test = EvaluationData(src=tmp_path / "n", ref=(tmp_path / "other",), tgt_lang="up")
+    assert "translates n to up" in evaluate_translator(open_folder(trained[0]), test).warnings[-1]
+
+
 def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
     """With a tag for the source too, if that is wanted; held out is what no direction learns."""
     corpora = tuple(
@@ -239,12 +285,21 @@ def test_tags_need_places(tmp_path: Path) -> None:
 CORPUS = CorpusConfig(src="a", tgt="b", src_lang="en", tgt_lang="de")
 OTHER = CorpusConfig(src="a", tgt="c", src_lang="en", tgt_lang="fr")
 UNNAMED = CorpusConfig(src="a", tgt="c", name="third", tgt_lang="fr")
+UNNAMED_TARGET = CorpusConfig(src="a", tgt="c", name="fourth", src_lang="en")
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "direction": (
         {"directions": ("en-de", "de-ne")},
         r"no corpus has de-ne; there are en-de, de-en, en-fr, fr-en.*did you mean de-en\?",
     ),
     "unnamed": ({"corpora": (CORPUS, OTHER, UNNAMED)}, "corpus third does not name its two"),
+    "one of two unnamed": ({"corpora": (CORPUS, UNNAMED_TARGET)}, "corpus fourth does not name"),
+    "validation": ({"valid_src": "a", "valid_tgt": "b"}, "validation corpora of several languages"),
+    "no code": ({"corpora": (CORPUS, replace(OTHER, tgt_lang="中文"))}, "such as zh or pt-BR"),
+    "a space": ({"corpora": (CORPUS, replace(OTHER, tgt_lang="e n"))}, '"e n" is no code of'),
+    "a special token": (
+        {"corpora": (CORPUS, replace(OTHER, tgt_lang="pad")), "tag_source": True},
+        "<pad> is a special token already",
+    ),
     "temperature": ({"corpora": (CORPUS,), "temperature": 5.0}, r"temperature and data.tag_source"),
     "below one": ({"temperature": 0.5}, r"temperature is 0\.5; it must be at least 1"),
 }
