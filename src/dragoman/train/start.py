@@ -141,12 +141,12 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
-    """Their model; of two encoders that end otherwise, with our head."""
+    """Their model; of two encoders with our head and features, where it has other ones or none."""
     if not (isinstance(ours, EncoderOnlyConfig) and isinstance(theirs, EncoderOnlyConfig)):
         return theirs
-    if theirs.head.kind == ours.head.kind:
-        return theirs
-    return replace(theirs, head=ours.head, word_features=ours.word_features)
+    if theirs.head.kind != ours.head.kind:
+        return replace(theirs, head=ours.head, word_features=ours.word_features)
+    return replace(theirs, word_features=theirs.word_features or ours.word_features)
 
 
 def _check_kind(recipe: RunRecipe, folder: str | None, start: ModelFolder) -> None:

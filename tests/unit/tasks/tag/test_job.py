@@ -12,10 +12,12 @@ from tests.unit.train.made import make_console
 from dragoman.data.tagged import read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
 from dragoman.tasks.task import train
 from dragoman.train.runfolder import RunFolder
+from dragoman.train.start import start_from
 
 
 @pytest.fixture
@@ -105,6 +107,19 @@ def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
     assert result.progress.best["f1"] > 95
     assert "drawn anew: " in file.getvalue()
     assert "words.weight" in file.getvalue()
+
+
+def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:
+    """They are not dropped because the heads are of one kind; a table that is there stays."""
+    train(recipe, console=make_console(terminal=False)[0])
+    other = replace(recipe, out=f"{recipe.out}-2", model=replace(recipe.model, word_features=40))
+    begun = start_from(other, open_folder(recipe.out))
+    assert begun.model.word_features == 40
+    console, file = make_console(terminal=False)
+    train(begun, console=console)
+    assert "words.weight (zeros)" in file.getvalue()
+    wider = replace(other, model=replace(other.model, word_features=90))
+    assert start_from(wider, open_folder(begun.out)).model.word_features == 40
 
 
 def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path) -> None:
