@@ -194,7 +194,8 @@ def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
         return logits_NV
 
     options = replace(kind.options(answering), processors=(withdraw,), min_length=9)
-    request = answering.submit(["the cat", "the dog", *LINES], options)
+    read = [line for line in LINES if line.isascii()]  # others may need no step
+    request = answering.submit(["the cat", "the dog", *read], options)
     assert list(request) == []
     assert len(steps) == 2
 
