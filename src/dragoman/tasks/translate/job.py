@@ -21,7 +21,7 @@ from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
 from dragoman.tasks.translate.published import Published
-from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, use_of
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
@@ -191,7 +191,7 @@ class TranslateJob:
         paths = [path for corpus in data.named for path in corpus.paths]
         languages = f"{data.src_lang or 'source'} to {data.tgt_lang or 'target'}"
         several = ", ".join(map("-".join, data.learned))
-        use = self.recipe.use or "dragoman translate {folder} < input.txt"
+        use = use_of(self.config.directions) or "dragoman translate {folder} < input.txt"
         return CardPart(
             title=f"Translation model, {several or languages}",
             data=(*(f"training: `{path}`" for path in paths), judged_on),

@@ -1,6 +1,6 @@
 """The recipe for learning from pairs of texts: translation, and whatever else has two sides."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,6 @@ from dragoman.train.recipe import (
     check_places,
     sentence_length,
 )
-from dragoman.train.runfolder import RunFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +208,14 @@ def check_codes(codes: Iterable[str], *, told_source: bool) -> None:
             )
 
 
+def use_of(directions: Sequence[tuple[str, str]]) -> str | None:
+    """Return the command for a model of several directions, with one of them; None for none."""
+    if not directions:
+        return None
+    src, tgt = directions[0]
+    return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateRecipe(RunRecipe):
     """From a source text to a target text, by an encoder-decoder."""
@@ -278,11 +285,7 @@ class TranslateRecipe(RunRecipe):
     @property
     def use(self) -> str | None:
         """The command that the trained model is for."""
-        start, data = RunFolder.of(self).start, self.data
-        if not data.learned and not (start and start.config.directions and data.named):
-            return None
-        src, tgt = data.learned[0] if data.learned else data.languages(data.named[0])
-        return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
+        return use_of(self.data.learned)
 
     @staticmethod
     def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:

@@ -32,6 +32,7 @@ from dragoman.tasks.translate.texts import read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import Validation
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import start_from
 
@@ -142,8 +143,9 @@ def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_p
         out=str(out),
     )
     recipe = start_from(recipe, open_folder(start))
-    assert recipe.use == "dragoman translate {folder} --src-lang up --tgt-lang far < FILE"
-    config = assemble(recipe, RunFolder.of(recipe), lambda _: None).config
+    job = assemble(recipe, RunFolder.of(recipe), lambda _: None)
+    assert "--src-lang n --tgt-lang up" in job.card(Validation(loss=0.0)).use
+    config = job.config
     assert (config.src_lang, config.tgt_lang) == (None, None)
     assert config.directions == (("n", "up"), ("n", "down"), ("up", "far"))
 
