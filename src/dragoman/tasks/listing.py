@@ -65,7 +65,8 @@ class RunRow(Plain):
     def cells(self) -> tuple[str, ...]:
         """The row of the table under `HEAD`."""
         steps = f"{self.step:,}" + (f" of {self.max_steps:,}" if self.max_steps else "")
-        best = "-" if self.best is None else f"{self.metric} {self.best:.4g}"
+        digits = 3 if self.metric == "loss" else 2  # as a run prints them
+        best = "-" if self.best is None else f"{self.metric} {self.best:.{digits}f}"
         return (
             self.run,
             self.task,

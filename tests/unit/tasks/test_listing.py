@@ -37,7 +37,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert (row.metric, row.best, row.best_step, row.seconds) == ("bleu", 47.0, 30, 1.0)
     assert row.parameters is not None
     assert row.parameters > 1000
-    assert row.cells[4:8] == ("30 of 100", "bleu 47", "30", "finished: 30 steps")
+    assert row.cells[4:8] == ("30 of 100", "bleu 47.00", "30", "finished: 30 steps")
     assert len(row.cells) == len(HEAD)
 
 
