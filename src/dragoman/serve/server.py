@@ -26,6 +26,8 @@ TICK = 0.05
 """Seconds between two looks whether all is answered."""
 GRACE = 1
 """Seconds in which clients are told that time is up, and take what was written last."""
+SAME_SIGNAL = 0.5
+"""Seconds after the first signal in which another one is the same one."""
 
 
 def serve(settings: ServeSettings) -> None:
@@ -74,7 +76,8 @@ class DrainingServer(uvicorn.Server):
     """A server that answers what it has accepted before it ends.
 
     The first signal makes it unready; after a delay new requests are refused; it ends when all
-    others are answered, or time is up. A second signal ends the process at once.
+    others are answered, or time is up. A second signal ends the process at once, but for one
+    that comes with the first: `timeout` signals a process and then the group that it leads.
     """
 
     def __init__(self, service: Service) -> None:
@@ -93,6 +96,7 @@ class DrainingServer(uvicorn.Server):
         self._service = service
         self._draining: asyncio.Task[None] | None = None
         self.signals: list[int] = []
+        self._signalled = 0.0
         self.lost = 0
         """Accepted requests that were not answered."""
         self.failure: DragomanError | None = None
@@ -103,6 +107,10 @@ class DrainingServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's
         """Begin to end, or end."""
+        if not self.signals:
+            self._signalled = monotonic()
+        elif monotonic() - self._signalled < SAME_SIGNAL:
+            return
         self.signals.append(sig)
         if len(self.signals) > 1:
             os._exit(128 + sig)

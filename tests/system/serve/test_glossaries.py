@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.system.conftest import CommandLine
+from tests.system.ranks import free_port
 from tests.system.serve.live import Answered, Live, serving
-from tests.system.serve.test_operation import Process, free_port
+from tests.system.serve.test_operation import Process
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.serve import glossaries

@@ -3,22 +3,23 @@
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.ranks import free_port
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, taken, until
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
 from dragoman.serve import shelf
+from dragoman.serve.server import SAME_SIGNAL
 from dragoman.serve.settings import ApiKeys
 
 TRANSLATE = "/v1/translate"
@@ -210,12 +211,6 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
 # ---------------------------------------------------------------- the end
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as taken_one:
-        return int(taken_one.getsockname()[1])
-
-
 class Process:
     """A server that was started by the command line."""
 
@@ -294,9 +289,18 @@ def test_a_second_signal_ends_at_once(process: Process) -> None:
     os.kill(process.running.pid, signal.SIGTERM)
     started = monotonic()
     until(lambda: "draining" in process.running.said())
+    sleep(2 * SAME_SIGNAL)
     assert process.end(signal.SIGTERM).code == 143
     assert monotonic() - started < 5
     connection.close()
+
+
+@pytest.mark.parametrize("process", [[]], indirect=True)
+def test_a_signal_that_comes_twice_is_one(process: Process) -> None:
+    """As `timeout` sends it: to the process, and to its group."""
+    os.kill(process.running.pid, signal.SIGTERM)
+    until(lambda: "draining" in process.running.said())
+    assert process.end(signal.SIGTERM).code == 0
 
 
 @pytest.mark.parametrize("process", [[*ROOM, "--shutdown-timeout", "1.5"]], indirect=True)

@@ -372,21 +372,27 @@ def test_one_thread_is_meant_for_every_library() -> None:
 TEAM = """
 import os
 from threading import Thread
+from time import monotonic, sleep
 import torch
 from dragoman.nn.cpu import native
 
-def compute(after):
+def compute(expected):
     with native.share_of_threads(1):
         torch.randn(1000, 1000).exp_()
-    after.append(len(os.listdir("/proc/self/task")))
+    await_threads(expected)
+
+def await_threads(expected):  # who has ended is listed for another moment
+    end = monotonic() + 30
+    while (found := len(os.listdir("/proc/self/task"))) != expected:
+        assert monotonic() < end, (found, expected)
+        sleep(0.01)
 
 torch.set_num_threads(3)
-before, after = len(os.listdir("/proc/self/task")), []
-thread = Thread(target=compute, args=[after])
+before = len(os.listdir("/proc/self/task"))
+thread = Thread(target=compute, args=[before + 1])  # the thread itself
 thread.start(); thread.join()
-assert after == [before + 1], (before, after)  # the thread itself
-compute(after)
-assert after[1] == before + 2, (before, after)  # a program of one thread keeps its team
+await_threads(before)
+compute(before + 2)  # a program of one thread keeps its team
 """
 
 
