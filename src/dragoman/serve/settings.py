@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dragoman.decoding import Decoding, Precision
 from dragoman.errors import InputError
-from dragoman.ranges import Count, NonNegative, Positive, check_ranges
+from dragoman.ranges import Count, Index, NonNegative, Positive, check_ranges
 
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
 """The environment variable with keys, separated by commas."""
@@ -53,6 +53,8 @@ class RequestLimits:
     """Seconds for which a document is kept."""
     glossaries: Count = 1000
     """Glossaries that are kept; of each of several keys a quarter of them."""
+    cached: Index = 0
+    """Translations of each model that are kept, so that equal texts are answered at once."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
