@@ -2,18 +2,33 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, Generic, TypeVar
 
 from dragoman.decode import Course, Items, Request, Scheduler, schedule
+from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
 from dragoman.serve.refusals import ended
+from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.web import Call
+from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
 
 Answer = TypeVar("Answer")
 
 Fail = Callable[[BaseException], None]
 """Told of an exception that costs a text its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translating:
+    """How a call's texts are translated: by a model that was chosen, between two languages."""
+
+    call: Call
+    chosen: tuple[Served, Pair]
+    options: Decoding | None = None
+    glossary: Glossary | None = None
 
 
 class PricedRequest(Generic[Answer]):
