@@ -14,8 +14,6 @@ compare them for all kinds of configs), with copies of the weights: who trains f
 Reading order: `products` and `quantized`, `store` (the cache), `program`, `layers`, `assemblies`.
 """
 
-from contextlib import nullcontext
-
 import torch
 from torch import nn
 
@@ -78,14 +76,11 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
         )
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return model
-    functions = native.native()
-    if functions is None or not (can_pack(arithmetic) and _is_plain(model)):
+    if not (can_pack(arithmetic) and _is_plain(model)):
         return model
-    copies = Copies(lent=lend is not None)
-    lend = lend or nullcontext
     if isinstance(model, EncoderDecoder):
-        return FrozenEncoderDecoder(model, arithmetic, functions, lend, copies)
-    return FrozenDecoderOnly(model, arithmetic, functions, lend, copies)
+        return FrozenEncoderDecoder(model, arithmetic, Copies(lend))
+    return FrozenDecoderOnly(model, arithmetic, Copies(lend))
 
 
 def _is_plain(model: Writes) -> bool:
