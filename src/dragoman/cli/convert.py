@@ -37,8 +37,7 @@ def convert(
         option("Reference translations of the probe, for BLEU before and after; with --to int8."),
     ] = None,
     shard_size: Annotated[
-        str | None,
-        option("Size of a file of weights at most, such as 5GB; with --to huggingface."),
+        str | None, option("Size of a file of weights at most, such as 5GB; with --to huggingface.")
     ] = None,
 ) -> None:
     """Write a model for another library, if it then computes the same; or in 8 bits.

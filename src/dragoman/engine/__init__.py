@@ -27,14 +27,7 @@ from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttent
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = [
-    "BeamStore",
-    "Frozen",
-    "FrozenDecoderOnly",
-    "FrozenEncoderDecoder",
-    "fastest",
-    "freeze",
-]
+__all__ = ["BeamStore", "Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "fastest", "freeze"]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly

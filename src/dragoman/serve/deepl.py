@@ -185,11 +185,7 @@ def marked(form: DeepLForm, text: str) -> Document:
             raise Refusal(400, what, "", where="text") from None
     splitting, joining = others
     return in_xml(
-        text,
-        copied=ignored,
-        splitting=splitting,
-        joining=joining,
-        outline=form.outline_detection,
+        text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
     )
 
 

@@ -38,10 +38,7 @@ class PricedRequest(Generic[Answer]):
     """
 
     def __init__(
-        self,
-        scheduler: Scheduler[Any, Any],
-        finish: Callable[[Answer], Any] | None,
-        fail: Fail,
+        self, scheduler: Scheduler[Any, Any], finish: Callable[[Answer], Any] | None, fail: Fail
     ) -> None:
         """`finish` is called with each answer."""
         self._scheduler, self._finish, self._fail = scheduler, finish, fail
@@ -105,9 +102,7 @@ class SteppedRequest:
     """Answers that are computed outside a scheduler, a few at a time."""
 
     def __init__(
-        self,
-        steps: Iterable[Callable[[], list[Any]]],
-        aside: AbstractContextManager[Any],
+        self, steps: Iterable[Callable[[], list[Any]]], aside: AbstractContextManager[Any]
     ) -> None:
         """Each step is computed inside `aside`, for which it may have to wait."""
         self._steps, self._aside = steps, aside
