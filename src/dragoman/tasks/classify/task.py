@@ -26,7 +26,8 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, hide_tokens, read_labels
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, read_labels
+from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss

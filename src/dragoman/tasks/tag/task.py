@@ -20,7 +20,8 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, read_labels
+from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import GAPS, Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
