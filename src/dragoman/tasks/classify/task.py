@@ -202,7 +202,7 @@ def evaluate_classifier(folder: ModelFolder, test: EvaluationData) -> Report:
             f"it: --layout rename.{strange[0]}={classifier.labels[0]}"
         )
     results = classifier.stream(text for _, _, text in examples)
-    found, seconds = test.read(results, "texts", len(examples))
+    found, seconds = test.read(results, "text", len(examples))
     scores = label_scores(labels, [result.label for result in found])
     speed = {"texts": len(examples), "texts_per_second": len(examples) / seconds}
     return Report(

@@ -164,7 +164,7 @@ def evaluate_tagger(folder: ModelFolder, test: EvaluationData) -> Report:
     tagger = Tagger.load(folder, device=test.device, precision=test.precision)
     dataset = load_tagged(test.data, layout, tagger.tokenizer, tagger.labels)
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
-    results, seconds = test.read(tagger.stream_words(sentences), "sentences", len(sentences))
+    results, seconds = test.read(tagger.stream_words(sentences), "sentence", len(sentences))
     found = [[word.tag for word in result.words] for result in results]
     scores = tag_scores(dataset.by_sentence(dataset.tags), found)
     speed = {"sentences": len(sentences), "sentences_per_second": len(sentences) / seconds}
