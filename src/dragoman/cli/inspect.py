@@ -22,6 +22,13 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
+SwitchOff = Annotated[
+    bool,
+    option(
+        "For translation: translate again with each head switched off, one at a time.",
+        "--switch-off",
+    ),
+]
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -52,13 +59,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
-    switch_off: Annotated[
-        bool,
-        option(
-            "For translation: translate again with each head switched off, one at a time.",
-            "--switch-off",
-        ),
-    ] = False,
+    switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
