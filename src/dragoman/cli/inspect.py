@@ -53,6 +53,10 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
+    film: Annotated[
+        Path | None,
+        option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
+    ] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
@@ -88,7 +92,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         "layers": _numbers("--layers", layers),
         "heads": _numbers("--heads", heads),
     }
-    files = {"png": png, "html": html}
+    files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
         _check_needs_no_text(model, {**files, **options})
         if text is None:
@@ -97,7 +101,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             print_items(_compared(model, Path(text), as_json=as_json))
         return
     inspection = _inspected(model, text, options, files)
-    _write_pictures(inspection, png, html)
+    _write_pictures(inspection, **files)
     print_items(_lines_of(inspection, as_json=as_json))
 
 
@@ -202,7 +206,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
         raise InputError(message) from None
 
 
-def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
+def _write_pictures(
+    inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
+) -> None:
     """Write the requested files, and print their paths."""
     if png is not None:
         from dragoman.lens import plot_heads
@@ -212,3 +218,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
+    if film is not None:
+        from dragoman.lens import plot_film
+
+        say(f"wrote {plot_film(inspection, film)}")
