@@ -181,7 +181,7 @@ def _run(block: Block, folder: Path, dragoman: CommandLine) -> str:
 
 def _call(dragoman: CommandLine, folder: Path, words: list[str], **streams: Path) -> None:
     """Run a command of ours there, made short: it ends with 0, a server when it is told to."""
-    port = free_port()
+    port, more = free_port(), tuple[str, ...]()
     match words:
         case ["demo" | "cost", *_]:
             more = SHORT
@@ -189,10 +189,8 @@ def _call(dragoman: CommandLine, folder: Path, words: list[str], **streams: Path
             more = SHORT_BY_RECIPE.get(recipe, SHORT)
         case ["serve", *_]:
             more = ("--port", str(port))
-        case _:
-            more = ()
-    environment = {"DRAGOMAN_DATA": ""}
-    running = dragoman.start([*words, *more], environment=environment, cwd=folder, **streams)
+    places, environment = {"cwd": folder, **streams}, {"DRAGOMAN_DATA": ""}
+    running = dragoman.start([*words, *more], environment=environment, places=places)
     if words[0] == "serve":
         ready = Process(running, port).status
         assert running.wait_until(lambda: ready() == 200), running.said()

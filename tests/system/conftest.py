@@ -81,7 +81,7 @@ class CommandLine:
         moment: int | None = None,
         number: int = signal.SIGKILL,
         environment: Mapping[str, str] | None = None,
-        **places: Path,
+        places: Mapping[str, Path] | None = None,
     ) -> Running:
         """Start a command; it may signal itself as it changes files for the n-th time, from 0.
 
@@ -97,7 +97,7 @@ class CommandLine:
             "log": str(log),
             "moment": moment,
             "signal": number,
-            "places": {name: str(path) for name, path in places.items()},
+            "places": {name: str(path) for name, path in (places or {}).items()},
         }
         return Running(_ask(self.server, request), self.server, log)
 
