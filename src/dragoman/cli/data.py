@@ -248,9 +248,7 @@ def _say_torn(left: int) -> None:
 
 
 def _checked(
-    files: PairFiles,
-    config: CleaningConfig,
-    held_out: list[Path] | None,
+    files: PairFiles, config: CleaningConfig, held_out: list[Path] | None
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
     from dragoman.corpus.checking import check as check_pairs
