@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
@@ -22,6 +23,7 @@ from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.state import StateFolder
+from dragoman.serve.tracing import open_tracing
 from dragoman.serve.web import Call
 from dragoman.serve.work import PricedRequest, SteppedRequest, Translating
 from dragoman.tasks.generate.ids import See
@@ -61,6 +63,7 @@ class Service:
         self.store = StateFolder(settings.state)
         self.glossaries = GlossaryDesk(self, self.store)
         self.documents = DocumentDesk(self, self.store)
+        self.record_span = open_tracing()
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
@@ -213,14 +216,22 @@ class Service:
             bound = bound.aligning() if aligning else bound
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
+            cache = served.cache
+            if prefixes is not None or how.glossary is not None or chosen_ones.temperature > 0:
+                cache = None
 
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
-                    yield from bound.courses(
-                        texts[some], chosen_ones, prefixes, how.glossary, copied
-                    )
+                    found = bound.courses(texts[some], chosen_ones, prefixes, how.glossary, copied)
+                    if cache is None:
+                        yield from found
+                        continue
+                    columns = zip(texts[some], copied or repeat(()), found, strict=False)
+                    for text, places, course in columns:
+                        key = languages, aligning, chosen_ones, places
+                        yield cache.through(text, key, course)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(how.call, bound.scheduler, courses, finish, longer)

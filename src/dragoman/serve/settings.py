@@ -10,7 +10,7 @@ from typing import Self
 
 from dragoman.decoding import NO_FLAG, Decoding, Precision
 from dragoman.errors import InputError
-from dragoman.ranges import Count, NonNegative, Positive, check_ranges
+from dragoman.ranges import Count, Index, NonNegative, Positive, check_ranges
 from dragoman.settings import override_settings
 
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
@@ -57,6 +57,8 @@ class RequestLimits:
     """Seconds for which a document is kept."""
     glossaries: Count = 1000
     """Glossaries that are kept; of each of several keys a quarter of them."""
+    cached: Index = 0
+    """Translations of each model that are kept, so that equal texts are answered at once."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
