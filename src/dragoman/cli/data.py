@@ -265,7 +265,7 @@ def _checked(
 def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
     """What shows how many pairs have been read."""
     with ExitStack() as stack:
-        yield lambda pairs: stack.enter_context(progress_of(pairs, "pairs"))
+        yield lambda pairs: stack.enter_context(progress_of(pairs, "pair"))
 
 
 def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:

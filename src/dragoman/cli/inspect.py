@@ -52,6 +52,13 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
+    switch_off: Annotated[
+        bool,
+        option(
+            "For translation: translate again with each head switched off, one at a time.",
+            "--switch-off",
+        ),
+    ] = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
@@ -60,9 +67,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
-    For a translation: its alignment, the alternatives at each position, what the attention heads
-    do, and the beam search. For a generated text: the same without the search. For a label: the
-    attribution of each token. For tags: the tag of each word.
+    For a translation: its alignment, the alternatives at each position, what each logit is made
+    of, where the attention heads look, and the beam search. For a generated text: the same without
+    the search. For a label: the attribution of each token. For tags: the tag of each word.
 
     With the folder of another run in place of the TEXT (an existing folder that contains
     training/), compare the two runs: the first step and the first setting that differ.
@@ -70,6 +77,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/en-zh
 
     dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
+
+    dragoman inspect runs/en-zh "I like green tea." --switch-off
 
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
 
@@ -87,6 +96,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         "seed": seed,
         "layers": _numbers("--layers", layers),
         "heads": _numbers("--heads", heads),
+        "switch_off": switch_off or None,
     }
     files = {"png": png, "html": html}
     if text is None or is_run(text):

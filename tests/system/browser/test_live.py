@@ -251,7 +251,7 @@ def test_the_search_goes_step_by_step(show: Opener) -> None:
     """Beam search draws its tree, sampling draws again, and typing translates anew."""
     page = show("live")
     page.get_by_role("button", name="Next step").click()
-    expect(page.locator(".counter")).to_have_text("Step 2 of 9: 喜欢")
+    expect(page.locator(".counter")).to_have_text("Step 2 of 9 writes 喜欢")
     expect(page.locator(".node.chosen:not(.future)")).to_have_count(3)
     page.get_by_role("radio", name="Sample").check()
     assert page.locator(".tree").count() == 0
