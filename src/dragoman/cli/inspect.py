@@ -22,6 +22,19 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
+Layers = Annotated[
+    str | None,
+    option(
+        "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
+    ),
+]
+Heads = Annotated[
+    str | None, option("Heads to average and show, counted from 0, such as 0,5; all by default.")
+]
+Film = Annotated[
+    Path | None,
+    option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
+]
 SwitchOff = Annotated[
     bool,
     option(
@@ -46,25 +59,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         float | None, option("For generation: sampling temperature; 0 is greedy.")
     ] = None,
     seed: Annotated[int | None, option("For generation: random seed.")] = None,
-    layers: Annotated[
-        str | None,
-        option(
-            "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
-        ),
-    ] = None,
-    heads: Annotated[
-        str | None,
-        option("Heads to average and show, counted from 0, such as 0,5; all by default."),
-    ] = None,
+    layers: Layers = None,
+    heads: Heads = None,
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
     switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
-    film: Annotated[
-        Path | None,
-        option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
-    ] = None,
+    film: Film = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
