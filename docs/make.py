@@ -4,8 +4,9 @@
     python docs/make.py pages       the reference of the command line and of a recipe's keys, from
                                     the verbs' help texts and the dataclasses' sentences, the lines
                                     of the source that pages show, what commands print (see
-                                    printed.py), the file whose parts page 0 of the walk shows, and
-                                    the page that computes (see live_page.py)
+                                    printed.py), the file whose parts page 0 of the walk shows, the
+                                    page that computes (see live_page.py), the slides of a lesson
+                                    (see slides.py), and the notebooks
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical,
                                     with a notebook for each page of the walk
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
@@ -39,9 +40,10 @@ from commands import cli_page
 from dragoman.files.writing import replacing
 from excerpts import ROOT, Wrong, filled
 from live_page import live_page
-from notebooks import add_notebooks
+from notebooks import add_notebooks, checkout_notebooks
 from printed import with_output
 from reference import recipe_page
+from slides import slides_page
 from staging import DOCS, Tree, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
@@ -70,6 +72,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "zh/recipe-keys.md": partial(recipe_page, "zh"),
     "walk/00-one-file.py": one_file,
     "live/index.html": live_page,
+    "lesson/en.html": partial(slides_page, "en"),
+    "lesson/zh.html": partial(slides_page, "zh"),
 }
 """The pages that are made from the code, and the code that is made from a page."""
 
@@ -85,6 +89,10 @@ def make_pages() -> None:
         if now != path.read_text(encoding="utf-8"):
             path.write_text(now, encoding="utf-8")
             print(path.relative_to(ROOT))
+    for path, content in checkout_notebooks().items():
+        with replacing(path, "notebook") as part:
+            part.write_text(content, encoding="utf-8")
+    print("notebooks/")
 
 
 def make_pictures() -> None:

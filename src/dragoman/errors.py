@@ -7,13 +7,7 @@ without a traceback and exits with the error's exit code. Any other exception is
 import unicodedata
 from collections.abc import Iterable
 
-NO_MEMORY = (
-    "out of memory",
-    "allocate memory",
-    "not enough memory",
-    "ALLOC_FAILED",
-    "bad_alloc",
-)
+NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc")
 """Words of the messages of torch, CUDA, cuBLAS, Windows and C++."""
 
 

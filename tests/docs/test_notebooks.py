@@ -1,15 +1,25 @@
-"""The notebooks of the walk: valid, with the page's code and text, and linked from their page."""
+"""The notebooks of the walk: valid, with the page's code and text, linked, up to date, and run."""
 
 import base64
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.walk import experiments
+from tests.docs.walk import differences, experiments
 
-from notebooks import add_notebooks, notebook, notebook_name, pages_with_experiments
+from notebooks import (
+    FOLDERS,
+    add_notebooks,
+    checkout_notebooks,
+    notebook_name,
+    pages_with_experiments,
+    site_notebook,
+)
 from staging import DOCS, find_pages, stage
 
 TREES = {language: find_pages(language) for language in ("en", "zh")}
@@ -21,7 +31,7 @@ EACH = pytest.mark.parametrize(
 
 def cells(language: str, name: str, kind: str) -> list[dict[str, Any]]:
     """The cells of a notebook that are of a kind."""
-    return [c for c in notebook(TREES[language], name)["cells"] if c["cell_type"] == kind]
+    return [c for c in site_notebook(TREES[language], name)["cells"] if c["cell_type"] == kind]
 
 
 def test_every_page_but_the_index_has_one() -> None:
@@ -34,7 +44,7 @@ def test_every_page_but_the_index_has_one() -> None:
 @EACH
 def test_it_is_valid(language: str, name: str) -> None:
     """JSON of nbformat 4.5: what its schema asks of a notebook, of a cell and of an output."""
-    made = json.loads(json.dumps(notebook(TREES[language], name)))
+    made = json.loads(json.dumps(site_notebook(TREES[language], name)))
     assert set(made) == {"cells", "metadata", "nbformat", "nbformat_minor"}
     assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
     identifiers = [cell["id"] for cell in made["cells"]]
@@ -112,7 +122,60 @@ def test_the_page_on_the_site_links_to_it(tmp_path: Path) -> None:
             _, below, _ = (folder / name).read_text(encoding="utf-8").split("\n\n", 2)
             assert below == f'[{words}]({file}){{ .notebook download="{file}" }}'
             written = json.loads((folder / "walk" / file).read_text(encoding="utf-8"))
-            assert written == json.loads(json.dumps(notebook(TREES[language], name)))
+            assert written == json.loads(json.dumps(site_notebook(TREES[language], name)))
+
+
+def test_the_checkout_has_them_as_the_pages_are_now() -> None:
+    """All of them and no others; `python docs/make.py pages` writes them again."""
+    found = {path: path.read_text("utf-8") for path in FOLDERS["en"].rglob("*.ipynb")}
+    assert found == checkout_notebooks()
+
+
+def test_those_of_the_checkout_are_small_and_lead_somewhere() -> None:
+    """No output, no pictures inside, and every link has a file of the checkout."""
+    sizes = 0
+    for path, content in checkout_notebooks().items():
+        sizes += len(content.encode())
+        made = json.loads(content)
+        assert [
+            cell for cell in made["cells"] if cell.get("outputs") or "attachments" in cell
+        ] == []
+        text = "".join(
+            "".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "markdown"
+        )
+        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+        assert [target for target in targets if not (path.parent / target).exists()] == []
+    assert sizes < 1_000_000
+
+
+RUN = """
+import sys, nbclient, nbformat
+from jupyter_client.manager import AsyncKernelManager
+
+opened = nbformat.read(sys.argv[1], as_version=4)
+nbformat.validate(opened)
+kernel = AsyncKernelManager(transport="ipc")  # sockets in this folder, not ports
+nbclient.NotebookClient(opened, km=kernel, startup_timeout=600, timeout=600).execute()
+nbformat.write(opened, "run.ipynb")
+"""
+
+
+def test_jupyter_runs_one(tmp_path: Path) -> None:
+    """From its file, in a kernel of its own; it prints what the page says, and installs nothing."""
+    for name in ("nbclient", "ipykernel"):
+        pytest.importorskip(name, reason=f"Jupyter's {name} is not installed")
+    page = DOCS / "walk" / "03-scaled-dot-product.md"
+    file = FOLDERS["en"] / f"{page.stem}.ipynb"
+    own = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    environment = os.environ | dict.fromkeys(own, str(tmp_path))
+    command = [sys.executable, "-c", RUN, str(file)]
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment)
+    run = json.loads((tmp_path / "run.ipynb").read_text(encoding="utf-8"))
+    install, *code = [cell for cell in run["cells"] if cell["cell_type"] == "code"]
+    assert install["outputs"] == []
+    for experiment, cell in zip(experiments(page), code, strict=True):
+        printed = "".join(line for output in cell["outputs"] for line in output["text"])
+        assert differences(experiment.said, printed, experiment.tolerance) == []
 
 
 def test_the_first_cell_finds_the_checkout() -> None:

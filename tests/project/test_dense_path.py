@@ -35,6 +35,36 @@ def test_the_list_of_the_dense_path_is_true(page: str) -> None:
     assert f"{sum(listed.values()):,}" in text
 
 
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+def test_the_readme_has_the_same_order(page: str) -> None:
+    """All files of the list, among others."""
+    expected = ROW.findall((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+    table = re.findall(r"^\| (?:\d\.\d|附录|appendix).*$", (ROOT / page).read_text("utf-8"), re.M)
+    linked = re.findall(r"\]\((src/[^)]+)\)", "\n".join(table))
+    assert [file for file in linked if file in dict(expected)] == [file for file, _ in expected]
+
+
+AXES = re.compile(r"\b[a-z][a-z0-9_]*_([A-Z]*[A-Za-z][A-Z]*[a-z]?)\b")
+
+
+def axes(text: str) -> set[str]:
+    """The letters at the end of the names of tensors."""
+    return {letter for found in AXES.findall(text) if re.search("[A-Z]", found) for letter in found}
+
+
+def test_the_legends_of_axes_are_whole() -> None:
+    """Of the list's files in `nn`, and of the walk on its first page, in both languages."""
+    files = [path for path, _ in ROW.findall((ROOT / PAGES[0]).read_text(encoding="utf-8"))]
+    in_files = axes("".join((ROOT / path).read_text(encoding="utf-8") for path in files))
+    legend = (ROOT / "src/dragoman/nn/__init__.py").read_text(encoding="utf-8").split('"""')[1]
+    assert in_files <= set(re.findall(r"(?:^|\s)(\w) {4}(?=\S)", legend))
+    for walk in (ROOT / "docs" / "walk", ROOT / "docs" / "zh" / "walk"):
+        on_pages = axes("".join(page.read_text(encoding="utf-8") for page in walk.glob("*.md")))
+        index = (walk / "index.md").read_text(encoding="utf-8")
+        (letters,) = re.findall(r"^- (?:Letters|字母).+?(?=^- |^$)", index, re.M | re.S)
+        assert on_pages == set(re.findall(r"`(\w)` ", letters))
+
+
 def test_the_dense_path_knows_no_processor() -> None:
     """Whoever reads it meets no device, no oneDNN and no kernel: those are in nn/cpu."""
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")

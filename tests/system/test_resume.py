@@ -19,6 +19,7 @@ SETTINGS = (
     *SMALL,
     "model.dropout=0.3",
     "batch.subword_sampling=0.2",
+    "batch.token_dropout=0.1",
     "batch.max_tokens=300",
     f"train.max_steps={STEPS}",
     "train.accumulate=2",

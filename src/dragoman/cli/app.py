@@ -189,8 +189,7 @@ def _root(
         ),
     ] = False,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", is_eager=True, help="With --version: print one JSON object."),
+        bool, typer.Option("--json", is_eager=True, help="With --version: print one JSON object.")
     ] = False,
 ) -> None:
     """The Transformer that you can read, train and ship.

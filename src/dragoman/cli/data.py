@@ -248,9 +248,7 @@ def _say_torn(left: int) -> None:
 
 
 def _checked(
-    files: PairFiles,
-    config: CleaningConfig,
-    held_out: list[Path] | None,
+    files: PairFiles, config: CleaningConfig, held_out: list[Path] | None
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
     from dragoman.corpus.checking import check as check_pairs
@@ -267,7 +265,7 @@ def _checked(
 def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
     """What shows how many pairs have been read."""
     with ExitStack() as stack:
-        yield lambda pairs: stack.enter_context(progress_of(pairs, "pairs"))
+        yield lambda pairs: stack.enter_context(progress_of(pairs, "pair"))
 
 
 def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:

@@ -89,7 +89,7 @@ class AsDocument:
         translator, decoding = load()
         start, before = perf_counter(), out.kept()
         results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
-        progress = progress_of(results, "texts", total=draft.total, before=len(before))
+        progress = progress_of(results, "text", total=draft.total, before=len(before))
         try:
             with out.keeping() as keep, progress as shown:
                 for result in shown:

@@ -57,7 +57,7 @@ def embed(
         if array is None:
             given.write(results, to_json if as_json else _as_text, names_of_flags)
             return
-        with progress_of(results, "lines", share=given.lines.share, quiet=given.typed) as shown:
+        with progress_of(results, "line", share=given.lines.share, quiet=given.typed) as shown:
             number, flags = save_vectors(shown, embedder.dim, array)
         flagged = (f"{count:,} {FLAGS[flag]}" for flag, count in flags.items())
         say(", ".join([counted(number, "line"), *flagged]))

@@ -22,6 +22,13 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
+SwitchOff = Annotated[
+    bool,
+    option(
+        "For translation: translate again with each head switched off, one at a time.",
+        "--switch-off",
+    ),
+]
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -52,7 +59,12 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
+    switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
+    film: Annotated[
+        Path | None,
+        option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
+    ] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
@@ -60,9 +72,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
-    For a translation: its alignment, the alternatives at each position, what the attention heads
-    do, and the beam search. For a generated text: the same without the search. For a label: the
-    attribution of each token. For tags: the tag of each word.
+    For a translation: its alignment, the alternatives at each position, what each logit is made
+    of, where the attention heads look, and the beam search. For a generated text: the same without
+    the search. For a label: the attribution of each token. For tags: the tag of each word.
 
     With the folder of another run in place of the TEXT (an existing folder that contains
     training/), compare the two runs: the first step and the first setting that differ.
@@ -70,6 +82,8 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/en-zh
 
     dragoman inspect runs/en-zh "I like green tea." --png heads.png --html look.html
+
+    dragoman inspect runs/en-zh "I like green tea." --switch-off
 
     dragoman inspect runs/shakespeare - --max-tokens 30 --json < prompt.txt
 
@@ -87,8 +101,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         "seed": seed,
         "layers": _numbers("--layers", layers),
         "heads": _numbers("--heads", heads),
+        "switch_off": switch_off or None,
     }
-    files = {"png": png, "html": html}
+    files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
         _check_needs_no_text(model, {**files, **options})
         if text is None:
@@ -97,7 +112,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             print_items(_compared(model, Path(text), as_json=as_json))
         return
     inspection = _inspected(model, text, options, files)
-    _write_pictures(inspection, png, html)
+    _write_pictures(inspection, **files)
     print_items(_lines_of(inspection, as_json=as_json))
 
 
@@ -202,7 +217,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
         raise InputError(message) from None
 
 
-def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
+def _write_pictures(
+    inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
+) -> None:
     """Write the requested files, and print their paths."""
     if png is not None:
         from dragoman.lens import plot_heads
@@ -212,3 +229,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
+    if film is not None:
+        from dragoman.lens import plot_film
+
+        say(f"wrote {plot_film(inspection, film)}")

@@ -185,7 +185,7 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     translator, options = load_translator(models, loading, decoding, asked)
     texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
     results = zip(translator.stream(texts, options), references, strict=True)
-    progress = progress_of(results, "texts", total=total, before=before)
+    progress = progress_of(results, "text", total=total, before=before)
     try:
         with out.keeping() as keep, progress as shown:
             for result, reference in shown:

@@ -1,7 +1,8 @@
 """Options of the command line that are made from the fields of a dataclass.
 
 A field gives an option its name, its type, its default and, by the sentence under it, its help; its
-metadata may have another `flag` (None for an option that the command line lacks) or `help`.
+metadata may have another `flag` (None for an option that the command line lacks) or `help`, and
+`read`, a function that makes the value of what is typed, whose type is that of its parameter.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -29,6 +30,8 @@ class Option:
     """The type of its value, without its range; a switch has none, and is a bool."""
     default: Any
     help: str
+    read: Callable[[Any], Any] | None
+    """What makes the value, if it has another type."""
 
     @property
     def is_switch(self) -> bool:
@@ -38,7 +41,7 @@ class Option:
     def parameter(self, *, shown: bool) -> Parameter:
         """What typer reads; it tells the default if that is to be shown."""
         kind: Any = bool if self.is_switch else self.kind | None
-        default = self.default if shown and self.default != () else None
+        default = self.default if shown and self.default != () and self.read is None else None
         return Parameter(
             self.name,
             Parameter.KEYWORD_ONLY,
@@ -46,11 +49,13 @@ class Option:
             annotation=Annotated[kind, typer.Option(self.flag, help=self.help)],
         )
 
-    def value(self, read: Any) -> Any:  # noqa: ANN401 -- what typer has read
+    def value(self, given: Any) -> Any:  # noqa: ANN401 -- what typer has read
         """The value of the field; None where it was not given. A switch negates the default."""
         if self.is_switch:
-            return self.default is False if read else None
-        return tuple(read) if isinstance(read, list) else read
+            return self.default is False if given else None
+        if self.read is not None:
+            return None if given is None else self.read(given)
+        return tuple(given) if isinstance(given, list) else given
 
 
 def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass with defaults
@@ -61,11 +66,13 @@ def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass wi
     for field in fields(cls):
         name, hint = field.name, hints[field.name]
         flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
-        default = getattr(settings, name)
+        default, read = getattr(settings, name), field.metadata.get("read")
+        if read is not None:
+            hint = next(iter(get_type_hints(read).values()))
         if default is not UNSET and flag is not None:
             kind = list[get_args(hint)[0]] if get_origin(hint) is tuple else hint  # type: ignore[misc] # at run time
             text = field.metadata.get("help") or " ".join(said.get(name, "").split())
-            found.append(Option(name, flag, kind, default, text))
+            found.append(Option(name, flag, kind, default, text, read))
     return found
 
 

@@ -172,7 +172,7 @@ class Lines:
         progress = partial(progress_of, before=before, share=self.lines.share, quiet=seen)
         with to_stdout() if self.out is None else self.out.writing() as write:
             try:
-                with progress(results, f"{what}s") as shown:
+                with progress(results, what) as shown:
                     for result in shown:
                         write(show(result))
                         number += 1

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from dragoman.cli.pipes import say, talk
-from dragoman.wording import clock, short
+from dragoman.wording import clock, counted, short
 
 Item = TypeVar("Item")
 INTERVAL = 30.0
@@ -25,6 +25,8 @@ def progress_of(
     quiet: bool = False,
 ) -> Iterator[Iterable[Item]]:
     """The items, while a line on standard error shows how many are done, and the rate.
+
+    `what` is the name of one.
 
     On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
     items, or of as many as an input has of which `share` has been read, so many were there
@@ -44,7 +46,7 @@ def progress_of(
         BarColumn() if total is not None else TextColumn(""),
         TextColumn("{task.fields[pace]}"),
     )
-    columns = (TextColumn(what), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
+    columns = (TextColumn(f"{what}s"), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
         task = progress.add_task(what, total=total, completed=before, pace="")
         show = partial(progress.update, task)
@@ -53,13 +55,16 @@ def progress_of(
 
 def _saying(what: str, total: int | None) -> Callable[..., None]:
     """Return what prints the progress that it is told, unless it printed some moments ago."""
-    said, of = perf_counter(), "" if total is None else f" of {total:,}"
+    said = perf_counter()
 
     def show(*, completed: int, pace: str) -> None:
         nonlocal said
         if (now := perf_counter()) - said >= INTERVAL:
             said = now
-            say(f"{completed:,}{of} {what}, {pace}")
+            done = counted(completed, what)
+            if total is not None:
+                done = f"{completed:,} of {counted(total, what)}"
+            say(f"{done}, {pace}")
 
     return show
 

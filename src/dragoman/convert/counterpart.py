@@ -13,12 +13,7 @@ from torch import Tensor
 
 from dragoman.convert.limits import refusal
 from dragoman.folder.foreign import WRITTEN, Family
-from dragoman.models import (
-    DecoderOnlyConfig,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
-    ModelConfig,
-)
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.nn import Causal, Full
 
 OF_TRAINING = {"init", "dropout", "attention_dropout", "ffn_dropout", "layer_drop"}

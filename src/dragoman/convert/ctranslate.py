@@ -12,20 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dragoman.convert.limits import (
-    Allowed,
-    check_installed,
-    check_limits,
-    is_fixed,
-    num_positions,
-)
-from dragoman.convert.probe import (
-    Answer,
-    Answers,
-    our_side,
-    read_answer,
-    starts_with_language,
-)
+from dragoman.convert.limits import Allowed, check_installed, check_limits, is_fixed, num_positions
+from dragoman.convert.probe import Answer, Answers, our_side, read_answer, starts_with_language
 from dragoman.errors import InputError
 from dragoman.files.reading import read_own
 from dragoman.folder.format import names_of

@@ -5,19 +5,22 @@ first in a temporary folder and the second on the sentences of a probe, and give
 name if the answers are those of our model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from dragoman.convert.ctranslate import CTranslate2
+from dragoman.convert.eight_bits import quantize
 from dragoman.convert.huggingface import HuggingFace
 from dragoman.convert.onnx import Onnx
 from dragoman.convert.probe import Answers, Proof, built_in_probe, compare
-from dragoman.convert.published import hand_back
+from dragoman.convert.published import hand_back, take_over
 from dragoman.errors import InputError
+from dragoman.files.reading import read_lines
 from dragoman.files.writing import creating
 from dragoman.folder.opening import ModelFolder
 from dragoman.tasks.folders import read_folder
+from dragoman.wording import counted
 
 TargetName = Literal["huggingface", "ctranslate2", "onnx"]
 
@@ -86,3 +89,49 @@ def convert(
     with creating(out, "converted model") as part:
         target.write(folder, part)
         return compare(folder, target.open(folder, part), probe, target.name)
+
+
+def converted(
+    model: Path,
+    out: Path,
+    to: TargetName | Literal["int8"] | None,
+    *,
+    probe: Path | None = None,
+    references: Path | None = None,
+    shard_size: str | None = None,
+) -> Iterator[str]:
+    """Convert a model folder for a library, to 8 bits or to our own; yield what is to be said.
+
+    `probe` and `references` are files of lines. Raises InputError for options that do not go
+    together, and as `convert`, `quantize` and `take_over` do.
+    """
+    if references is not None and (to != "int8" or probe is None):
+        raise InputError("--references requires --to int8 and --probe; add them, or remove it")
+    if shard_size is not None and to != "huggingface":
+        raise InputError("--shard-size requires --to huggingface; remove it")
+    if probe is not None and to is None:
+        raise InputError("--probe requires --to; add it, or remove --probe")
+    sentences, right = (
+        None if file is None else [*read_lines(file)] for file in (probe, references)
+    )
+    if to == "int8":
+        drift = quantize(model, out, sentences, right)
+        yield f"{out} holds the model in 8 bits" + ("." if drift is None else f": {drift}.")
+        if drift is not None and drift.worst is not None:
+            number, before, after = drift.worst
+            yield f"The translation that changed most is that of line {number}:"
+            yield f"  before: {before}\n  after:  {after}"
+    elif to is not None:
+        proof = convert(model, out, to, sentences, shard_size=shard_size)
+        yield (
+            f"{out} holds the model for {TARGETS[to].name}: "
+            f"{counted(proof.sentences, 'sentence')} of the probe answered alike, logits within "
+            f"{proof.worst:.1e}."
+        )
+    else:
+        worst, proven = take_over(model, out), "every tensor has its place"
+        if worst is None:
+            proven += " (install transformers to compare logits)"
+        else:
+            proven += f", logits within {worst:.1e} of those of transformers"
+        yield f"{out} holds the model of {model}: {proven}."

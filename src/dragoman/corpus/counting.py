@@ -12,9 +12,18 @@ from dragoman.corpus.checking import SAMPLE, Progress, Read, key_of
 from dragoman.corpus.rules import Languages, likely_side, tokens, words
 from dragoman.data.checks import script_of
 from dragoman.plain import Plain
+from dragoman.wording import counted
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-"""Of the sentences that are at most as long as a quantile."""
+QUANTILES = {
+    0.0: "minimum",
+    0.25: "25th percentile",
+    0.5: "median",
+    0.75: "75th percentile",
+    0.95: "95th percentile",
+    0.99: "99th percentile",
+    1.0: "maximum",
+}
+"""Shares of the sentences that are no longer, and what statistics call such a length."""
 FEWEST = 1000
 """Pairs after which the vocabulary is counted, and after ten times as many each time."""
 HELD = 1 << 18
@@ -30,7 +39,7 @@ class SideStats(Plain):
     words: float
     characters: int
     lengths: tuple[float, ...]
-    """Words of a sentence, by `SHARES`."""
+    """Words of a sentence, by `QUANTILES`."""
     vocabulary: tuple[tuple[int, int], ...]
     """Different words in so many pairs; characters, where there are no spaces between words."""
     scripts: Mapping[str, int]
@@ -40,12 +49,12 @@ class SideStats(Plain):
         """The rows of a table: what was counted, and how much there is."""
         yield "words", f"{self.words:,.0f}"
         yield "characters", f"{self.characters:,}"
-        for share, length in zip(SHARES, self.lengths, strict=True):
-            yield f"words of a sentence, {share:.0%} have at most", f"{length:g}"
-        for share, ratio in zip(SHARES, ratios, strict=False):
-            yield f"words for one of the source, {share:.0%} have at most", f"{ratio:g}"
+        for name, length in zip(QUANTILES.values(), self.lengths, strict=True):
+            yield f"words per sentence, {name}", f"{length:g}"
+        for name, ratio in zip(QUANTILES.values(), ratios, strict=False):
+            yield f"words per source word, {name}", f"{ratio:g}"
         for pairs, different in self.vocabulary:
-            yield f"different words in {pairs:,} pairs", f"{different:,}"
+            yield f"different words in {counted(pairs, 'pair')}", f"{different:,}"
         for script, sentences in self.scripts.items():
             yield f"sentences, script {script}", f"{sentences:,}"
 
@@ -58,7 +67,7 @@ class CorpusStats(Plain):
     src: SideStats
     tgt: SideStats
     ratios: tuple[float, ...]
-    """Words of the target for one of the source, by `SHARES`."""
+    """Words of the target for one of the source, by `QUANTILES`."""
 
 
 class _Side:
@@ -123,4 +132,4 @@ def count(
 
 def _quantiles(values: npt.NDArray[np.floating]) -> tuple[float, ...]:
     some = values.astype(np.float64) if len(values) else np.zeros(1)
-    return tuple(np.quantile(some, SHARES, method="lower").round(2).tolist())
+    return tuple(np.quantile(some, [*QUANTILES], method="lower").round(2).tolist())

@@ -15,7 +15,7 @@ from dragoman.corpus.writing import in_cells, writing
 from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, read_entries
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError
-from dragoman.files.records import is_csv, read_rows
+from dragoman.files.records import TAB, read_rows, separator_of
 
 LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}
 """Options of `PairFiles` by the endings of names."""
@@ -79,7 +79,7 @@ def write_merged(
     both texts are written.
     """
     layout = layout_of(corpora[0])
-    wanted, count = _shape(layout) if layout in corpora else ("tsv", ""), 0
+    wanted, count = _shape(layout) if layout in corpora else (TAB, ""), 0
     with writing(files) as write:
         if wanted[1]:
             write([wanted[1]])
@@ -90,23 +90,23 @@ def write_merged(
                 for raw, pairs, _ in read_entries(corpus, strict=False):
                     for pair in pairs:
                         if next(rest) > turn:
-                            write(raw if is_same else _lines(layout, wanted[1], pair, corpus.label))
+                            write(raw if is_same else _lines(layout, wanted, pair, corpus.label))
                             count += 1
     return count
 
 
 def _shape(corpus: CorpusConfig) -> tuple[str, str]:
-    """What files a corpus has, and the first row of a table that names its columns."""
+    """What files a corpus has, or what is between its cells, and the row that names its columns."""
     head = ""
     if corpus.tsv is not None:
         raw, pairs, _ = next(read_entries(corpus, strict=False))
         head = "" if pairs else str(raw[0])
     kinds = "lines" * bool(corpus.src), "jsonl" * bool(corpus.jsonl), "tm" * bool(corpus.tm)
-    return "".join(kinds) or ("csv" if is_csv(corpus.paths[0]) else "tsv"), head
+    return "".join(kinds) or separator_of(corpus.paths[0]), head
 
 
-def _lines(layout: CorpusConfig, head: str, pair: Pair, corpus: str) -> Sequence[str]:
-    """A pair of a corpus as lines of each file of a layout; `head` names a table's columns."""
+def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str) -> Sequence[str]:
+    """A pair of a corpus as lines of each file of a layout, which has this shape."""
     if layout.src is not None:
         return [in_cells([text]) for text in pair]
     texts = dict(zip((layout.src_key, layout.tgt_key), pair, strict=True))
@@ -125,9 +125,10 @@ def _lines(layout: CorpusConfig, head: str, pair: Pair, corpus: str) -> Sequence
                 "take it out with dragoman data clean."
             )
         return [line]
-    in_quotes, row = is_csv(layout.paths[0]), io.StringIO()
-    names = next(csv.reader([head])) if in_quotes else head.split("\t")
+    (separator, head), row = shape, io.StringIO()
+    in_quotes = separator != TAB
+    names = next(csv.reader([head], delimiter=separator)) if in_quotes else head.split(TAB)
     cells = [texts.get(name, "") for name in names] if head else pair
     if in_quotes:
-        csv.writer(row, lineterminator="").writerow(cells)
+        csv.writer(row, delimiter=separator, lineterminator="").writerow(cells)
     return [row.getvalue() if in_quotes else in_cells(cells)]

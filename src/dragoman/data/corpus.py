@@ -10,7 +10,7 @@ from typing import Literal
 from dragoman.data.memory import Entry, memory_entries
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
-from dragoman.files.records import is_csv, read_records, read_rows, text_at
+from dragoman.files.records import read_records, read_rows, separator_of, text_at
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
@@ -166,9 +166,8 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 
 def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
     width, src, tgt = 2, 0, 1
-    shape = "a line is source, one tab, target"
-    if is_csv(path):
-        shape = shape.replace("tab", "comma")
+    between = {",": "comma", ";": "semicolon"}.get(separator_of(path), "tab")
+    shape = f"a line is source, one {between}, target"
     for number, cells, raw in read_rows(path, strict=strict):
         if number == 1 and {*keys} <= {*cells}:
             width, src, tgt = len(cells), *map(cells.index, keys)

@@ -11,7 +11,6 @@ W beams, N = B * W rows, k candidates of a row.
 """
 
 from dragoman.decode.attended import Attentive
-from dragoman.decode.batches import schedule
 from dragoman.decode.beam import Beam
 from dragoman.decode.diverse import DiverseBeam
 from dragoman.decode.ensemble import Ensemble, mean_log_probs
@@ -43,7 +42,7 @@ from dragoman.decode.protocol import (
 )
 from dragoman.decode.requests import BatchReport, Course, Items, Request
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import Scheduler
+from dragoman.decode.scheduler import Scheduler, schedule
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 

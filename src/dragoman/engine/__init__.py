@@ -14,8 +14,6 @@ compare them for all kinds of configs), with copies of the weights: who trains f
 Reading order: `products` and `quantized`, `store` (the cache), `program`, `layers`, `assemblies`.
 """
 
-from contextlib import nullcontext
-
 import torch
 from torch import nn
 
@@ -29,14 +27,7 @@ from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttent
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = [
-    "BeamStore",
-    "Frozen",
-    "FrozenDecoderOnly",
-    "FrozenEncoderDecoder",
-    "fastest",
-    "freeze",
-]
+__all__ = ["BeamStore", "Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "fastest", "freeze"]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly
@@ -78,14 +69,11 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
         )
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return model
-    functions = native.native()
-    if functions is None or not (can_pack(arithmetic) and _is_plain(model)):
+    if not (can_pack(arithmetic) and _is_plain(model)):
         return model
-    copies = Copies(lent=lend is not None)
-    lend = lend or nullcontext
     if isinstance(model, EncoderDecoder):
-        return FrozenEncoderDecoder(model, arithmetic, functions, lend, copies)
-    return FrozenDecoderOnly(model, arithmetic, functions, lend, copies)
+        return FrozenEncoderDecoder(model, arithmetic, Copies(lend))
+    return FrozenDecoderOnly(model, arithmetic, Copies(lend))
 
 
 def _is_plain(model: Writes) -> bool:

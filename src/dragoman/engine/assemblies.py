@@ -13,7 +13,6 @@ from dragoman.engine.layers import FrozenEmbedding, FrozenLayer, FrozenNorm
 from dragoman.engine.products import (
     DTYPES,
     Copies,
-    Lend,
     PackedLinear,
     Product,
     copied,
@@ -27,7 +26,6 @@ from dragoman.engine.store import BeamStore, Heads, Sources
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_mask, soft_cap
-from dragoman.nn.cpu.native import Functions
 from dragoman.nn.layers import Stack
 
 ALIGNED = 16
@@ -38,28 +36,22 @@ class FrozenStack:
     """`Encoder` or `Decoder`, with the embedding before it."""
 
     def __init__(
-        self,
-        embedding: Embedding,
-        stack: Stack,
-        arithmetic: Arithmetic,
-        functions: Functions,
-        lend: Lend,
+        self, embedding: Embedding, stack: Stack, arithmetic: Arithmetic, copies: Copies
     ) -> None:
         """`embedding` is kept, so it is a copy already."""
         self.layers: list[FrozenLayer] = []
         for layer in stack.each_layer():
-            with lend(layer.parameters()):
-                self.layers.append(FrozenLayer(layer, arithmetic, functions))
-        self._embedding = FrozenEmbedding(embedding, functions)
+            with copies.lend(layer.parameters()):
+                self.layers.append(FrozenLayer(layer, arithmetic))
+        self._embedding = FrozenEmbedding(embedding)
         self._heads = Heads.of(stack.each_layer()[0].self_attn)
-        with lend(stack.final_norm.parameters()):
-            self._final_norm = FrozenNorm(stack.final_norm, functions)
+        with copies.lend(stack.final_norm.parameters()):
+            self._final_norm = FrozenNorm(stack.final_norm)
         self._like = torch.empty(0, dtype=DTYPES[arithmetic])
-        self._functions = functions
         self._rotation = stack.rotation
         self._bias: nn.Module | None = None
         if stack.bias is not None:
-            with lend(stack.bias.parameters()):
+            with copies.lend(stack.bias.parameters()):
                 self._bias = copied(stack.bias)
         self.is_biased = stack.bias is not None
         """Whether positions add something to the scores."""
@@ -74,7 +66,7 @@ class FrozenStack:
 
     def sources(self, mask_BS: Tensor) -> Sources:
         """Sentences to attend to; the mask is true at tokens, which come first."""
-        return Sources(self._functions, self._heads, mask_BS)
+        return Sources(self._heads, mask_BS)
 
     def _info(self, positions: range) -> PositionInfo:
         """What attention needs to know about positions."""
@@ -112,7 +104,7 @@ class FrozenStack:
             store.add(info.bias(distances).flatten(1))
         if self._recorded and not isinstance(output, PackedLinear):
             if store.program is None:
-                store.program = Program(self._functions, store.most_rows)
+                store.program = Program(store.most_rows)
             if not store.program.operations:
                 self._record(store.program, store, output)
             return store.program.run(ids_N, self._embedding.added_at(position))
@@ -136,7 +128,7 @@ class FrozenStack:
 
     def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
         """Make the store in which decoding keeps keys and values."""
-        return BeamStore(self._functions, self._heads, (num_sentences, beam_size), len(self.layers))
+        return BeamStore(self._heads, (num_sentences, beam_size), len(self.layers))
 
 
 class FrozenDecoder:
@@ -147,17 +139,15 @@ class FrozenDecoder:
         model: EncoderDecoder | DecoderOnly,
         embedding: Embedding,
         arithmetic: Arithmetic,
-        functions: Functions,
-        lend: Lend,
         copies: Copies,
     ) -> None:
         """`copies` are those of the model's parameters that were made so far."""
         self._arithmetic = arithmetic
-        with copies.lending(model.output, lend):
+        with copies.lending(model.output):
             self._output = prepared(model.output, arithmetic=arithmetic)
             self._output_of = None if arithmetic == "int8" else copied(model.output, copies)
             """The output layer as it was, of which `narrow` takes rows."""
-        self._decoder = FrozenStack(embedding, model.decoder, arithmetic, functions, lend)
+        self._decoder = FrozenStack(embedding, model.decoder, arithmetic, copies)
         self._logit_scale, self._logit_soft_cap = model.logit_scale, model.logit_soft_cap
 
     def step(self, ids_N: Tensor, state: BeamStore) -> Tensor:
@@ -196,18 +186,10 @@ class FrozenDecoder:
 class FrozenEncoderDecoder(FrozenDecoder):
     """`EncoderDecoder`: `start` and `step`, for `dragoman.decode`."""
 
-    def __init__(
-        self,
-        model: EncoderDecoder,
-        arithmetic: Arithmetic,
-        functions: Functions,
-        lend: Lend,
-        copies: Copies,
-    ) -> None:
-        reads = copies.take(model.src_embedding, lend)
-        writes = copies.take(model.tgt_embedding, lend)
-        super().__init__(model, writes, arithmetic, functions, lend, copies)
-        self._encoder = FrozenStack(reads, model.encoder, arithmetic, functions, lend)
+    def __init__(self, model: EncoderDecoder, arithmetic: Arithmetic, copies: Copies) -> None:
+        reads, writes = copies.take(model.src_embedding), copies.take(model.tgt_embedding)
+        super().__init__(model, writes, arithmetic, copies)
+        self._encoder = FrozenStack(reads, model.encoder, arithmetic, copies)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
@@ -244,16 +226,8 @@ class FrozenEncoderDecoder(FrozenDecoder):
 class FrozenDecoderOnly(FrozenDecoder):
     """`DecoderOnly`: `start` and `step`, for prompts of one length."""
 
-    def __init__(
-        self,
-        model: DecoderOnly,
-        arithmetic: Arithmetic,
-        functions: Functions,
-        lend: Lend,
-        copies: Copies,
-    ) -> None:
-        embedding = copies.take(model.embedding, lend)
-        super().__init__(model, embedding, arithmetic, functions, lend, copies)
+    def __init__(self, model: DecoderOnly, arithmetic: Arithmetic, copies: Copies) -> None:
+        super().__init__(model, copies.take(model.embedding), arithmetic, copies)
 
     def start(self, prompt_BS: Tensor, beam_size: int) -> BeamStore:
         """Read the prompts, all but their last token, once for all rows of a beam."""

@@ -28,7 +28,7 @@ from dragoman.nn import (
     rotate,
 )
 from dragoman.nn.cpu.elementwise import silu
-from dragoman.nn.cpu.native import Functions, address
+from dragoman.nn.cpu.native import Functions, address, compiled
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.position.scheme import NO_POSITIONS
@@ -144,10 +144,10 @@ class _Vectors(ctypes.Structure):
 class FrozenEmbedding:
     """`Embedding`, of which a copy is given."""
 
-    def __init__(self, embedding: Embedding, functions: Functions) -> None:
+    def __init__(self, embedding: Embedding) -> None:
         self.embed = embedding.embed
         self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
-        self._norm = FrozenNorm(embedding.norm, functions)
+        self._norm = FrozenNorm(embedding.norm)
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
         self._added: dict[int, Tensor] = {}
         size = vocab_size, columns = self._weight_VD.shape
@@ -184,11 +184,11 @@ class _Norm(ctypes.Structure):
 class FrozenNorm:
     """`LayerNorm` or `RMSNorm`; anything else, and other dtypes than float32, by itself."""
 
-    def __init__(self, norm: nn.Module, functions: Functions) -> None:
+    def __init__(self, norm: nn.Module) -> None:
         self._module = copied(norm)
         self._functions: Functions | None = None
         if isinstance(norm, LayerNorm | RMSNorm) and type(norm) in {LayerNorm, RMSNorm}:
-            self._functions = functions
+            self._functions = compiled()
             bias = norm.bias if isinstance(norm, LayerNorm) else None
             self._parts = norm.weight.detach().clone(), None if bias is None else bias.clone()
             addresses = [None if part is None else part.data_ptr() for part in self._parts]
@@ -216,8 +216,8 @@ class FrozenNorm:
 class FrozenResidual:
     """`Residual` around a sublayer whose last product adds to `x` what it computes."""
 
-    def __init__(self, residual: Residual, functions: Functions) -> None:
-        self._norm = FrozenNorm(residual.norm, functions)
+    def __init__(self, residual: Residual) -> None:
+        self._norm = FrozenNorm(residual.norm)
         self._pre, self._alpha = residual.pre, residual.alpha
 
     def __call__(self, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: Product) -> Tensor:
@@ -233,11 +233,7 @@ class FrozenResidual:
         return self._norm.recorded and self._alpha == 1.0
 
     def record(
-        self,
-        program: Program,
-        x_RD: Tensor,
-        body: Callable[[Tensor], Tensor],
-        last: Product,
+        self, program: Program, x_RD: Tensor, body: Callable[[Tensor], Tensor], last: Product
     ) -> None:
         """Append it to a program, with its result in the place of `x`."""
         inner_RD = x_RD
@@ -251,10 +247,10 @@ class FrozenResidual:
 class FrozenFeedForward:
     """`FeedForward`: `act(x W1 + b1) [* (x W3 + b3)]`; its last product belongs to the residual."""
 
-    def __init__(self, ffn: FeedForward, arithmetic: Arithmetic, functions: Functions) -> None:
+    def __init__(self, ffn: FeedForward, arithmetic: Arithmetic) -> None:
         self._compiled: Functions | None = None
         if ffn.activation is silu and DTYPES[arithmetic] is torch.float32:
-            self._compiled = functions
+            self._compiled = compiled()
         self._gated = ffn.value is not None
         inner = (ffn.up,) if ffn.value is None else (ffn.up, ffn.value)
         self._inner = prepared(*inner, arithmetic=arithmetic)
@@ -296,17 +292,17 @@ class FrozenFeedForward:
 class FrozenLayer:
     """`Layer`: for whole sequences (an encoder, a prompt), and for the next token of each row."""
 
-    def __init__(self, layer: Layer, arithmetic: Arithmetic, functions: Functions) -> None:
+    def __init__(self, layer: Layer, arithmetic: Arithmetic) -> None:
         self._index = layer.index
         self.attends_fully = type(layer.self_attn.pattern) is Full
         self._self_attn = FrozenAttention(layer.self_attn, arithmetic, own=True)
-        self._self_residual = FrozenResidual(layer.self_attn_residual, functions)
+        self._self_residual = FrozenResidual(layer.self_attn_residual)
         self._cross_attn: FrozenAttention | None = None
         if layer.cross_attn is not None and layer.cross_attn_residual is not None:
             self._cross_attn = FrozenAttention(layer.cross_attn, arithmetic, own=False)
-            self._cross_residual = FrozenResidual(layer.cross_attn_residual, functions)
-        self._ffn = FrozenFeedForward(layer.ffn, arithmetic, functions)
-        self._ffn_residual = FrozenResidual(layer.ffn_residual, functions)
+            self._cross_residual = FrozenResidual(layer.cross_attn_residual)
+        self._ffn = FrozenFeedForward(layer.ffn, arithmetic)
+        self._ffn_residual = FrozenResidual(layer.ffn_residual)
 
     def encode(
         self,
@@ -336,16 +332,10 @@ class FrozenLayer:
     def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
         own, cross = self._self_attn, self._cross_attn
-        x_MD = self._self_residual(
-            x_MD,
-            lambda x: own.step(x, self._index, store),
-            own.output,
-        )
+        x_MD = self._self_residual(x_MD, lambda x: own.step(x, self._index, store), own.output)
         if cross is not None:
             x_MD = self._cross_residual(
-                x_MD,
-                lambda x: cross.look(x, self._index, store),
-                cross.output,
+                x_MD, lambda x: cross.look(x, self._index, store), cross.output
             )
         return self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
 

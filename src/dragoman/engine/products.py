@@ -6,7 +6,7 @@ for one row of 512 by 2048 numbers in bfloat16 that is half of the time. `freeze
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TypeVar
 
@@ -56,9 +56,9 @@ taken of them then belongs to who takes it."""
 class Copies:
     """Copies of parameters, each made once."""
 
-    def __init__(self, *, lent: bool = False) -> None:
-        """Parameters that were lent are taken as they are."""
-        self._lent = lent
+    def __init__(self, lend: Lend | None = None) -> None:
+        """Parameters that `lend` gives are taken as they are."""
+        self._lent, self.lend = lend is not None, lend or nullcontext
         self._made: dict[int, nn.Parameter] = {}
 
     def of(self, parameter: nn.Parameter) -> nn.Parameter:
@@ -68,18 +68,18 @@ class Copies:
             self._made[id(parameter)] = nn.Parameter(own, requires_grad=False)
         return self._made[id(parameter)]
 
-    def take(self, module: ModuleT, lend: Lend) -> ModuleT:
+    def take(self, module: ModuleT) -> ModuleT:
         """Copy a module, which is lent its weights."""
-        with self.lending(module, lend):
+        with self.lending(module):
             return copied(module, self)
 
     @contextmanager
-    def lending(self, module: nn.Module, lend: Lend) -> Iterator[None]:
+    def lending(self, module: nn.Module) -> Iterator[None]:
         """Lend a module its weights; of those that were lent before, as tied ones, the copies."""
         parameters = list(module.parameters())
         known = [each for each in parameters if self._lent and id(each) in self._made]
         copies = [nn.Parameter(self._made[id(each)].detach()) for each in known]
-        with lend([each for each in parameters if all(each is not other for other in known)]):
+        with self.lend([each for each in parameters if all(each is not other for other in known)]):
             swap(known, copies)
             try:
                 yield

@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import Functions, address
+from dragoman.nn.cpu.native import address, compiled
 
 EMBED, NORM, PRODUCT, GATE, SILU, ATTEND = range(6)
 
@@ -29,9 +29,9 @@ class _Operation(ctypes.Structure):
 class Program:
     """Operations on the vectors of up to `rows` rows, and the memory of these."""
 
-    def __init__(self, functions: Functions, rows: int) -> None:
+    def __init__(self, rows: int) -> None:
         """Begin with no operation."""
-        self._functions, self._rows = functions, rows
+        self._functions, self._rows = compiled(), rows
         self._memory: dict[tuple[str, int], Tensor] = {}
         self._rounded = torch.empty(0, dtype=torch.uint8)
         self._scale_R = torch.empty(rows, dtype=torch.float32)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dragoman.engine.program import Program
 from dragoman.errors import InputError
-from dragoman.nn.cpu.native import address, native
+from dragoman.nn.cpu.native import address, compiled
 from dragoman.nn.cpu.rounding import LARGEST, quantized
 
 MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)
@@ -46,8 +46,6 @@ class QuantizedLinear:
         Its integers are those of its own weights, whatever the scale. Raises InputError for more
         than `MOST_INPUTS` inputs.
         """
-        functions = native()
-        assert functions is not None  # noqa: S101 (see `can_pack`)
         if linears[0].in_features > MOST_INPUTS:
             raise InputError(
                 f"int8 is exact for layers of at most {MOST_INPUTS:,} inputs, and this model has "
@@ -60,7 +58,7 @@ class QuantizedLinear:
         bias_O = torch.zeros(self.outputs, dtype=torch.float32)
         if linears[0].bias is not None:
             bias_O = torch.cat([each.bias for each in linears]).float() * scale_O
-        self._native = functions
+        self._native = compiled()
         self._lay_out(*_tiled(weight_OI, w_scale_O1[:, 0] * scale_O, bias_O))
 
     def _lay_out(self, *parts: Tensor) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor
 from dragoman.engine.products import Product
 from dragoman.engine.program import Program
 from dragoman.nn import KeyValue, MultiHeadAttention
-from dragoman.nn.cpu.native import Functions
+from dragoman.nn.cpu.native import compiled
 from dragoman.nn.position.scheme import Angles
 
 BLOCK = 32
@@ -72,9 +72,8 @@ class Heads(NamedTuple):
 class Sources:
     """Sentences of which rows attend to one each, as many rows to one as there are."""
 
-    def __init__(self, functions: Functions, heads: Heads, mask_PS: Tensor) -> None:
+    def __init__(self, heads: Heads, mask_PS: Tensor) -> None:
         """The mask is true at tokens, which come first."""
-        self._functions = functions
         self._lengths_P = mask_PS.sum(dim=1, dtype=torch.int32)
         length = -(-mask_PS.shape[1] // LANES) * LANES
         self._width = heads.num_heads * heads.head_dim
@@ -115,19 +114,13 @@ class Sources:
 
     def attend(self, k_PKdS: Tensor, v_PKSd: Tensor, q_MX: Tensor) -> Tensor:
         """Attend from each row, whose queries are the first of `X`: `(M, H * d)`."""
-        return _attend(self._functions, self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
+        return _attend(self._reads, (k_PKdS, v_PKSd), q_MX, self._width)
 
 
 class BeamStore:
     """What the rows of some sentences have read so far, and where in the stores it is."""
 
-    def __init__(
-        self,
-        functions: Functions,
-        heads: Heads,
-        size_PW: tuple[int, int],
-        layers: int,
-    ) -> None:
+    def __init__(self, heads: Heads, size_PW: tuple[int, int], layers: int) -> None:
         """Begin with no position."""
         self.length = 0
         """Positions that were read."""
@@ -139,7 +132,6 @@ class BeamStore:
         """Rows of a step, at most."""
         self.uneven = True
         """Sentences may have any numbers of rows, up to `W`."""
-        self._functions = functions
         self.program: Program | None = None
         """A step with these stores; without operations until it is listed (anew)."""
         shape = (places, heads.num_kv_heads, BLOCK, self.beam_size, heads.head_dim)
@@ -286,7 +278,7 @@ class BeamStore:
         `X` is queries, keys and values, side by side; queries may be rotated in place.
         """
         store, width = self._stores[layer], self._width
-        return _attend(self._functions, self._prefixes, store, projected_MX, width, own=True)
+        return _attend(self._prefixes, store, projected_MX, width, own=True)
 
     def attend_to_source(self, layer: int, q_MX: Tensor) -> Tensor:
         """Attend to the source of each row's sentence: `(M, H * d)`."""
@@ -301,7 +293,6 @@ class BeamStore:
 
 
 def _attend(
-    functions: Functions,
     reads: _Reads,
     keys_values: tuple[Tensor, Tensor],
     q_MX: Tensor,
@@ -320,7 +311,7 @@ def _attend(
     (k, v), queries = keys_values, q_MX.data_ptr()
     behind = queries + q_MX.element_size() * width if own else None
     where = ctypes.byref(reads), k.data_ptr(), v.data_ptr(), queries, behind
-    functions.attend(*where, stride, out_MX.data_ptr())
+    compiled().attend(*where, stride, out_MX.data_ptr())
     return out_MX.to(dtype)
 
 

@@ -2,12 +2,15 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.errors import InputError
 from dragoman.files.reading import longest_line, read_lines, read_text
 
+TAB = "\t"
+_QUOTED = re.compile('"[^"]*("|$)')
 _UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 
 
@@ -17,9 +20,10 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
     Of each the line where it begins, its cells, and how it is written, without the last line end.
     Raises InputError as `read_lines` does, and for CSV that cannot be read.
     """
-    if not is_csv(path):
+    separator = separator_of(path)
+    if separator == TAB:
         for number, line in enumerate(read_lines(path, strict=strict), start=1):
-            yield number, line.split("\t"), line
+            yield number, line.split(TAB), line
         return
     number, taken = 1, list[str]()  # the lines of a row
     most = max(longest_line(), csv.field_size_limit())  # which holds for the whole process
@@ -32,7 +36,7 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
         if taken:  # a row asks for another line only within quotes
             raise InputError(f"{path} line {number}: {_UNCLOSED}.")
 
-    rows = csv.reader(lines())
+    rows = csv.reader(lines(), delimiter=separator)
     try:
         for row in rows:
             yield number, row, "".join(taken).removesuffix("\n")
@@ -46,9 +50,16 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
         raise InputError(f"{path} line {number}: {wrong}.") from error
 
 
-def is_csv(path: Path) -> bool:
-    """Whether a table has quotes, by its name."""
-    return ".csv" in map(str.lower, path.suffixes)
+def separator_of(path: Path) -> str:
+    """What is between the cells of a table: `TAB` unless its name is of CSV, which has quotes.
+
+    In CSV it is a comma; a semicolon where the first row has those, and no comma outside quotes:
+    Excel writes it where the comma is in numbers.
+    """
+    if ".csv" not in map(str.lower, path.suffixes):
+        return TAB
+    first = _QUOTED.sub("", next(read_text(path, strict=False)))
+    return ";" if ";" in first and "," not in first else ","
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object, str]]:

@@ -4,9 +4,8 @@ The model of a folder translates, continues or labels the text as its task does,
 recorded by `Observed`. Then it reads the text and the result once more, watched.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,19 +15,20 @@ from dragoman.errors import InputError
 from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
 from dragoman.lens.inspection import (
-    AlignmentMap,
     Alternative,
-    AttentionMap,
     Attribution,
     Inspection,
+    LogitPart,
     Note,
     Prediction,
     Sentence,
     TokenChoice,
 )
+from dragoman.lens.logits import Writer, explain_logits
+from dragoman.lens.maps import alignment_of, attention_map, cut_maps
 from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree, logit_step, searched_steps
+from dragoman.lens.switching import switch_off
 from dragoman.lens.trace import (
-    MapName,
     Traced,
     Wanted,
     attentions,
@@ -36,7 +36,7 @@ from dragoman.lens.trace import (
     trace_text,
     trace_translation,
 )
-from dragoman.lens.weights import gradient_input, rollout, summarise
+from dragoman.lens.weights import gradient_input, rollout
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
@@ -54,17 +54,11 @@ from dragoman.tasks.tag.batches import features_at
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.task import model_of
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.tokenizer import MASK, SPECIALS, Tokenizer
+from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.wording import counted
 
 MAX_TOKENS = 16
 """Default maximum of generated tokens: each is a row to look at."""
-
-_NAMES: dict[MapName, tuple[str, str]] = {
-    "encoder": ("encoder", "编码器"),
-    "decoder": ("decoder", "解码器"),
-    "cross": ("cross-attention", "交叉注意力"),
-}
 
 NO_GAP = Note(
     en=f'The text has no gap for the model to fill: write {MASK} for a word, as in "The {MASK} '
@@ -84,10 +78,11 @@ class Choices(Wanted):
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    switch_off: bool | None = None
 
 
 OPTIONS = {
-    "encoder-decoder": {"beam_size", "src_lang", "tgt_lang"},
+    "encoder-decoder": {"beam_size", "src_lang", "tgt_lang", "switch_off"},
     "decoder-only": {"max_tokens", "temperature", "seed"},
     "encoder-only": set[str](),
 }
@@ -141,23 +136,27 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
     options = merged(given, ONE_BEST, translator.options)
-    src_ids = src_tokenizer.encode(text)
-    _check_length(folder, len(src_ids), options.max_src_tokens)
+    inner = src_tokenizer.encode(text)
+    _check_length(folder, len(inner), options.max_src_tokens)
     notes = Observed(strategy_of(options))
-    best = translator.watch(src_ids, options, notes)[0]
+    best = translator.watch(inner, options, notes)[0]
     tags = translator.specials.src_frame.before if folder.config.directions else ()
-    src_ids, ids = [*tags, *src_ids, src_tokenizer.eos_id], notes.written(best)
+    src_ids, ids = [*tags, *inner, src_tokenizer.eos_id], notes.written(best)
     read_ids = [tgt_tokenizer.bos_id, *ids[:-1]]
     model, aligns = model_of(folder, EncoderDecoder), folder.config.alignment
     traced = trace_translation(model, src_ids, read_ids, choices, aligns)
     src, tgt = src_tokenizer.tokens(src_ids), tgt_tokenizer.tokens(ids)
     attention = (
-        _attention_map("encoder", traced["encoder"], (src, src)),
-        _attention_map(
+        attention_map("encoder", traced["encoder"], (src, src)),
+        attention_map(
             "decoder", traced["decoder"], (tgt, tgt_tokenizer.tokens(read_ids)), ("tgt", "tgt")
         ),
-        _attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
+        attention_map("cross", traced["cross"], (tgt, src), ("tgt", "src")),
     )
+    chosen = searched_steps(notes, best, tgt_tokenizer, first=0)
+    steps, logits = _explained(model, (src_ids, read_ids), ids, chosen, tgt_tokenizer)
+    languages = choices.src_lang, choices.tgt_lang
+    silent = switch_off(folder, languages, inner, best, options, attention)
     return Inspection(
         kind="encoder-decoder",
         model=str(folder.path),
@@ -166,10 +165,12 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
         src=Sentence(text=text, tokens=tuple(src)),
         tgt=Sentence(text=one_line(tgt_tokenizer.decode(best.ids)), tokens=tuple(tgt)),
         attention=attention,
-        alignment=_alignment_of(traced["cross"], ended=best.stopped == "eos"),
-        steps=tuple(searched_steps(notes, best, tgt_tokenizer, first=0)),
+        alignment=alignment_of(traced["cross"], ended=best.stopped == "eos"),
+        steps=steps,
+        logits=logits,
         beam=beam_tree(notes, best, lambda id_: tgt_tokenizer.tokens([id_])[0]),
-        notes=(*_cut_maps(attention), *_cut_search(notes, best, tree=True)),
+        switched_off=tuple(silent) if choices.switch_off else (),
+        notes=(*cut_maps(attention), *_cut_search(notes, best, tree=True)),
     )
 
 
@@ -195,16 +196,38 @@ def _continuation(folder: ModelFolder, text: str, choices: Choices) -> Inspectio
         logit_step(logits_PV[index - 1], index, tokenizer, given=id_)
         for index, id_ in enumerate(prompt_ids[1:], start=1)
     ]
-    attention = (_attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),)
+    attention = (attention_map("decoder", traced["decoder"], (tokens[:-1], tokens[:-1])),)
+    all_ids = [*prompt_ids, *ids]
+    chosen = (*prompt, *searched_steps(notes, best, tokenizer, first=len(prompt_ids)))
+    steps, logits = _explained(model, (all_ids[:-1],), all_ids[1:], chosen, tokenizer)
     return Inspection(
         kind="decoder-only",
         model=str(folder.path),
         src_lang=folder.config.src_lang,
         src=Sentence(text=text + best.text, tokens=tuple(tokens)),
         attention=attention,
-        steps=(*prompt, *searched_steps(notes, best, tokenizer, first=len(prompt_ids))),
-        notes=(*_cut_maps(attention), *_cut_search(notes, best, tree=False)),
+        steps=steps,
+        logits=logits,
+        notes=(*cut_maps(attention), *_cut_search(notes, best, tree=False)),
     )
+
+
+def _explained(
+    model: Writer,
+    inputs: Sequence[Sequence[int]],
+    ids: Sequence[int],
+    steps: Iterable[TokenChoice],
+    tokenizer: Tokenizer,
+) -> tuple[tuple[TokenChoice, ...], tuple[LogitPart, ...]]:
+    """The steps that wrote `ids`, with the logit lens, and what their logits are made of."""
+    lens, parts = explain_logits(model, inputs, ids)
+    columns = []
+    for probs_TV in lens:
+        probs_T, best_T = probs_TV.max(-1)
+        pairs = zip(tokenizer.tokens(best_T.tolist()), probs_T.tolist(), strict=True)
+        columns.append([Alternative(token=token, prob=prob) for token, prob in pairs])
+    seen = zip(steps, zip(*columns, strict=True), strict=True)
+    return tuple(replace(step, lens=guesses) for step, guesses in seen), parts
 
 
 def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> Inspection:
@@ -227,8 +250,8 @@ def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> In
     labelled = isinstance(head, ClassificationHead)
     traced, logits = trace_text(model, ids, choices, averaged=labelled, words_BLF=words_BLF)
     tokens = tokenizer.tokens(ids)
-    attention = (_attention_map("encoder", traced["encoder"], (tokens, tokens)),)
-    notes = tuple(_cut_maps(attention))
+    attention = (attention_map("encoder", traced["encoder"], (tokens, tokens)),)
+    notes = tuple(cut_maps(attention))
     if isinstance(head, ClassificationHead):
         prediction = _labels(logits, head.labels)
         attributions = _attributions(model, ids, traced["encoder"], head, int(logits.argmax()))
@@ -299,79 +322,7 @@ def _attributions(
     )
 
 
-# ---------------------------------------------------------------- attention
-
-
-def _attention_map(
-    name: MapName,
-    traced: Traced,
-    tokens: tuple[Sequence[str], Sequence[str]],
-    lists: tuple[Literal["src", "tgt"], Literal["src", "tgt"]] = ("src", "src"),
-) -> AttentionMap:
-    """A map with its summaries; `tokens` are those of rows and columns, which count in `lists`."""
-    query_tokens, key_tokens = tokens
-    separators = [token in SPECIALS for token in key_tokens]
-    return AttentionMap(
-        name=name,
-        queries=lists[0],
-        keys=lists[1],
-        query_tokens=tuple(query_tokens),
-        key_tokens=tuple(key_tokens),
-        num_layers=traced.num_layers,
-        num_heads=traced.num_heads,
-        layers=traced.layers,
-        heads=traced.heads,
-        weights_LHTS=traced.weights_LHTS.numpy(),
-        summaries=summarise(traced.weights_LHTS, separators, crossing=name == "cross"),
-    )
-
-
-def _alignment_of(cross: Traced, *, ended: bool) -> AlignmentMap:
-    """The cross-attention that aligns words, and where each token looks most.
-
-    As in translating: the ends of the sentences have no links, nor has a token that looks most at
-    the end. `ended` says whether the last row is such an end.
-    """
-    (weights_TS,) = cross.means.values()
-    end = weights_TS.shape[1] - 1
-    most = weights_TS[:-1].max(dim=1) if ended else weights_TS.max(dim=1)
-    pairs = enumerate(zip(most.indices.tolist(), most.values.tolist(), strict=True))
-    return AlignmentMap(
-        links=tuple((t, s, weight) for t, (s, weight) in pairs if s != end),
-        weights_TS=weights_TS.numpy(),
-    )
-
-
 # ---------------------------------------------------------------- what was cut
-
-
-def _cut_maps(maps: Sequence[AttentionMap]) -> Iterator[Note]:
-    """A note on which attention was kept, if not all of it."""
-    kept_en, kept_zh = [], []
-    for each in maps:
-        if not each.is_whole:
-            en, zh = _NAMES[each.name]
-            layers, layers_zh = _some(each.layers, each.num_layers, "layer", "层")
-            heads, heads_zh = _some(each.heads, each.num_heads, "head", "个头")
-            kept_en.append(f"{en}: {layers}, {heads}")
-            kept_zh.append(f"{zh}：{layers_zh}，{heads_zh}")
-    if kept_en:
-        yield Note(
-            en=f"A part of the attention is kept, counted from 0 ({'; '.join(kept_en)}).",
-            zh=f"只保留了一部分注意力，从 0 数起（{'；'.join(kept_zh)}）。",
-        )
-
-
-def _some(numbers: Sequence[int], total: int, en: str, zh: str) -> tuple[str, str]:
-    """The kept numbers, out of how many, in English and Chinese."""
-    if len(numbers) == total:
-        return f"all {total} {en}s", f"全部 {total} {zh}"
-    kept = list(map(str, numbers))
-    plural = "s" if len(kept) > 1 else ""
-    return (
-        f"{en}{plural} {', '.join(kept)} of {total}",
-        f"{zh[-1]} {'、'.join(kept)}，共 {total} {zh}",
-    )
 
 
 def _cut_search(notes: Observed, best: Best, *, tree: bool) -> Iterator[Note]:

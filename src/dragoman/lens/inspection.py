@@ -28,6 +28,8 @@ FORMAT = 1
 
 HeadKind = Literal["previous-token", "diagonal", "separator", "broad", "mixed"]
 NodeState = Literal["open", "chosen", "finished", "pruned", "beaten"]
+MapName = Literal["encoder", "decoder", "cross"]
+PartName = Literal["embedding", "decoder", "cross", "feed-forward", "biases"]
 
 
 class InspectionPart(Plain):
@@ -70,7 +72,7 @@ class AttentionMap(InspectionPart):
 
     json_digits = 4
 
-    name: Literal["encoder", "decoder", "cross"]
+    name: MapName
     queries: Literal["src", "tgt"]
     """Which list of tokens the rows count in."""
     keys: Literal["src", "tgt"]
@@ -142,6 +144,44 @@ class TokenChoice(InspectionPart):
     """Whether the token was in the text already, and not chosen by the model (decoder-only)."""
     alternatives: tuple[Alternative, ...]
     """The most probable tokens, best first; the one there may be among them."""
+    lens: tuple[Alternative, ...] = ()
+    """The logit lens: the most probable token if the decoder ended after its first layer, its
+    second, ..."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogitPart(InspectionPart):
+    """What one part of the model adds to the logit of each token that was written.
+
+    Over all parts that is the logit (`lens.logits`).
+    """
+
+    json_digits = 4
+
+    name: PartName
+    """A head of the decoder's self-attention or cross-attention, the feed-forward network of a
+    layer, the embedding, all biases together."""
+    layer: int | None = None
+    """Its number, from 0; None for what is of no layer."""
+    head: int | None = None
+    """The number of a head, from 0."""
+    shares: tuple[float, ...]
+    """One for each of `steps`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchedOff(InspectionPart):
+    """The translation without one head, whose output is zero."""
+
+    name: MapName
+    layer: int
+    head: int
+    text: str
+    """What the same search finds then."""
+    log_prob: float
+    """Of the translation with all heads, in the model without it."""
+    change: float
+    """By how much that is more than in the whole model; what matters is below 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +279,12 @@ class Inspection(InspectionPart):
     """Of a translation."""
     steps: tuple[TokenChoice, ...] = ()
     """Of a translation and of a continuation each token; of a masked language model each gap."""
+    logits: tuple[LogitPart, ...] = ()
+    """The share of each part in the logit of each step: of a translation and of a continuation."""
     beam: BeamTree | None = None
     """Of a translation."""
+    switched_off: tuple[SwitchedOff, ...] = ()
+    """One for each head, where it was asked for."""
     prediction: Prediction | None = None
     """Of an encoder with a head."""
     attributions: tuple[Attribution, ...] = ()

@@ -11,7 +11,15 @@ from typing import get_args
 import numpy as np
 from rich.cells import cell_len
 
-from dragoman.lens.inspection import AttentionMap, BeamTree, HeadKind, Inspection, Prediction
+from dragoman.lens.inspection import (
+    Alternative,
+    AttentionMap,
+    BeamTree,
+    HeadKind,
+    Inspection,
+    LogitPart,
+    Prediction,
+)
 
 SMALLEST_SHARE = 0.1
 """Smallest share of attention that is printed."""
@@ -23,6 +31,13 @@ BAR = 20
 """Length of the longest bar in characters."""
 LISTED = 24
 """Maximum number of heads listed one by one, if only some were chosen."""
+KINDS = (
+    "(a head is named for the kind of place that gets half of its attention; broad: nearly even;",
+    " mixed: neither, where it looks depends on the words; --layers 0 lists the heads of a layer)",
+)
+"""What the names of heads mean."""
+GUESSES = 4
+"""Maximum number of guesses of the logit lens printed for a token, the last ones."""
 
 
 def lines_of(inspection: Inspection) -> Iterator[str]:
@@ -32,7 +47,9 @@ def lines_of(inspection: Inspection) -> Iterator[str]:
         _prediction(inspection),
         _attributions(inspection),
         _steps(inspection),
+        _logits(inspection),
         _heads(inspection.attention),
+        _switched_off(inspection),
         _beam(inspection.beam),
         *([f"Note: {note.en}"] for note in inspection.notes),
     ]
@@ -117,6 +134,31 @@ def _whose_looks(attention: AttentionMap) -> Iterator[str]:
         yield f"(looked at: layer {layer}, {attention.mean_name})"
 
 
+def _logits(inspection: Inspection) -> Iterator[str]:
+    """A row for each token: its logit, the parts with the greatest shares, the logit lens."""
+    if not inspection.logits:
+        return iter(())
+    rows = [("token", "logit", "largest shares", "best guess from layer on")]
+    for n, step in enumerate(inspection.steps):
+        parts = sorted(inspection.logits, key=lambda part: -abs(part.shares[n]))
+        shares = ", ".join(f"{_part(part)} {part.shares[n]:+.1f}" for part in parts[:LINKS])
+        logit = sum(part.shares[n] for part in parts)
+        rows.append((_piece(step.token), f"{logit:.1f}", shares, _guesses(step.lens)))
+    return table(rows, right={1})
+
+
+def _part(part: LogitPart) -> str:
+    """The name of a part with its numbers: "cross 1.0", "feed-forward 1", "embedding"."""
+    numbers = ".".join(str(number) for number in (part.layer, part.head) if number is not None)
+    return f"{part.name} {numbers}".rstrip()
+
+
+def _guesses(lens: Sequence[Alternative]) -> str:
+    """The most probable token after each layer at which it is another one than before."""
+    new = [n for n, guess in enumerate(lens) if n == 0 or guess.token != lens[n - 1].token]
+    return ", ".join(f"{n}: {_piece(lens[n].token)} {lens[n].prob:.0%}" for n in new[-GUESSES:])
+
+
 def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
     """The tokens that got most, with their shares."""
     if weights_S is None:
@@ -137,6 +179,7 @@ def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
         size = f"{len(each.layers)} x {len(each.heads)}"
         rows.append((each.name, size, *(str(counts[kind] or "-") for kind in kinds)))
     yield from table(rows, right=range(2, 2 + len(kinds)))
+    yield from KINDS
     kept = sum(len(each.layers) * len(each.heads) for each in maps)
     if kept > LISTED or all(each.is_whole for each in maps):
         return
@@ -151,6 +194,17 @@ def _heads(maps: Sequence[AttentionMap]) -> Iterator[str]:
                 numbers = (f"{summary.entropy:.2f}", *(f"{share:.0%}" for share in shares))
                 listed.append((f"{layer}.{head}", each.name, summary.kind, *numbers))
     yield from table(listed, right=range(3, 7))
+
+
+def _switched_off(inspection: Inspection) -> Iterator[str]:
+    """The translation without each head, first without those that matter most for it."""
+    if not inspection.switched_off or inspection.tgt is None:
+        return
+    rows = [("switched off", "change of log-probability", "translation")]
+    for each in sorted(inspection.switched_off, key=lambda each: each.change):
+        text = "the same" if each.text == inspection.tgt.text else _shown(each.text)
+        rows.append((f"{each.name} {each.layer}.{each.head}", f"{each.change:+.3f}", text))
+    yield from table(rows, right={1})
 
 
 def _beam(tree: BeamTree | None) -> Iterator[str]:

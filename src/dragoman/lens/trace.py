@@ -12,17 +12,17 @@ does: token by token with a cache if it writes, all at once if it only reads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.lens.inspection import MapName
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import Decoder, Encoder, MultiHeadAttention, evaluation_view, inference
 from dragoman.nn.patterns.recording import Recording
 
-MapName = Literal["encoder", "decoder", "cross"]
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 MOST_WEIGHTS = 1_000_000

@@ -68,10 +68,7 @@ class DecoderOnly(nn.Module):
         self.logit_soft_cap = config.logit_soft_cap
 
     def forward(
-        self,
-        ids_BL: Tensor,
-        mask_BL: Tensor | None = None,
-        documents: Documents | None = None,
+        self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
     ) -> Tensor:
         """Return the logits `(B, L, V)` of the token after each prefix.
 
@@ -82,10 +79,7 @@ class DecoderOnly(nn.Module):
         return self.project(self.hidden(ids_BL, mask_BL, documents))
 
     def hidden(
-        self,
-        ids_BL: Tensor,
-        mask_BL: Tensor | None = None,
-        documents: Documents | None = None,
+        self, ids_BL: Tensor, mask_BL: Tensor | None = None, documents: Documents | None = None
     ) -> Tensor:
         """Return the last hidden states `(B, L, D)`, before the output layer."""
         positions: Positions = range(ids_BL.shape[1])

@@ -5,11 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dragoman.errors import InputError, did_you_mean
-from dragoman.models.config import (
-    DecoderOnlyConfig,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
-)
+from dragoman.models.config import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.nn import LayerConfig, Learned, Rotary, SlidingWindow
 
 _BASE = EncoderDecoderConfig()

@@ -9,8 +9,9 @@ T    target, queries             F    d_ff
 L    any length                  V    vocabulary
 D    d_model                     W    beams
 H    heads                       N    rows, `B * W`
+k    best tokens of a row        M    some of the rows; mel bands
 n    blocks of a row             c    queries of a block
-s    keys that a block meets   M    mel bands of a sound
+s    keys that a block meets
 ==== ==========================  ==== ==========================
 
 A mask is boolean, True means *may attend*, and broadcasts to `(B, H, T, S)`.

@@ -6,7 +6,7 @@ has no effect.
 """
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, json_response
+from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
 from dragoman.text.languages import base_of, name_of, tag
 
@@ -35,14 +36,23 @@ TARGETS = {
 """Targets, by the language of a model that does not tell them apart."""
 
 
-class DeepLForm(msgspec.Struct):
+class DeepLOptions(msgspec.Struct):
+    """What is asked of texts and of documents alike."""
+
+    target_lang: str | None = None
+    source_lang: str | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    glossary_id: str | None = None
+    glossary_ids: list[str] | None = None
+    style_id: str | None = None
+    translation_memory_id: str | None = None
+
+
+class DeepLForm(DeepLOptions):
     """Texts to translate."""
 
     text: list[str] | None = None
-    target_lang: str | None = None
-    source_lang: str | None = None
     split_sentences: Literal["0", "1", "nonewlines"] = "1"
-    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
     model_type: str | None = None
     show_billed_characters: bool = False
     context: str | None = None
@@ -53,10 +63,6 @@ class DeepLForm(msgspec.Struct):
     ignore_tags: list[str] = []
     splitting_tags: list[str] = []
     non_splitting_tags: list[str] = []
-    glossary_id: str | None = None
-    glossary_ids: list[str] | None = None
-    style_id: str | None = None
-    translation_memory_id: str | None = None
     custom_instructions: list[str] | None = None
 
 
@@ -123,7 +129,7 @@ def pair_of(source: str, target: str) -> str:
     return f"{base_of(source)} {base_of(target)}"
 
 
-async def glossary_of(call: Call, form: Any) -> Glossary | None:  # noqa: ANN401 -- of texts or of a document
+async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
     """Return the terms of the glossaries that a form names; the first has the word.
 
     Raises Refusal for one that is not there, or has not its languages.
@@ -135,11 +141,11 @@ async def glossary_of(call: Call, form: Any) -> Glossary | None:  # noqa: ANN401
     if not form.source_lang:
         what = "A glossary needs source_lang."
         raise Refusal(400, what, "Name the source language.", where="source_lang")
-    pair = pair_of(form.source_lang, form.target_lang)
+    pair = pair_of(form.source_lang, form.target_lang or "")
     return await call.service.glossaries.ready(call, pair, ids)
 
 
-def check(form: Any, *needed: str) -> None:  # noqa: ANN401 -- of texts or of a document
+def check(form: DeepLOptions, *needed: str) -> None:
     """Raise Refusal for a missing field, and for what this server lacks."""
     for name in needed:
         if not getattr(form, name):
@@ -179,11 +185,7 @@ def marked(form: DeepLForm, text: str) -> Document:
             raise Refusal(400, what, "", where="text") from None
     splitting, joining = others
     return in_xml(
-        text,
-        copied=ignored,
-        splitting=splitting,
-        joining=joining,
-        outline=form.outline_detection,
+        text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
     )
 
 
@@ -208,16 +210,13 @@ async def translate(call: Call) -> Response:
         places_of.setdefault((served.name, pair), []).append(place)
     for places in places_of.values():
         chosen = chosen_of[sources[places[0]]]
+        how = Translating(call, chosen, options, terms)
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
             read = partial(map, partial(marked, form), some)
-            marked_ones = await service.translate_markup(call, chosen, read, options, terms)
-            found = [each.text for each in marked_ones]
+            found = [each.text for each in await service.translate_markup(how, read)]
         else:
-            found = [
-                best
-                for best, *_ in await service.translate_lines(call, chosen, some, options, terms)
-            ]
+            found = [best for best, *_ in await service.translate_lines(how, some)]
         for place, text in zip(places, found, strict=True):
             source = base_of(sources[place] or chosen[0].src_lang or "en").upper()
             answers[place] = answer = DeepLText(source, text)

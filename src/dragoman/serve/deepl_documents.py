@@ -4,29 +4,29 @@ import secrets
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import Literal
 
 import msgspec
 from starlette.responses import Response
 
-from dragoman.serve.deepl import DEEPL, LISTS, check, chosen_for, glossary_of, unsupported
+from dragoman.serve.deepl import (
+    DEEPL,
+    LISTS,
+    DeepLOptions,
+    check,
+    chosen_for,
+    glossary_of,
+    unsupported,
+)
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import LONGEST_NAME
 from dragoman.serve.web import Call, json_response
 
 
-class DeepLDocumentForm(msgspec.Struct):
+class DeepLDocumentForm(DeepLOptions):
     """How to translate a document; the file itself is a part of the form."""
 
-    target_lang: str | None = None
-    source_lang: str | None = None
     filename: str | None = None
     output_format: str | None = None
-    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
-    glossary_id: str | None = None
-    glossary_ids: list[str] | None = None
-    style_id: str | None = None
-    translation_memory_id: str | None = None
 
 
 class DeepLKeyForm(msgspec.Struct):

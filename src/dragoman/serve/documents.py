@@ -24,9 +24,9 @@ from dragoman.serve.admission import GUESS
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.refusals import Refusal, busy, ended
-from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call
+from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
 
@@ -241,12 +241,13 @@ class DocumentDesk:
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(call, some)
         chosen = self._service.shelf.choose(one.model, source, one.target)
+        how = Translating(call, chosen, glossary=glossary)
         found: list[Any] = []
         try:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
                 if self._service.queue.closed and self._waits(one):
                     raise ended()
-                found += await self._piece(call, chosen, piece, glossary)
+                found += await self._piece(how, piece)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
         finally:
             call.leave(answered=True)
@@ -263,27 +264,21 @@ class DocumentDesk:
         """Whether a document can wait for the next server."""
         return self._service.settings.state is not None and one.id not in self._awaited
 
-    async def _piece(
-        self,
-        call: Call,
-        chosen: tuple[Served, Pair],
-        piece: Sequence[tuple[str, Places]],
-        glossary: Glossary | None,
-    ) -> list[Any]:
+    async def _piece(self, how: Translating, piece: Sequence[tuple[str, Places]]) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
+        call, queue = how.call, self._service.queue
         call.characters = sum(len(text) for text, _ in piece)
         while True:
             try:
-                self._service.queue.guess(call, call.characters)
-                return await self._service.translate_marked(call, chosen, piece, glossary=glossary)
+                queue.guess(call, call.characters)
+                return await self._service.translate_marked(how, piece)
             except Refusal as refusal:
-                queue = self._service.queue
                 if call in queue.costs:
                     queue.take(call, 1)  # it stays accepted
                 if refusal.status == 413 and len(piece) > 1:
                     half = len(piece) // 2
-                    first = await self._piece(call, chosen, piece[:half], glossary)
-                    return first + await self._piece(call, chosen, piece[half:], glossary)
+                    first = await self._piece(how, piece[:half])
+                    return first + await self._piece(how, piece[half:])
                 if refusal.status not in {429, 503} or (queue.closed and call not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)

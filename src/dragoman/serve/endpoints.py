@@ -88,7 +88,10 @@ class BoundEndpoint:
             metrics.requests.labels(endpoint.dialect.name, endpoint.path, outcome).inc()
             metrics.seconds.labels(endpoint.dialect.name, endpoint.path).observe(seconds)
             fields = {"dialect": endpoint.dialect.name, "path": endpoint.path, "outcome": outcome}
-            log("request", fields | {"status": status, "seconds": round(seconds, 4)} | call.notes)
+            fields |= {"status": status, "seconds": round(seconds, 4)} | call.notes
+            log("request", fields)
+            if self.service.record_span is not None:
+                self.service.record_span(scope, fields, seconds)
 
     async def _response(self, call: Call) -> Response:
         """The answer, or the error, in the words of the dialect."""

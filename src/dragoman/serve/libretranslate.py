@@ -17,6 +17,7 @@ from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, json_response
+from dragoman.serve.work import Translating
 from dragoman.text.languages import Detected, name_of, resolve, tag
 
 FALLBACK = "en"
@@ -140,10 +141,11 @@ async def translate(call: Call) -> Response:
     if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     if form.format == "html":
-        marked = await call.service.translate_markup(call, chosen, partial(map, in_html, texts))
+        how, read_all = Translating(call, chosen), partial(map, in_html, texts)
+        marked = await call.service.translate_markup(how, read_all)
         found = [[each.text] for each in marked]
     else:
-        found = await call.service.translate_lines(call, chosen, texts, options)
+        found = await call.service.translate_lines(Translating(call, chosen, options), texts)
     answer["translatedText"] = [best for best, *_ in found]
     if more:
         answer["alternatives"] = [[*dict.fromkeys(each)][1:] for each in found]

@@ -61,6 +61,8 @@ class ServeMetrics:
         self.tokens = histogram("batch_tokens", "Padded tokens of a batch", TOKENS)
         what = "Tokens of batches that are padding"
         self.padding = counter("padding_tokens", what, "model")
+        what = "Texts whose translation was kept from before"
+        self.cached = counter("cached_texts", what, "model")
         what = "Models loaded, let go of, and failed to load"
         self.loads = counter("model_loads", what, "model", "outcome")
         what = "Bytes of the weights in memory"

@@ -22,6 +22,7 @@ from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
+from dragoman.serve.work import Translating
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
@@ -213,7 +214,8 @@ async def translated(
     options = with_n(call, form)
     service.accept(call, [last.text], options)
     async with service.lease(call, chosen[0], 1) as translator:
-        (texts,) = await service.translate_lines(call, chosen, [last.text], options)
+        how = Translating(call, chosen, options)
+        (texts,) = await service.translate_lines(how, [last.text])
         sizes = await service.in_thread(
             call,
             lambda: [

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
@@ -20,15 +21,15 @@ from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
-from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.state import StateFolder
+from dragoman.serve.tracing import open_tracing
 from dragoman.serve.web import Call
-from dragoman.serve.work import PricedRequest, SteppedRequest
+from dragoman.serve.work import PricedRequest, SteppedRequest, Translating
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.glossary import Glossary
 from dragoman.text.languages import Detected, LanguageDetector
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Service:
         self.store = StateFolder(settings.state)
         self.glossaries = GlossaryDesk(self, self.store)
         self.documents = DocumentDesk(self, self.store)
+        self.record_span = open_tracing()
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
@@ -194,92 +196,70 @@ class Service:
         call.notes |= {"model": served.name, "texts": texts}
         return self.shelf.lease(served, call.unless_gone)
 
-    async def translate(  # noqa: PLR0913 -- what differs from call to call has a name
+    async def translate(
         self,
-        call: Call,
-        chosen: tuple[Served, Pair],
+        how: Translating,
         texts: Sequence[str],
         *,
-        options: Decoding | None = None,
         prefixes: list[str] | None = None,
         kept: Sequence[Places] | None = None,
-        glossary: Glossary | None = None,
         finish: Callable[[Translation], Any] | None = None,
         aligning: bool = False,
     ) -> list[Any]:
-        """Translate texts by a model that was chosen, between two of its languages.
+        """Return the translations of texts; None where a library failed at one.
 
         With `aligning`, what came from where is found with the translations, for `finish`.
         """
-        (served, languages), given = chosen, options or Decoding()
-        async with self.lease(call, served, len(texts)) as translator:
+        (served, languages), given = how.chosen, how.options or Decoding()
+        async with self.lease(how.call, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
             bound = bound.aligning() if aligning else bound
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
             size = TEXTS if prefixes is None else max(1, len(texts))
+            cache = served.cache
+            if prefixes is not None or how.glossary is not None or chosen_ones.temperature > 0:
+                cache = None
 
             def courses() -> Iterator[Course[Any, Any, Translation]]:
                 for first in range(0, len(texts), size):
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
-                    yield from bound.courses(texts[some], chosen_ones, prefixes, glossary, copied)
+                    found = bound.courses(texts[some], chosen_ones, prefixes, how.glossary, copied)
+                    if cache is None:
+                        yield from found
+                        continue
+                    columns = zip(texts[some], copied or repeat(()), found, strict=False)
+                    for text, places, course in columns:
+                        key = languages, aligning, chosen_ones, places
+                        yield cache.through(text, key, course)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
-            return await self.ask(call, bound.scheduler, courses, finish, longer)
+            return await self.ask(how.call, bound.scheduler, courses, finish, longer)
 
     async def translate_marked(
-        self,
-        call: Call,
-        chosen: tuple[Served, Pair],
-        texts: Sequence[tuple[str, Places]],
-        *,
-        options: Decoding | None = None,
-        glossary: Glossary | None = None,
+        self, how: Translating, texts: Sequence[tuple[str, Places]]
     ) -> list[Any]:
         """Translate the texts of a document; None where a library failed."""
 
         def finish(found: Translation) -> MarkedResult:
-            with chosen[0].aside:
+            with how.chosen[0].aside:
                 return MarkedResult(found.text, found.text_links, found.flags, found.terms)
 
         lines, kept = [text for text, _ in texts], [places for _, places in texts]
-        return await self.translate(
-            call,
-            chosen,
-            lines,
-            options=options,
-            kept=kept,
-            glossary=glossary,
-            finish=finish,
-            aligning=True,
-        )
+        return await self.translate(how, lines, kept=kept, finish=finish, aligning=True)
 
     async def translate_markup(
-        self,
-        call: Call,
-        chosen: tuple[Served, Pair],
-        read: Callable[[], Iterable[Document]],
-        options: Decoding | None = None,
-        glossary: Glossary | None = None,
+        self, how: Translating, read: Callable[[], Iterable[Document]]
     ) -> list[MarkedAnswer]:
         """Translate texts that are read as documents; equal sentences once."""
         documents, draft = await self.in_thread(
-            call, lambda: (some := [*read()], Draft(joined(some)))
+            how.call, lambda: (some := [*read()], Draft(joined(some)))
         )
-        found = await self.translate_marked(
-            call, chosen, draft.texts, options=options, glossary=glossary
-        )
-        self.characters += call.characters
+        found = await self.translate_marked(how, draft.texts)
+        self.characters += how.call.characters
         return answers_of(documents, draft, found)
 
-    async def translate_lines(
-        self,
-        call: Call,
-        chosen: tuple[Served, Pair],
-        texts: Sequence[str],
-        options: Decoding | None = None,
-        glossary: Glossary | None = None,
-    ) -> list[list[str]]:
+    async def translate_lines(self, how: Translating, texts: Sequence[str]) -> list[list[str]]:
         """Return the translations of each text, best first; its lines and outer spaces stay.
 
         So does a line without letters and digits. Raises Refusal where a library failed.
@@ -289,7 +269,7 @@ class Service:
         if len(lines) > (most := LINES * self.settings.limits.texts):
             what = f"The texts have {len(lines):,} lines. This server allows at most {most:,}"
             raise Refusal(413, f"{what}.", "Send several requests.", where="text")
-        found = await self.translate(call, chosen, lines, options=options, glossary=glossary)
+        found = await self.translate(how, lines)
         if None in found:
             raise Refusal(500, "A text could not be translated.", "Try another.", where="text")
         self.characters += sum(map(len, texts))

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
-from dragoman.decoding import Decoding, Precision
+from dragoman.decoding import NO_FLAG, Decoding, Precision
 from dragoman.errors import InputError
-from dragoman.ranges import Count, NonNegative, Positive, check_ranges
+from dragoman.ranges import Count, Index, NonNegative, Positive, check_ranges
+from dragoman.settings import override_settings
 
 KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
 """The environment variable with keys, separated by commas."""
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 PARTS = 4
 """Of what a server keeps each of several keys may have one part."""
@@ -53,6 +57,8 @@ class RequestLimits:
     """Seconds for which a document is kept."""
     glossaries: Count = 1000
     """Glossaries that are kept; of each of several keys a quarter of them."""
+    cached: Index = 0
+    """Translations of each model that are kept, so that equal texts are answered at once."""
     headers: Count = 1 << 14
     """Bytes before the body."""
     connections: Count = 1000
@@ -67,6 +73,14 @@ class RequestLimits:
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range."""
         check_ranges(self)
+
+    @classmethod
+    def read(cls, given: list[str]) -> Self:
+        """Return the limits with some of them set, each as NAME=VALUE. Raises InputError."""
+        try:
+            return override_settings(cls(), given)
+        except InputError as error:
+            raise InputError(str(error).replace("override ", "--limit ", 1)) from None
 
     def check(
         self, texts: Sequence[str], options: Decoding | None = None, *, beside: Sequence[str] = ()
@@ -90,45 +104,6 @@ class RequestLimits:
                 raise InputError(f"{name} is {size}{unit}; this server allows at most {most}{unit}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeSettings:
-    """All that an operator chooses."""
-
-    models: tuple[Path, ...]
-    """Folders."""
-    host: str = "127.0.0.1"
-    port: int = 8000
-    """0 lets the system choose one."""
-    lazy: bool = False
-    """Load each model at its first request."""
-    max_memory: float | None = None
-    """Bytes of all weights that are loaded at a time."""
-    queue_tokens: Count = 1 << 17
-    """Padded tokens of all requests that are accepted and not yet answered."""
-    deadline: Positive = 60.0
-    """Seconds in which a request that names none is to be answered."""
-    drain_delay: NonNegative = 0.0
-    """Seconds from the signal to the first refusal, in which a load balancer learns of it."""
-    shutdown_timeout: Positive = 30.0
-    """Seconds from the signal to the end."""
-    state: Path | None = None
-    """A folder for documents and glossaries; without one they go with the server."""
-    cors: tuple[str, ...] = ()
-    """Origins whose pages may read answers."""
-    keys: "ApiKeys" = field(default_factory=lambda: ApiKeys(()))
-    limits: RequestLimits = field(default_factory=RequestLimits)
-    device: str = "auto"
-    compute: Precision = "float32"
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a value out of range."""
-        check_ranges(self)
-
-    def share(self, most: int) -> int:
-        """Return how many of what all keys may have one may have."""
-        return max(1, most // PARTS) if len(self.keys) > 1 else most
-
-
 class ApiKeys:
     """Keys that open a server; it is open where there are none."""
 
@@ -136,7 +111,7 @@ class ApiKeys:
         self._digests = [*map(_digest, keys)]
 
     @classmethod
-    def read(cls, file: Path | None) -> "ApiKeys":
+    def read(cls, file: Path | None = None) -> Self:
         """Read a file with a key a line (`#` begins a comment), and the environment.
 
         Raises InputError for a file that cannot be read, or that has no key.
@@ -168,3 +143,63 @@ class ApiKeys:
 
 def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def size_in_bytes(given: str) -> float:
+    """Return the bytes of a size such as 8G or 500M. Raises InputError if it is none."""
+    number = given.upper().removesuffix("B")
+    unit = number[-1:] if number[-1:] in UNITS else ""
+    try:
+        size = float(number.removesuffix(unit)) * UNITS[unit]
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        raise InputError(f"--max-memory is {given}; it must be a size such as 500M or 8G.")
+    return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """All that an operator chooses. The options of the command line are made from the fields."""
+
+    models: tuple[Path, ...] = field(default=(), metadata=NO_FLAG)
+    """Folders."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 is all of this machine."""
+    port: int = 8000
+    """Port to listen on; 0 chooses a free one."""
+    lazy: bool = False
+    """Load each model at its first request."""
+    max_memory: float | None = field(default=None, metadata={"read": size_in_bytes})
+    """Memory for the weights of all loaded models, such as 8G; the least recently used are
+    unloaded."""
+    queue_tokens: Count = 1 << 17
+    """Padded tokens of all accepted requests; more are refused (429)."""
+    deadline: Positive = 60.0
+    """Seconds in which a request is answered, unless it says otherwise."""
+    drain_delay: NonNegative = 0.0
+    """Seconds after SIGTERM in which requests are still accepted."""
+    shutdown_timeout: Positive = 30.0
+    """Seconds after SIGTERM in which accepted requests are answered."""
+    keys: ApiKeys = field(
+        default_factory=ApiKeys.read, metadata={"flag": "--api-keys", "read": ApiKeys.read}
+    )
+    """File of API keys, one per line (or DRAGOMAN_API_KEYS)."""
+    state: Path | None = None
+    """Folder that keeps documents and glossaries; without one they go with the server."""
+    cors: tuple[str, ...] = ()
+    """Origin whose web pages may read answers; * is any. May be repeated."""
+    limits: RequestLimits = field(
+        default_factory=RequestLimits, metadata={"flag": "--limit", "read": RequestLimits.read}
+    )
+    """Limit of a request, such as texts=100 or beam=10. May be repeated."""
+    device: str = field(default="auto", metadata=NO_FLAG)
+    compute: Precision = field(default="float32", metadata=NO_FLAG)
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a value out of range."""
+        check_ranges(self)
+
+    def share(self, most: int) -> int:
+        """Return how many of what all keys may have one may have."""
+        return max(1, most // PARTS) if len(self.keys) > 1 else most

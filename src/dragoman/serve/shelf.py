@@ -16,6 +16,7 @@ from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
 from dragoman.nn.cpu.native import share_of_threads
+from dragoman.serve.cache import TranslationCache
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
 from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy
 from dragoman.serve.settings import ServeSettings
@@ -64,6 +65,8 @@ class Served:
     """Whether memory is kept for it: it is loaded, or about to be."""
     answering: Answering[Any, Any] | None = None
     """What answers, as long as it is loaded."""
+    cache: TranslationCache | None = None
+    """Translations that it has made, as long as it is loaded."""
     leases: int = 0
     """Requests that use it."""
     used: float = 0.0
@@ -295,6 +298,8 @@ class Shelf:
             self._fail(served, str(error), SOON if short else AGAIN)
         else:
             served.answering, served.error = answering, None
+            hits = self._metrics.cached.labels(served.name)
+            served.cache = TranslationCache(settings.limits.cached, hits.inc)
             answering.scheduler.observe = self._metrics.observer(served.name)
             served.used = monotonic()
             self._count(served, "loaded")
@@ -311,7 +316,7 @@ class Shelf:
                 what = f"There is no memory for the model {served.name} while others work."
                 raise busy(503, what, 1)
             oldest = min(idle, key=lambda one: one.used)
-            oldest.answering, oldest.held = None, False
+            oldest.answering, oldest.cache, oldest.held = None, None, False
             self._count(oldest, "unloaded")
         served.held = True
 

@@ -35,6 +35,7 @@ from dragoman.serve.schema import (
 from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, EventStream, json_response
+from dragoman.serve.work import Translating
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 from dragoman.text.glossary import Glossary
@@ -86,22 +87,16 @@ async def translate(call: Call) -> Response:
     glossary = None
     if form.glossary:
         glossary = await service.in_thread(call, lambda: Glossary(form.glossary))
+    how = Translating(call, chosen, options, glossary)
     if form.format != "text":
         if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
             raise Refusal(400, what, "Leave them out.", where="format")
         read = partial(map, in_html if form.format == "html" else in_xml, texts)
-        marked = await service.translate_markup(call, chosen, read, options, glossary)
+        marked = await service.translate_markup(how, read)
         return json_response({"model": chosen[0].name, "translations": marked})
     found = await service.translate(
-        call,
-        chosen,
-        texts,
-        options=options,
-        prefixes=prefixes,
-        glossary=glossary,
-        finish=finish,
-        aligning=form.alignment,
+        how, texts, prefixes=prefixes, finish=finish, aligning=form.alignment
     )
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})

@@ -2,13 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Container,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath

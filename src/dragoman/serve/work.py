@@ -2,18 +2,33 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, Generic, TypeVar
 
 from dragoman.decode import Course, Items, Request, Scheduler, schedule
+from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
 from dragoman.serve.refusals import ended
+from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.web import Call
+from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
 
 Answer = TypeVar("Answer")
 
 Fail = Callable[[BaseException], None]
 """Told of an exception that costs a text its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translating:
+    """How a call's texts are translated: by a model that was chosen, between two languages."""
+
+    call: Call
+    chosen: tuple[Served, Pair]
+    options: Decoding | None = None
+    glossary: Glossary | None = None
 
 
 class PricedRequest(Generic[Answer]):
@@ -23,10 +38,7 @@ class PricedRequest(Generic[Answer]):
     """
 
     def __init__(
-        self,
-        scheduler: Scheduler[Any, Any],
-        finish: Callable[[Answer], Any] | None,
-        fail: Fail,
+        self, scheduler: Scheduler[Any, Any], finish: Callable[[Answer], Any] | None, fail: Fail
     ) -> None:
         """`finish` is called with each answer."""
         self._scheduler, self._finish, self._fail = scheduler, finish, fail
@@ -90,9 +102,7 @@ class SteppedRequest:
     """Answers that are computed outside a scheduler, a few at a time."""
 
     def __init__(
-        self,
-        steps: Iterable[Callable[[], list[Any]]],
-        aside: AbstractContextManager[Any],
+        self, steps: Iterable[Callable[[], list[Any]]], aside: AbstractContextManager[Any]
     ) -> None:
         """Each step is computed inside `aside`, for which it may have to wait."""
         self._steps, self._aside = steps, aside

@@ -23,13 +23,7 @@ from dragoman.plain import to_plain
 from dragoman.settings.fields import must_be, not_among, section
 from dragoman.settings.source import Origin, lay_over, parse_toml, read_text
 
-__all__ = [
-    "Given",
-    "flatten",
-    "override_settings",
-    "parse_settings",
-    "read_settings",
-]
+__all__ = ["Given", "flatten", "override_settings", "parse_settings", "read_settings"]
 
 C = TypeVar("C")
 T = TypeVar("T")

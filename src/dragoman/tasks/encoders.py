@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
-import torch
 from torch import Tensor
 
 from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream, framed
@@ -23,11 +22,11 @@ from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
-from dragoman.ranges import BelowOne
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.task import does, model_of
-from dragoman.text.tokenizer import MASK, Tokenizer
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
 from dragoman.train.start import begin_model, check_tokens, with_labels
@@ -40,14 +39,6 @@ DataT = TypeVar("DataT")
 LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyBatchConfig(BatchConfig):
-    """How texts are put into batches, and how much of them is hidden."""
-
-    token_dropout: BelowOne = 0.0
-    """Probability of masking a token in training (word dropout)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,20 +205,6 @@ def read_labels(
     left_out = len(training) - len(rest) - len(held)
     say(format_held_out(training.name, len(held), left_out, what))
     return training.take(rest), training.take(held)
-
-
-def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Tensor:
-    """Put the mask (or the unknown token) in the place of each token with `probability`.
-
-    Special tokens stay. Word dropout (Iyyer et al., 2015): few texts last longer when they are
-    never quite the same. The random numbers are those of torch, which a checkpoint keeps.
-    """
-    if not probability:
-        return ids_BL
-    specials = torch.tensor(list(tokenizer.specials.values()), device=ids_BL.device)
-    chosen_BL = torch.rand(ids_BL.shape, device=ids_BL.device) < probability
-    hidden_id = tokenizer.specials.get(MASK, tokenizer.unk_id)
-    return ids_BL.masked_fill(chosen_BL & ~torch.isin(ids_BL, specials), hidden_id)
 
 
 def describe(config: EncoderOnlyConfig) -> str:

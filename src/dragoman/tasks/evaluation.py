@@ -57,7 +57,7 @@ class EvaluationData:
         default=lambda items, _what, *, total: nullcontext(items),  # noqa: ARG005
         metadata=NO_FLAG,
     )
-    """Shows how many of the items, `total` of `what`, have been read."""
+    """Shows how many of the items, each a `what`, of `total` have been read."""
 
     @property
     def files(self) -> list[str]:

@@ -13,12 +13,7 @@ from dragoman.decode import Model
 from dragoman.engine import freeze
 from dragoman.engine.products import Lend, can_pack
 from dragoman.folder.opening import ModelFolder
-from dragoman.models import (
-    DecoderOnly,
-    DecoderOnlyConfig,
-    EncoderDecoder,
-    EncoderDecoderConfig,
-)
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.tasks.task import model_of
 

@@ -3,15 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import replace
 
-from dragoman.decode import (
-    Beam,
-    DiverseBeam,
-    ForbidSequences,
-    Greedy,
-    PowerBeam,
-    Processor,
-    Sample,
-)
+from dragoman.decode import Beam, DiverseBeam, ForbidSequences, Greedy, PowerBeam, Processor, Sample
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import PublishedDefaults

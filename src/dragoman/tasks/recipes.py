@@ -57,10 +57,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
 
 
 def train_model(
-    recipe: RunRecipe | str | Path,
-    overrides: Sequence[str] = (),
-    *,
-    console: Console | None = None,
+    recipe: RunRecipe | str | Path, overrides: Sequence[str] = (), *, console: Console | None = None
 ) -> TrainResult:
     """Train a model, or resume the unfinished run in its folder: `dragoman train` without estimate.
 

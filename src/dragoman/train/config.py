@@ -75,6 +75,9 @@ class TrainConfig:
     """Number of last checkpoints that are averaged at the end; 1 disables averaging."""
     log_every: Count = 50
     """Number of steps between lines of metrics.jsonl."""
+    tracker: Literal["mlflow", "wandb"] | None = None
+    """Library that gets the numbers of metrics.jsonl too, if it is installed: MLflow or Weights &
+    Biases."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a number out of its range, a run without an end, and conflicts."""

@@ -1,4 +1,4 @@
-"""What a run shows and writes down: a display, metrics.jsonl, TensorBoard, the model card."""
+"""What a run shows and writes down: a display, metrics.jsonl, trackers, the model card."""
 
 import json
 import math
@@ -21,13 +21,14 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import write_durably
 from dragoman.folder.format import CARD
 from dragoman.train.config import TrainConfig
-from dragoman.train.job import CardPart, Validation
+from dragoman.train.job import CardPart, Say, Validation
 from dragoman.train.log import read_log
 from dragoman.train.picture import draw_run, side_by_side
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder
+from dragoman.train.runfolder import RunFolder, deciding
 from dragoman.train.step import Skipped, StepResult
+from dragoman.train.trackers import Tracker
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
 
@@ -67,6 +68,9 @@ class Reporter:
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """The run ends."""
+
+    def close(self) -> None:
+        """Called last, also where an error ended the run."""
 
 
 class ConsoleReport(Reporter):
@@ -147,10 +151,19 @@ class ConsoleReport(Reporter):
 
 
 class MetricsFile(Reporter):
-    """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`."""
+    """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`.
 
-    def __init__(self, path: Path, config: TrainConfig, progress: Progress) -> None:
-        self._path = path
+    A tracker gets the same lines.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: TrainConfig,
+        progress: Progress,
+        tracker: Tracker | None = None,
+    ) -> None:
+        self._path, self._tracker = path, tracker
         self._every = config.log_every
         self._speed = Speed()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +200,14 @@ class MetricsFile(Reporter):
         """Write why the run ended."""
         self._write({"step": progress.step, "seconds": progress.seconds, "stopped": reason})
 
+    def close(self) -> None:
+        """Let the tracker send what it has."""
+        if self._tracker is not None:
+            self._tracker.close()
+
     def _write(self, values: Mapping[str, Any]) -> None:
+        if self._tracker is not None:
+            self._tracker.send(values)
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(values) + "\n")
@@ -237,10 +257,14 @@ class TensorBoardReport(Reporter):
         self._writer.flush()
 
 
-def reporters_of(folder: RunFolder, recipe: RunRecipe, progress: Progress) -> list[Reporter]:
+def reporters_of(
+    folder: RunFolder, recipe: RunRecipe, progress: Progress, say: Say
+) -> list[Reporter]:
     """Return what writes into the folder of a run, which is at this progress."""
+    name = recipe.train.tracker
+    tracker = Tracker(name, folder, deciding(recipe), say) if name else None
     return [
-        MetricsFile(folder.metrics, recipe.train, progress),
+        MetricsFile(folder.metrics, recipe.train, progress, tracker),
         RunPicture(folder, recipe.metric),
         *tensorboard(folder.training / "tensorboard", recipe.train),
     ]

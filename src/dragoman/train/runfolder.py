@@ -30,6 +30,7 @@ RESULT_NEUTRAL_SETTINGS = (
     "train.shard",
     "train.log_every",
     "train.max_skipped",
+    "train.tracker",
 )
 """Settings that do not affect the numbers of a run."""
 

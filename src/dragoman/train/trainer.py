@@ -7,7 +7,7 @@ are one or several; nothing here depends on how many.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,13 +50,7 @@ from dragoman.train.optimizer import (
 from dragoman.train.processes import ALONE, Processes
 from dragoman.train.progress import Interrupt, Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.report import (
-    ConsoleReport,
-    Reporter,
-    end_card,
-    model_card,
-    reporters_of,
-)
+from dragoman.train.report import ConsoleReport, Reporter, end_card, model_card, reporters_of
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
 from dragoman.train.start import published_files
 from dragoman.train.step import Skipped, Stepper, StepResult
@@ -167,14 +161,17 @@ class Trainer:
         """
         largest = self.processes.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
-        display = ConsoleReport(self.console, self.config)
         if self.processes.leads:
-            self.reporters = [display, *reporters_of(self.folder, self.recipe, self.progress)]
+            say = partial(self.console.print, markup=False)
+            others = reporters_of(self.folder, self.recipe, self.progress, say)
+            self.reporters = [ConsoleReport(self.console, self.config), *others]
             with suppress(InputError, OSError):  # a new run has no log
                 self.checks.recall(read_log(self.folder.metrics))
         products = training_products(self.place.precision, self.place.device)
         self._began = started - self.progress.seconds
-        with self.interrupt.listen(), closing(display), products:
+        with self.interrupt.listen(), products, ExitStack() as stack:
+            for reporter in reversed(self.reporters):  # the display is closed first
+                stack.callback(reporter.close)
             if self.recipe.start.model is not None and self.progress.step == 0:
                 self.validate()  # the run may not come to surpass what it starts from
             reason = self._take_steps()

@@ -150,6 +150,7 @@ def test_everything_is_reached_by_the_tab_key(show: Opener) -> None:
         "A",
         "A",
         "A",
+        "A",
         "theme",
         "language",
         "view",
@@ -167,10 +168,10 @@ def test_the_beam_is_stepped_through(show: Opener) -> None:
     """By buttons and arrows: the step, its alternatives, the tree so far, and why branches died."""
     page = show("translation")
     counter = page.locator("#steps .counter")
-    expect(counter).to_have_text("Step 1 of 7: 我")
+    expect(counter).to_have_text("Step 1 of 7 writes 我")
     assert page.locator(".node:visible").count() == 5
     page.get_by_role("button", name="Next step").click()
-    expect(counter).to_have_text("Step 2 of 7: 有")
+    expect(counter).to_have_text("Step 2 of 7 writes 有")
     assert page.locator(".node:visible").count() == 9
     expect(page.locator(".tree path.future").first).to_have_css("visibility", "hidden")
     step = translation().steps[1]
@@ -184,13 +185,38 @@ def test_the_beam_is_stepped_through(show: Opener) -> None:
     expect(page.locator(".candidates tbody tr").nth(3)).to_contain_text("Made to be pruned.")
     page.locator("#steps .chip").nth(1).focus()
     page.keyboard.press("ArrowRight")
-    expect(counter).to_have_text("Step 3 of 7: 两个")
+    expect(counter).to_have_text("Step 3 of 7 writes 两个")
     page.keyboard.press("End")
-    expect(counter).to_have_text("Step 7 of 7: </s>")
+    expect(counter).to_have_text("Step 7 of 7 writes </s>, the end")
     expect(page.get_by_role("button", name="Next step")).to_be_disabled()
     page.locator(".node[tabindex='0']").focus()
     page.locator("#steps .chip").first.click()
     expect(page.locator(".node[tabindex='0']")).to_be_visible()
+
+
+def test_a_step_tells_what_its_logit_is_made_of(show: Opener) -> None:
+    """The greatest shares, the others and their sum; and what each layer would have written."""
+    page = show("translation")
+    page.locator("#steps .chip").nth(1).click()
+    tables = page.locator("#steps .alternatives table")
+    shares, lens = (table.locator("tr").all_inner_texts() for table in (tables.first, tables.last))
+    rows = [row.split("\t") for row in shares]
+    assert rows[:2] == [
+        ["Decoder, layer 0, head 0", "2.00"],
+        ["Decoder, layer 0, head 1", "−1.00"],
+    ]
+    assert [name for name, _ in rows[6:]] == ["6 others", "Logit"]
+    numbers = [float(share.replace("−", "-")) for _, share in rows]
+    assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.05)
+    assert [row.split("\t")[1] for row in lens] == ["·the", "有"]
+
+
+def test_the_heads_that_matter_most_come_first(show: Opener) -> None:
+    """Each with its change, and with the translation if that is another one."""
+    rows = show("translation").locator("#off tbody tr").all_inner_texts()
+    assert rows[0].split("\t") == ["Encoder, layer 2, head 3", "−1.80", "the same"]
+    assert rows[3].split("\t") == ["Encoder, layer 2, head 2", "−1.20", "我有两个苹果。"]
+    assert len(rows) == len(translation().switched_off)
 
 
 def test_the_tree_is_walked_with_arrows(show: Opener) -> None:
@@ -199,7 +225,7 @@ def test_the_tree_is_walked_with_arrows(show: Opener) -> None:
     page.get_by_role("button", name="start, step 0").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#steps .counter")).to_have_text("Step 2 of 7: 有")
+    expect(page.locator("#steps .counter")).to_have_text("Step 2 of 7 writes 有")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(focused(page)).to_have_accessible_name(re.compile("^</s>, step 2, rank 3, .*, finished"))
@@ -269,7 +295,7 @@ def test_the_theme_is_the_readers_and_can_be_changed(show: Opener) -> None:
 @pytest.mark.parametrize(
     ("name", "headings"),
     [
-        ("translation", ["Who looks at whom", "Step by step", "Every head"]),
+        ("translation", ["Who looks at whom", "Step by step", "Every head", "Without a head"]),
         ("continuation", ["Who looks at whom", "Step by step", "Every head"]),
         ("chosen", ["Who looks at whom", "Step by step", "Some heads"]),
         (

@@ -297,7 +297,8 @@ def test_chosen_heads_are_shown_wherever_heads_are(run: Run, tmp_path: Path) -> 
     assert (done.code, done.out) == (0, run(*call).out)
     assert done.err.splitlines() == [f"wrote {png}", f"wrote {html}"]
     assert "(looked at: layer 1, mean of heads 0, 3)" in done.lines
-    assert [line.split()[0] for line in done.lines if " decoder " in line] == ["1.0", "1.3"]
+    listed = done.lines[[line.startswith("layer.head") for line in done.lines].index(True) + 1 :]
+    assert [line.split()[:2] for line in listed[:2]] == [["1.0", "decoder"], ["1.3", "decoder"]]
     assert '"heads":[0,3]' in html.read_text(encoding="utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
 

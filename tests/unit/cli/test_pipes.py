@@ -46,7 +46,7 @@ def test_progress_is_shown_on_a_terminal(
 ) -> None:
     """All items pass, and are counted."""
     terminal = screen(monkeypatch)
-    with progress_of(iter("abc"), "lines", total=total) as shown:
+    with progress_of(iter("abc"), "line", total=total) as shown:
         assert list(shown) == ["a", "b", "c"]
     assert "lines" in terminal.getvalue()
     assert end in terminal.getvalue()
@@ -56,11 +56,11 @@ def test_nothing_is_shown_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A log gets no bar, nor does somebody who types."""
-    with progress_of("abc", "lines") as shown:
+    with progress_of("abc", "line") as shown:
         assert list(shown) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""
     terminal = screen(monkeypatch)
-    with progress_of("abc", "lines", quiet=True) as shown:
+    with progress_of("abc", "line", quiet=True) as shown:
         assert list(shown) == ["a", "b", "c"]
     assert terminal.getvalue() == ""
 
@@ -70,11 +70,16 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
 ) -> None:
     """A log gets a line now and then: how many are done, of how many, and the rate."""
     monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
-    with progress_of("abc", "lines", total=3) as shown:
+    with progress_of("abc", "line", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
     first, *_, last = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"1 of 3 lines, .*/s, \d+:\d\d left", first)
     assert last.startswith("3 of 3 lines, ")
+    with progress_of("abc", "line") as shown:
+        assert list(shown) == ["a", "b", "c"]
+    first, second, _ = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"1 line, .*/s", first)
+    assert second.startswith("2 lines, ")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +142,7 @@ def test_a_file_that_is_read_shows_the_time_left(
     file.write_text("a\n" * 3000)
     with lines_from(file) as lines:
         answers = (line for taken in windows(lines, 1000) for line in taken)
-        with progress_of(answers, "lines", share=lines.share) as shown:
+        with progress_of(answers, "line", share=lines.share) as shown:
             assert list(shown) == ["a"] * 3000
     assert re.search(r"lines.*3000/\?.*/s, 0:00 left", terminal.getvalue())
 
@@ -199,7 +204,7 @@ def test_what_draws_ends_with_the_block(
     held, drawing = [], set[threading.Thread]()
 
     def fail() -> None:
-        with progress_of("abc", "lines") as shown:
+        with progress_of("abc", "line") as shown:
             held.append(iter(shown))
             assert next(held[0]) == "a"
             drawing.update(set(threading.enumerate()) - before)

@@ -10,7 +10,7 @@ import pytest
 from dragoman.corpus import counting
 from dragoman.corpus.checking import Pair, check
 from dragoman.corpus.config import CleaningConfig
-from dragoman.corpus.counting import SHARES, count
+from dragoman.corpus.counting import QUANTILES, count
 from dragoman.corpus.page import BINS, page
 
 PAIRS = [(" ".join(f"w{n % 50 + k}" for k in range(1 + n % 9)), "字" * 6) for n in range(1200)]
@@ -26,7 +26,7 @@ def test_a_corpus_is_counted(held: int, monkeypatch: pytest.MonkeyPatch) -> None
     assert (found.pairs, found.src.language, found.tgt.words) == (1200, "en", 4800)
     assert found.src.words == sum(lengths)
     assert found.src.characters == sum(len(src) for src, _ in PAIRS)
-    assert found.src.lengths == tuple(lengths[int(share * 1199)] for share in SHARES)
+    assert found.src.lengths == tuple(lengths[int(share * 1199)] for share in QUANTILES)
     growth = [(n, len({word for src in sources[:n] for word in src})) for n in (1000, 1200)]
     assert [*found.src.vocabulary] == growth
     assert [*found.tgt.vocabulary] == [(1000, 1), (1200, 1)]

@@ -31,6 +31,21 @@ def test_keys_are_those_of_the_corpora_that_have_them(tmp_path: Path) -> None:
         corpora_of([plain, "a.en,a.de"], FILES)
 
 
+def test_tables_keep_their_separator(tmp_path: Path) -> None:
+    """Rows of a table with semicolons stay, and others come to it with semicolons."""
+    excel = b"\xef\xbb\xbfid;tgt;src\n1;eins, zwei;one\n"
+    first, other, plain = written(
+        tmp_path, a_csv=excel, b_csv=b"src,tgt\ntwo,zwei; drei\n", c_csv=b"three,drei\n"
+    )
+    corpora = corpora_of([first, other, plain], PairFiles())
+    out = tmp_path / "out.csv"
+    assert write_merged(corpora, [[2], [1], [1]], [out]) == 4
+    row = "1;eins, zwei;one\n"
+    assert out.read_text("utf-8") == f'id;tgt;src\n{row * 2};"zwei; drei";two\n;drei;three\n'
+    assert write_merged([*reversed(corpora)], [[1], [1], [1]], [out]) == 3
+    assert out.read_text("utf-8") == 'three,drei\ntwo,zwei; drei\none,"eins, zwei"\n'
+
+
 def test_json_has_no_damaged_bytes(tmp_path: Path) -> None:
     """Other layouts take them as they are."""
     data = b"one\teins\ntwo \xff\tzwei\nthree\tdrei\n"

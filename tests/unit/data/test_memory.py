@@ -30,6 +30,8 @@ FILES = {
     + 'msgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] "eine"\nmsgstr[1] "%d Katzen"\n',
     "a.csv": 'id,DE,en\n1,"ein ""Wort"", zwei\nZeilen","a word, two"\n2,,nothing\n3\n',
     "b.csv": "one,eins\n",
+    "c.csv": 'de;en\n"eins; zwei";one, two\n',
+    "d.csv": "one; two,eins\nthree;3,drei\n",
     "a.tsv": 'source\ttarget\none "word\tein "Wort\n',
 }
 EXPECTED = {
@@ -45,6 +47,8 @@ EXPECTED = {
         {"an empty side": 1, "fewer columns than two": 1},
     ),
     "b.csv": ([("one", "eins")], {}),
+    "c.csv": ([("one, two", "eins; zwei")], {}),
+    "d.csv": ([("one; two", "eins"), ("three;3", "drei")], {}),
     "a.tsv": ([('one "word', 'ein "Wort')], {}),
 }
 

@@ -13,10 +13,12 @@ from dragoman.lens.inspection import (
     BeamTree,
     HeadSummary,
     Inspection,
+    LogitPart,
     Node,
     Note,
     Prediction,
     Sentence,
+    SwitchedOff,
     TokenChoice,
 )
 
@@ -44,7 +46,21 @@ def translation() -> Inspection:
         ),
         alignment=AlignmentMap(links=links, weights_TS=weights_TS),
         steps=_steps(TGT, first=0),
+        logits=_parts(len(TGT), cross=True),
         beam=_beam(),
+        switched_off=tuple(
+            SwitchedOff(
+                name=name,
+                layer=layer,
+                head=head,
+                text="我有两个苹果。" if layer == head else "我有两个红苹果。",
+                log_prob=-2.1 - 0.3 * head * layer,
+                change=-0.3 * head * layer,
+            )
+            for name in ("encoder", "decoder", "cross")
+            for layer in range(3)
+            for head in range(4)
+        ),
         notes=(Note(en="Only the first sentence is shown.", zh="只显示第一句。"),),
     )
 
@@ -58,6 +74,7 @@ def continuation() -> Inspection:
         src=Sentence(text="".join(tokens), tokens=tokens),
         attention=(_map("decoder", tokens, tokens),),
         steps=_steps(tokens[1:], first=1, given=2),
+        logits=_parts(len(tokens) - 1, cross=False),
     )
 
 
@@ -203,9 +220,29 @@ def _steps(tokens: tuple[str, ...], *, first: int, given: int = 0) -> tuple[Toke
                 entropy=float(rng.uniform(0.1, 2)),
                 alternatives=(Alternative(token=token, prob=prob), *others),
                 given=n < given,
+                lens=(others[2], Alternative(token=token, prob=prob)),
             )
         )
     return tuple(steps)
+
+
+def _parts(steps: int, *, cross: bool) -> tuple[LogitPart, ...]:
+    """The parts of a decoder of two layers with two heads: the first one's share is 1, 2, ..."""
+    names = ("decoder", "cross") if cross else ("decoder",)
+    keys = (
+        *((name, layer, head) for layer in range(2) for name in names for head in range(2)),
+        *(("feed-forward", 0, None), ("feed-forward", 1, None)),
+        *(("embedding", None, None), ("biases", None, None)),
+    )
+    return tuple(
+        LogitPart(
+            name=name,  # type: ignore[arg-type]
+            layer=layer,
+            head=head,
+            shares=tuple((step + 1) * (-0.5) ** n for step in range(steps)),
+        )
+        for n, (name, layer, head) in enumerate(keys)
+    )
 
 
 def _beam() -> BeamTree:

@@ -52,6 +52,32 @@ def test_a_translation_is_shown_with_its_alignment() -> None:
         assert step.alternatives[1].token.replace(" ", "▁") in row
 
 
+def test_a_logit_is_shown_with_what_it_is_made_of() -> None:
+    """The greatest shares with their signs, the sum of all, and where the lens changes."""
+    found = translation()
+    lines = list(lines_of(found))
+    rows = lines[[" logit " in line for line in lines].index(True) + 1 :]
+    total = sum(part.shares[1] for part in found.logits)
+    assert rows[1].split("  ")[0] == "有"
+    assert (
+        f"{total:.1f}  decoder 0.0 +2.0, decoder 0.1 -1.0, cross 0.0 +0.5  0: ▁the 2%, 1: 有"
+        in rows[1]
+    )
+    same = replace(found.steps[1], lens=found.steps[1].lens[:1] * 9)
+    lines = list(lines_of(replace(found, steps=(same,))))
+    assert any(line.endswith("0: ▁the 2%") for line in lines)
+
+
+def test_heads_are_switched_off_in_the_order_of_what_they_do() -> None:
+    """First the head whose absence costs the translation most; what stays is not repeated."""
+    lines = list(lines_of(translation()))
+    rows = lines[[line.startswith("switched off") for line in lines].index(True) + 1 :]
+    assert rows[0].split() == ["encoder", "2.3", "-1.800", "the", "same"]
+    assert rows[3].split() == ["encoder", "2.2", "-1.200", "我有两个苹果。"]
+    changes = [float(row.split()[2]) for row in rows[: rows.index("")]]
+    assert changes == pytest.approx(sorted(each.change for each in translation().switched_off))
+
+
 def test_a_chosen_part_is_told_head_by_head() -> None:
     """Each by its own number with its kind; and whose attention "looked at" is."""
     found = chosen()

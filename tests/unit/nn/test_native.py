@@ -98,9 +98,7 @@ def test_norms(module: LayerNorm | RMSNorm) -> None:
     """As in float64, of rows of any size, one of them zeros; a row by itself has the same bits."""
     for weight in module.parameters():
         torch.nn.init.normal_(weight)
-    functions = native.native()
-    assert functions is not None
-    fast, x_MD = FrozenNorm(module, functions), numbers(3, 9, 70)
+    fast, x_MD = FrozenNorm(module), numbers(3, 9, 70)
     expected_MD = deepcopy(module).double()(x_MD.double())
     torch.testing.assert_close(fast(x_MD).double(), expected_MD, rtol=1e-5, atol=2e-6)
     assert torch.equal(fast(x_MD[2:3]), fast(x_MD)[2:3])
@@ -136,9 +134,8 @@ def test_sums_of_the_largest_integers_fit_and_larger_layers_are_refused() -> Non
 @torch.inference_mode()
 def test_a_source_longer_than_a_stack() -> None:
     """The scores of a row, 12 MB here, are on the heap; equal values have themselves as mean."""
-    functions, length = native.native(), 3_000_000
-    assert functions is not None
-    sources = Sources(functions, Heads(1, 1, 1, None), torch.ones(1, length, dtype=torch.bool))
+    length = 3_000_000
+    sources = Sources(Heads(1, 1, 1, None), torch.ones(1, length, dtype=torch.bool))
     sources.rows_at(torch.zeros(2, dtype=torch.int32))
     kv = KeyValue(torch.zeros(1, 1, length, 1), torch.ones(1, 1, length, 1))
     found_MX = sources.attend(*sources.laid_out(kv), torch.ones(2, 1))
@@ -151,8 +148,6 @@ def test_a_source_longer_than_a_stack() -> None:
 @torch.inference_mode()
 def test_what_is_compiled_reads_no_other_layout() -> None:
     """Another dtype or shape, or numbers that are not side by side, are an error."""
-    functions = native.native()
-    assert functions is not None
     product, x_MI = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8)
     for residual_MO in (torch.randn(4, 3).t(), torch.randn(2, 4), torch.randn(3, 4).double()):
         with pytest.raises(ValueError, match="must be contiguous"):
@@ -162,7 +157,7 @@ def test_what_is_compiled_reads_no_other_layout() -> None:
     with pytest.raises(ValueError, match="must be contiguous"):
         product(x_MI, out_MO=torch.empty(3, 5))
     with pytest.raises(ValueError, match="must be contiguous"):
-        FrozenNorm(LayerNorm(8), functions)(torch.randn(3, 7))
+        FrozenNorm(LayerNorm(8))(torch.randn(3, 7))
     with pytest.raises(ValueError, match="must be contiguous"):
         cross_entropy(x_MI, torch.zeros(3, dtype=torch.int32), 0.1)
     with pytest.raises(ValueError, match="must be contiguous"):
@@ -372,26 +367,20 @@ def test_one_thread_is_meant_for_every_library() -> None:
 TEAM = """
 import os
 from threading import Thread
-from time import monotonic, sleep
+from time import sleep
 import torch
 from dragoman.nn.cpu import native
 
 def compute(expected):
     with native.share_of_threads(1):
         torch.randn(1000, 1000).exp_()
-    await_threads(expected)
-
-def await_threads(expected):  # who has ended is listed for another moment
-    end = monotonic() + 30
-    while (found := len(os.listdir("/proc/self/task"))) != expected:
-        assert monotonic() < end, (found, expected)
-        sleep(0.01)
+    while len(os.listdir("/proc/self/task")) != expected:
+        sleep(0.01)  # who has ended is listed for another moment
 
 torch.set_num_threads(3)
 before = len(os.listdir("/proc/self/task"))
 thread = Thread(target=compute, args=[before + 1])  # the thread itself
 thread.start(); thread.join()
-await_threads(before)
 compute(before + 2)  # a program of one thread keeps its team
 """
 

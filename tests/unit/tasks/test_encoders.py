@@ -17,7 +17,8 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Learned
 from dragoman.tasks.classify.task import ClassifyRecipe
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, NoisyBatchConfig, describe, hide_tokens
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, describe
+from dragoman.tasks.hiding import NoisyBatchConfig, hide_tokens
 from dragoman.tasks.pretrain.task import MaskedRecipe
 from dragoman.tasks.tag.task import TagRecipe
 from dragoman.tasks.task import find_task

@@ -17,8 +17,8 @@ from dragoman.decoding import GENERATING, TRANSLATING, WIDEST, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings
-from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate.batches import PackConfig
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
 from dragoman.tasks.translate.recipe import TranslateRecipe
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.train.made import TINY
 
-from dragoman.data.batches import BatchConfig
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
@@ -26,7 +26,7 @@ def recipe(tmp_path: Path) -> TranslateRecipe:
             cache=str(tmp_path / "cache"),
         ),
         tokenizer=TokenizerConfig(vocab_size=300),
-        batch=BatchConfig(max_tokens=100),
+        batch=NoisyBatchConfig(max_tokens=100),
         model=replace(TINY, src_vocab_size=0, tgt_vocab_size=0, dropout=0.2),
         train=TrainConfig(
             max_steps=6,

@@ -8,7 +8,7 @@ from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Rotary
 from dragoman.tasks.classify.task import ClassifyRecipe, LabelledFiles
-from dragoman.tasks.encoders import NoisyBatchConfig
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain.task import MaskedRecipe, UnlabelledFiles
 from dragoman.tasks.tag.task import TaggedFiles, TagRecipe
 from dragoman.text.tokenizer import MASK

@@ -24,10 +24,10 @@ from dragoman.folder.format import GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderOnly
 from dragoman.nn import Documents, Rotary
 from dragoman.tasks.classify import task as classify_
-from dragoman.tasks.encoders import NoisyBatchConfig
 from dragoman.tasks.generate import batches as generate_
 from dragoman.tasks.generate.middle import SENTINELS, Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain import batches as pretrain_
 from dragoman.tasks.tag import batches as tag_
 from dragoman.tasks.translate import batches as translate_
@@ -80,7 +80,7 @@ RATES: Mapping[str, Callable[[int], float]] = {
 }
 """Of the first step, which is 1, to the last; the model is 16 wide."""
 BATCH = NoisyBatchConfig(max_tokens=90, max_length=7, subword_sampling=0.3, token_dropout=0.25)
-MASKED_ID = 260
+UNKNOWN_ID, MASKED_ID = 1, 260
 """Ids: four special ones, the bytes, then the mask, where there is one."""
 
 
@@ -117,7 +117,9 @@ def translate(folder: Path) -> Case:
     (folder / "a.src").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "a.tgt").write_text("\n".join(x[::-1] for x in lines) + "\n", encoding="utf-8")
     src, tgt, cache = str(folder / "a.src"), str(folder / "a.tgt"), str(folder / "cache")
-    settings = BatchConfig(max_tokens=90, max_length=40, subword_sampling=0.3)
+    settings = NoisyBatchConfig(
+        max_tokens=90, max_length=40, subword_sampling=0.3, token_dropout=0.2
+    )
     decoding = {
         "beam_size": 2,
         "length_penalty": 0.5,
@@ -137,8 +139,12 @@ def translate(folder: Path) -> Case:
 
     def read(model: EncoderDecoder, part: translate_.PairBatch) -> tuple[Tensor, Tensor]:
         passes = 2 if model.training else 1
+        src_BS = part.src_BS
+        if model.training:
+            chosen_BS = torch.rand(src_BS.shape) < 0.2
+            src_BS = src_BS.masked_fill(chosen_BS & (src_BS > 3), UNKNOWN_ID)
         src, tgt_in, tgt_out = (
-            each.repeat(passes, 1) for each in (part.src_BS, part.tgt_in_BT, part.tgt_out_BT)
+            each.repeat(passes, 1) for each in (src_BS, part.tgt_in_BT, part.tgt_out_BT)
         )
         return model(src, tgt_in)[tgt_out != 0], tgt_out[tgt_out != 0]
 

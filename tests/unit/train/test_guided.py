@@ -9,8 +9,8 @@ import torch
 from tests.unit.train.made import TINY, make_batch, make_model
 from tests.unit.train.runs import bits, exported, interrupt, run, same
 
-from dragoman.data.batches import BatchConfig
 from dragoman.errors import InputError
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.heads import guided_head, link_loss
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.config import TrainConfig
@@ -75,7 +75,7 @@ def test_what_would_lose_the_links_is_refused(recipe: TranslateRecipe) -> None:
     """Subword sampling moves tokens, checkpointing forgets weights; both are named."""
     recipe = guided(recipe)
     with pytest.raises(InputError, match=r"contradicts batch\.subword_sampling"):
-        replace(recipe, batch=BatchConfig(subword_sampling=0.1))
+        replace(recipe, batch=NoisyBatchConfig(subword_sampling=0.1))
     saving = TrainConfig(max_steps=1, activation_checkpointing=True)
     with pytest.raises(InputError, match=r"contradicts train\.activation_checkpointing"):
         replace(recipe, train=saving)

@@ -59,7 +59,7 @@ def test_changed_settings_are_named(recipe: TranslateRecipe) -> None:
 def test_free_settings(recipe: TranslateRecipe) -> None:
     """The end of a run, what affects no number, and how it saves and batches may change."""
     begin(recipe)
-    train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1)
+    train = replace(TRAIN, max_steps=20, max_minutes=3.0, patience=2, log_every=1, tracker="wandb")
     data = replace(recipe.data, cache="/c", root="/r")
     begin(replace(recipe, train=train, data=data, description="Other words."))
     train, batch = replace(train, save_every=7, accumulate=3), replace(recipe.batch, max_tokens=9)

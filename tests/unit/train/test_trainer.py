@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.unit.train.made import RESULT, Watcher, make_console
 from torch import nn
 
+from dragoman.errors import DragomanError
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train import trainer
 from dragoman.train.checkpoint import checkpoints, read_state
@@ -99,6 +101,26 @@ def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) 
     assert quick.progress.tokens == 4 * RESULT.num_tokens
     go(max_steps=4)
     assert watcher == Watcher(steps=[1, 2, 3, 4], reasons=["4 steps"] * 2, validated_at=[4])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_reporters_are_closed_whatever_ends_the_run(go: Go, *, fails: bool) -> None:
+    """Once, after all else: a tracker sends the rest then."""
+
+    class Closing(Watcher):
+        def validated(self, progress: Progress, validation: object) -> None:
+            super().validated(progress, validation)
+            if fails:
+                raise DragomanError("the disk is full")
+
+        def close(self) -> None:
+            self.reasons.append("closed")
+
+    reporter = Closing()
+    with pytest.raises(DragomanError) if fails else nullcontext():
+        go(1, max_steps=2, reporter=reporter)
+    assert reporter.reasons == ["2 steps", "closed"]
+    assert reporter.validated_at == [2]
 
 
 def test_time_of_earlier_parts_counts(go: Go) -> None:

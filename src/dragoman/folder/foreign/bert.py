@@ -23,13 +23,7 @@ from dragoman.folder.foreign.reading import (
 )
 from dragoman.folder.foreign.weights import Table, below, either, joined, under
 from dragoman.models.config import EncoderOnlyConfig
-from dragoman.models.heads import (
-    ClassificationHead,
-    Head,
-    MaskedLanguageHead,
-    NoHead,
-    TaggingHead,
-)
+from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Learned
 
 LAYER: Table = {
@@ -131,11 +125,7 @@ BERT = Family(
         "pad_token_id": 0,
         "id2label": {"0": "LABEL_0", "1": "LABEL_1"},
     },
-    only={
-        "position_embedding_type": "absolute",
-        "is_decoder": False,
-        "tie_word_embeddings": True,
-    },
+    only={"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True},
     fields={
         "vocab_size": "vocab_size",
         "d_model": "hidden_size",

@@ -63,11 +63,7 @@ def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelC
 
 
 def foreign_weights(
-    folder: Path,
-    hf: HF,
-    stored: Mapping[str, Tensor],
-    config: ModelConfig,
-    only: Collection[str],
+    folder: Path, hf: HF, stored: Mapping[str, Tensor], config: ModelConfig, only: Collection[str]
 ) -> Iterator[tuple[str, Tensor]]:
     """Make the weights of a model that are named, in fp32 and in memory of their own.
 
@@ -98,10 +94,7 @@ def read_checkpoint(folder: Path, hf: HF | None = None) -> tuple[HF, Mapping[str
     if archive := _archive(folder):
         return read_marian(archive)
     hf = read_hf(folder) if hf is None else hf
-    for index, weights, read in (
-        (INDEX, WEIGHTS, _read_tensors),
-        (BIN_INDEX, BIN, read_pickled),
-    ):
+    for index, weights, read in ((INDEX, WEIGHTS, _read_tensors), (BIN_INDEX, BIN, read_pickled)):
         if (folder / index).is_file():
             tensors = _read_shards(folder / index, read)
         elif (folder / weights).is_file():

@@ -148,10 +148,7 @@ class Family:
         return parse_settings(self.kind, plain, "the model's config")
 
     def each_weight(
-        self,
-        state: Mapping[str, Tensor],
-        config: ModelConfig,
-        only: Collection[str] | None = None,
+        self, state: Mapping[str, Tensor], config: ModelConfig, only: Collection[str] | None = None
     ) -> Iterator[tuple[str, Tensor]]:
         """Make our weights, or some `only`, one by one, each with its first name.
 

@@ -174,10 +174,6 @@ MT5 = replace(
     T5,
     defaults={**T5.defaults, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0},
     classes=("MT5ForConditionalGeneration",),
-    fields={
-        **T5.fields,
-        "tie_embeddings": lambda _: "source-target",
-        "logit_scale": lambda _: 1.0,
-    },
+    fields={**T5.fields, "tie_embeddings": lambda _: "source-target", "logit_scale": lambda _: 1.0},
     stored=lambda hf, _: hf,
 )

@@ -80,6 +80,18 @@ function headTable() {
           el("tr", {}, ...row.map((text) => el("td", {}, text))))))));
 }
 
+/** What became of the translation without each head, first without those that matter most for it. */
+function offSection() {
+  const rows = data.switched_off.toSorted((one, other) => one.change - other.change)
+    .map((off) => [t("off.head", { map: t(`map.${off.name}`), layer: off.layer, head: off.head }),
+      number(off.change), off.text === data.tgt.text ? t("off.same") : off.text]);
+  return section("off", el("div", { class: "scroll" }, el("table", { class: "plain off" },
+    el("thead", {}, el("tr", {}, ...["off.which", "off.change", "off.text"].map((name) =>
+      el("th", { scope: "col" }, t(name))))),
+    el("tbody", {}, ...rows.map(([head, change, text]) => el("tr", {}, el("th", { scope: "row" }, head),
+      el("td", {}, change), el("td", { dir: "auto" }, text)))))));
+}
+
 function summaryCells(summary) {
   return [t(`kind.${summary.kind}`), number(summary.entropy), percent(summary.previous),
     percent(summary.diagonal), percent(summary.separator)];
@@ -89,7 +101,7 @@ const KINDS = ["previous-token", "diagonal", "separator", "broad", "mixed"];
 
 /** What the words for heads mean. */
 function kindLegend() {
-  return el("details", { class: "kinds" }, el("summary", {}, t("kinds")),
+  return el("details", { class: "kinds", open: true }, el("summary", {}, t("kinds")),
     el("dl", {}, ...KINDS.flatMap((kind) =>
       [el("dt", {}, t(`kind.${kind}`)), el("dd", {}, t(`kind.${kind}.is`))])));
 }

@@ -9,6 +9,7 @@ function sections() {
     data.attention.length ? sentenceSection : null,
     data.steps.length || data.beam ? stepsSection : null,
     data.attention.length ? headsSection : null,
+    data.switched_off.length ? offSection : null,
   ].filter(Boolean).map((make) => make());
 }
 

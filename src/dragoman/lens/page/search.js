@@ -1,5 +1,8 @@
 // Step by step: each token as it was chosen, and what else there was to choose; or each gap of a text.
 
+/** Parts of a logit that are named, those with the greatest shares. */
+const PARTS = 6;
+
 /** Whose words the section takes: a masked language model fills gaps and takes no steps. */
 function course() {
   return data.kind === "encoder-only" ? "gaps" : "steps";
@@ -34,15 +37,21 @@ function stepsSection() {
     take(chips[state.step]);
     before.disabled = state.step === 0;
     after.disabled = state.step === all.length - 1;
-    counter.textContent = moment
-      ? t(`${course()}.counter`, { n: state.step + 1, all: data.steps.length, token: named(moment.token) })
-      : t("steps.beyond", { n: state.step + 1 });
+    counter.textContent = counted(moment);
     panel.replaceChildren(...alternatives(moment));
     if (tree) tree.go(state.step + 1);
   }
   go(state.step);
   return section(course(),
     el("div", { class: "stepper" }, before, counter, after), strip, panel, tree && tree.element);
+}
+
+/** What the step that is shown does. */
+function counted(moment) {
+  const values = { n: state.step + 1, all: data.steps.length, token: moment && named(moment.token) };
+  if (!moment) return t("steps.beyond", values);
+  if (course() === "gaps" || moment.given) return t(moment.given ? "steps.read" : "gaps.counter", values);
+  return t(values.n === values.all && SPECIAL.test(values.token) ? "steps.last" : "steps.counter", values);
 }
 
 function stepButton(name, mark, onclick) {
@@ -53,7 +62,7 @@ function stepButton(name, mark, onclick) {
 function chip(moment, n, choose) {
   if (!moment) {
     return el("button", { type: "button", class: "token chip", "aria-label": t("steps.beyond",
-      { n: n + 1 }), onclick: choose, onfocus: choose }, el("bdi", {}, "…"));
+      { n: n + 1, all: data.steps.length }), onclick: choose, onfocus: choose }, el("bdi", {}, "…"));
   }
   const prob = Math.exp(moment.log_prob);
   const bar = el("span", { class: "bar", "aria-hidden": "true" });
@@ -74,7 +83,31 @@ function alternatives(moment) {
     bars(rows, t(`${course()}.alternatives`, { n: state.step + 1 })),
     el("p", { class: "note" }, t(moment.given ? "steps.given" : `${course()}.facts`, {
       share: percent(prob), log: number(moment.log_prob), entropy: number(moment.entropy) })),
+    ...(data.logits?.length ? [el("div", { class: "maps" }, shareTable(), lensTable(moment))] : []),
   ];
+}
+
+/** The parts of the model that add most to the logit, or take most from it, and all the others. */
+function shareTable() {
+  const shares = data.logits.map((part) => ({ part, share: part.shares[state.step] }))
+    .sort((one, other) => Math.abs(other.share) - Math.abs(one.share));
+  const sum = (some) => number(some.reduce((total, { share }) => total + share, 0));
+  const others = shares.slice(PARTS);
+  return smallTable(t("shares.title"), t("shares.lead"), [
+    ...shares.slice(0, PARTS).map(({ part, share }) => [t(`part.${part.name}`, part), number(share)]),
+    [t("part.others", { count: others.length }), sum(others)], [t("part.sum"), sum(shares)]]);
+}
+
+/** What would be written after each layer of the decoder. */
+function lensTable(moment) {
+  return smallTable(t("lens.title"), t("lens.lead"), moment.lens.map(({ token, prob }, layer) =>
+    [t("layer.n", { n: layer }), shown(token), percent(prob)]));
+}
+
+function smallTable(title, lead, rows) {
+  return el("div", { class: "map" }, el("h3", {}, title), el("p", { class: "note" }, lead),
+    el("table", { class: "plain" }, el("tbody", {}, ...rows.map(([name, ...cells]) =>
+      el("tr", {}, el("th", { scope: "row" }, name), ...cells.map((cell) => el("td", {}, cell)))))));
 }
 
 /** Shares as bars: a list whose items say their numbers in text, and the logit where it is known. */

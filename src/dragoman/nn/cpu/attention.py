@@ -22,12 +22,7 @@ VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
 
 
 def dense_attention(
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    mask: Tensor | None,
-    scoring: Scoring,
-    *,
-    is_causal: bool = False,
+    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, *, is_causal: bool = False
 ) -> Tensor:
     """Run dense attention the fast way for the device: the one place where that is decided.
 
@@ -130,12 +125,7 @@ def attention_by_products(
 
 
 def fused_attention(
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    mask: Tensor | None,
-    scoring: Scoring,
-    *,
-    is_causal: bool = False,
+    q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, *, is_causal: bool = False
 ) -> Tensor:
     """Return the same from torch's fused kernel, which keeps no `T x S` matrix of scores.
 
@@ -183,10 +173,7 @@ def shared_product(a_BHTx: Tensor, b_BKxy: Tensor) -> Tensor:
 
 
 def adjust(
-    scores_BHTS: Tensor,
-    mask: Tensor | None,
-    scoring: Scoring,
-    distance_TS: Tensor | None = None,
+    scores_BHTS: Tensor, mask: Tensor | None, scoring: Scoring, distance_TS: Tensor | None = None
 ) -> Tensor:
     """Cap the scores, add the bias of their distances, and hide what the mask hides."""
     scores_BHTS = scoring.cap(scores_BHTS)

@@ -54,6 +54,13 @@ def native() -> Functions | None:
     return _Imitated() if functions is not None and _IMITATED.get() else functions
 
 
+def compiled() -> Functions:
+    """Return the compiled functions where it is known that there are some."""
+    functions = native()
+    assert functions is not None  # noqa: S101 (see `engine.products.can_pack`)
+    return functions
+
+
 def native_for(x: Tensor, *dtypes: torch.dtype) -> Functions | None:
     """Return them if they can read this tensor: contiguous, on the CPU, of one of these types."""
     readable = x.device.type == "cpu" and x.dtype in dtypes and x.is_contiguous()

@@ -195,11 +195,7 @@ def phi(x: Tensor) -> Tensor:
 
 
 def linear_attention(
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    state_BKde: Tensor,
-    log_decay_K: Tensor,
-    chunk: int = CHUNK,
+    q_BHTd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor, chunk: int = CHUNK
 ) -> tuple[Tensor, Tensor]:
     """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state after them.
 

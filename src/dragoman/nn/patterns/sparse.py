@@ -178,11 +178,7 @@ class Fixed(Pattern):
 
 
 def _without_blocks(
-    pattern: Strided | Fixed,
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    mask: Tensor | None,
-    scoring: Scoring,
+    pattern: Strided | Fixed, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
 ) -> Tensor | None:
     """Attend without blocks where they do not pay: one query, a short text, an unusual mask."""
     num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device

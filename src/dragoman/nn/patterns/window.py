@@ -161,12 +161,7 @@ class Longformer(Pattern):
         return self.attend_in_blocks(q_BHTd, kv, mask, scoring, block)
 
     def attend_in_blocks(
-        self,
-        q_BHTd: Tensor,
-        kv: KeyValue,
-        mask: Tensor | None,
-        scoring: Scoring,
-        num_block: int,
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, num_block: int
     ) -> Tensor:
         """Attend with `num_block` queries at a time: `O(L (num_block + window + g))`."""
         num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device

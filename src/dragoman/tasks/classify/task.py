@@ -26,7 +26,8 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, hide_tokens, read_labels
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, read_labels
+from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
@@ -201,7 +202,7 @@ def evaluate_classifier(folder: ModelFolder, test: EvaluationData) -> Report:
             f"it: --layout rename.{strange[0]}={classifier.labels[0]}"
         )
     results = classifier.stream(text for _, _, text in examples)
-    found, seconds = test.read(results, "texts", len(examples))
+    found, seconds = test.read(results, "text", len(examples))
     scores = label_scores(labels, [result.label for result in found])
     speed = {"texts": len(examples), "texts_per_second": len(examples) / seconds}
     return Report(

@@ -17,14 +17,7 @@ from typing import Any, Self, overload
 
 import torch
 
-from dragoman.decode import (
-    Course,
-    Hypothesis,
-    Request,
-    Scheduler,
-    Strategy,
-    length_penalty,
-)
+from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy, length_penalty
 from dragoman.decoding import GENERATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
@@ -36,12 +29,7 @@ from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.generate.dialogue import Chat, DialogueCodec, dialogue_of
 from dragoman.tasks.generate.ids import IdGenerator, Prompt, See
 from dragoman.tasks.generate.middle import Middle
-from dragoman.tasks.generate.prompts import (
-    PromptCodec,
-    TextStream,
-    cut_at,
-    known_ids,
-)
+from dragoman.tasks.generate.prompts import PromptCodec, TextStream, cut_at, known_ids
 from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.options import published_options, strategy_of

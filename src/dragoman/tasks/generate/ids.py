@@ -178,12 +178,7 @@ class IdGenerator:
         )
 
     def _processors(
-        self,
-        prompts_BS: Tensor,
-        options: Decoding,
-        strategy: Strategy,
-        *,
-        begins_text: bool,
+        self, prompts_BS: Tensor, options: Decoding, strategy: Strategy, *, begins_text: bool
     ) -> list[Processor]:
         processors: list[Processor] = [self._forbid, *extra_processors(options, self._tokenizer)]
         beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself

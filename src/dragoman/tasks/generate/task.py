@@ -228,7 +228,7 @@ def _evaluate_answers(generator: Generator, test: EvaluationData, loss: TextLoss
     assert test.text is not None  # noqa: S101 (the task asks for it)
     prompts, references = last_answers(test.text)
     options = Decoding(temperature=0.0)
-    found, seconds = test.read(generator.each(prompts, options), "answers", len(prompts))
+    found, seconds = test.read(generator.each(prompts, options), "answer", len(prompts))
     answers = [answer.text for answer in found]
     right = sum(map(str.__eq__, answers, references))
     figures = {

@@ -244,10 +244,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
 
 
 def _rows(
-    ids: list[int],
-    starts: list[int | None],
-    features: Sequence[tuple[int, ...]],
-    limit: int,
+    ids: list[int], starts: list[int | None], features: Sequence[tuple[int, ...]], limit: int
 ) -> list[Row]:
     """Part a text between words; what is longer than `limit` from word to word is cut.
 

@@ -20,7 +20,8 @@ from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, hide_tokens, read_labels
+from dragoman.tasks.encoders import EncoderJob, LabelRecipe, read_labels
+from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import GAPS, Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
@@ -163,7 +164,7 @@ def evaluate_tagger(folder: ModelFolder, test: EvaluationData) -> Report:
     tagger = Tagger.load(folder, device=test.device, precision=test.precision)
     dataset = load_tagged(test.data, layout, tagger.tokenizer, tagger.labels)
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
-    results, seconds = test.read(tagger.stream_words(sentences), "sentences", len(sentences))
+    results, seconds = test.read(tagger.stream_words(sentences), "sentence", len(sentences))
     found = [[word.tag for word in result.words] for result in results]
     scores = tag_scores(dataset.by_sentence(dataset.tags), found)
     speed = {"sentences": len(sentences), "sentences_per_second": len(sentences) / seconds}

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman.data.batches import BatchConfig, plan_batches
+from dragoman.data.batches import plan_batches
 from dragoman.data.corpus import read_pairs
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.folder.opening import Tokenizers, open_folder
 from dragoman.models import preset
 from dragoman.settings import override_settings
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
@@ -79,7 +80,7 @@ def auto_recipe(
     pairs = counted(num_pairs, "pair")
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
-    recipe = TranslateRecipe(out=out, data=data, batch=BatchConfig(max_tokens=max_tokens))
+    recipe = TranslateRecipe(out=out, data=data, batch=NoisyBatchConfig(max_tokens=max_tokens))
     if opened is not None:
         rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
         recipe, epochs = start_from(recipe, opened), min(size.epochs, FINE_TUNING_EPOCHS)

@@ -4,7 +4,7 @@ In the names of tensors: B pairs, S source and T target positions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import partial
 
 import numpy as np
@@ -93,10 +93,11 @@ class PairBatches:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the corpora, their weights and the settings."""
+        """A hash of the corpora, their weights and the settings by which they are drawn."""
         content = [[each.content_hash, each.weight, *each.tags] for each in self.datasets]
         framing = () if self.framing is None else (astuple(self.framing),)
-        return fingerprint_of(content, astuple(self.config), *framing)
+        drawn = [getattr(self.config, field.name) for field in fields(BatchConfig)]
+        return fingerprint_of(content, drawn, *framing)
 
     def draw(self, rng: np.random.Generator) -> Planned[PairBatch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.

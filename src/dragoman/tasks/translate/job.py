@@ -17,6 +17,7 @@ from dragoman.evaluate import evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoder
+from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
@@ -138,8 +139,10 @@ class TranslateJob:
     def loss(self, batch: PairBatch) -> Tensor:
         """Sum the smoothed cross-entropy over the target's tokens, and that of a guided head.
 
-        With R-Drop its loss.
+        With R-Drop its loss. Some tokens of the source may be hidden.
         """
+        hidden = self.recipe.batch.token_dropout
+        batch = replace(batch, src_BS=hide_tokens(batch.src_BS, hidden, self.tokenizers[0]))
         smoothing, weight = self.recipe.train.label_smoothing, self.recipe.data.guided_alignment
         if self.recipe.train.r_drop:
             texts = batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT

@@ -149,7 +149,7 @@ def _translations(
         test.src_lang, test.tgt_lang
     )
     results = translator.stream(sources, test.decoding)
-    translations, seconds = test.read(results, "lines", len(sources))
+    translations, seconds = test.read(results, "line", len(sources))
     num_tokens = sum(len(translation.tokens) for translation in translations)
     return [translation.text for translation in translations], {
         "sentences": len(sources),

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.languages import Direction
 from dragoman.data.made import MadeConfig, write_made
@@ -20,6 +19,7 @@ from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.ranges import NonNegative, Range, check_ranges
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.text.tags import is_code, source_tag
 from dragoman.text.tokenizer import MASK, SPECIALS
@@ -227,7 +227,7 @@ class TranslateRecipe(RunRecipe):
     """Learn to write the target of each source."""
     data: DataConfig = field(default_factory=DataConfig)
     """The texts."""
-    batch: BatchConfig = field(default_factory=BatchConfig)
+    batch: NoisyBatchConfig = field(default_factory=NoisyBatchConfig)
     """How pairs become batches."""
     model: EncoderDecoderConfig = field(default_factory=EncoderDecoderConfig)
     """The architecture."""

@@ -315,10 +315,7 @@ class Translator(Answering[Decoding, Translation]):
             check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
         lines = LineTranslator(
-            self._ids,
-            self.src_tokenizer,
-            self.tgt_tokenizer,
-            for_ids(options, self.tgt_tokenizer),
+            self._ids, self.src_tokenizer, self.tgt_tokenizer, for_ids(options, self.tgt_tokenizer)
         )
         known = (
             None if prefix else self._memory.get(" ".join(text.split()))

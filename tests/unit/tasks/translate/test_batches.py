@@ -16,6 +16,7 @@ from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 
 MakeDataset = Callable[..., PairDataset]
@@ -237,6 +238,17 @@ def test_an_epoch_is_planned_at_once() -> None:
     plan = counter.runfunc(plan_batches, src, tgt, 4096, rng)
     assert 0 < sum(counter.results().counts.values()) < 29_000
     assert sorted(plan.order.tolist()) == list(range(29_000))
+
+
+def test_hiding_tokens_changes_no_batch(make_dataset: MakeDataset) -> None:
+    """So a run that was begun before there was the setting is resumed."""
+    datasets = [make_dataset(9)]
+    hidden, plain = (
+        PairBatches(datasets, config)
+        for config in (NoisyBatchConfig(token_dropout=0.1), BatchConfig())
+    )
+    assert hidden.fingerprint == plain.fingerprint
+    assert PairBatches(datasets, BatchConfig(max_length=7)).fingerprint != plain.fingerprint
 
 
 def test_sampling_without_splits_is_a_bug(make_dataset: MakeDataset) -> None:

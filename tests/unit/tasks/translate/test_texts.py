@@ -9,9 +9,9 @@ from tests.disk import listen
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
 from tests.unit.train.made import file_size_limit
 
-from dragoman.data.batches import BatchConfig
 from dragoman.data.dataset import format_held_out
 from dragoman.errors import DragomanError, InputError
+from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
@@ -40,7 +40,7 @@ def make_recipe(
         cache=str(tmp_path / "cache"),
     )
     return TranslateRecipe(
-        data=data, tokenizer=TokenizerConfig(vocab_size=300), batch=BatchConfig(max_length=8)
+        data=data, tokenizer=TokenizerConfig(vocab_size=300), batch=NoisyBatchConfig(max_length=8)
     )
 
 

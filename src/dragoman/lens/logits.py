@@ -1,0 +1,149 @@
+"""Where a logit comes from: the logit lens, and the share of each head in a logit.
+
+# Logit lens
+
+What the model would write if it ended after decoder layer `l` (nostalgebraist, 2020): the final
+norm and the output layer are applied to the residual stream `x_l` as if it were the last,
+
+    p_l = softmax(s norm(x_l) W_out^T + b_out)
+
+with `s`, the config's `logit_scale`. After the last layer that is the model's own distribution. A
+post-norm stack has no final norm, since `x_l` has just left one. The norm and the output layer
+were trained for the last layer alone, so that an early layer may know more than it shows here.
+
+# Shares
+
+The vector that the output layer reads is a sum of what embedding, heads, feed-forward networks and
+biases have put into the residual stream, so the logit is the sum of what each puts into it (direct
+logit attribution; Elhage et al., 2021). A norm at `y` is linear once its scale is taken as it is,
+that of the whole residual: with `sigma(y)` the standard deviation of LayerNorm, epsilon within,
+
+    norm(y) = gamma * (y - mean(y)) / sigma(y) + beta,    y = c_1 + c_2 + ...
+            = sum_i  gamma * (c_i - mean(c_i)) / sigma(y)  +  beta,
+
+since centring is linear; RMSNorm has no mean and no beta. The share of a part is the part carried
+through every norm behind it, times the token's row of the output layer. In a pre-norm stack that
+is the final norm; in a post-norm one, also DeepNorm's, whose sublayers end in
+`norm(alpha x + f(x))`, it is the norms of all later sublayers and its own.
+
+Instead of carrying each part forward, the row is carried back. `g` begins as `s W_out[v]`, and
+
+    at a norm       biases += beta . g;   h = gamma * g / sigma(y);   g = h - mean(h)  (RMS: g = h)
+    at a sublayer   share of head i = g . (z_i W_O,i);   biases += g . b_O
+                    share of the feed-forward network = g . f(x), its biases within
+    past it         g = alpha g, in post-norm
+    at the start    share of the embedding = g . x_0, positions and its own norm within
+
+with the output `z_i` of head i. The shares sum to the logit, before a soft cap. They are what a
+part says to the output layer itself; what it says to later layers counts in the shares of those.
+So the encoder, which the decoder reads by its cross-attention alone, has none of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.lens.inspection import LogitPart, PartName
+from dragoman.models import DecoderOnly, EncoderDecoder
+from dragoman.nn import LayerNorm, MultiHeadAttention, RMSNorm, evaluation_view, inference
+from dragoman.nn.layers import Layer, Residual
+
+Writer = EncoderDecoder | DecoderOnly
+Flow = dict[nn.Module, tuple[Tensor, Tensor]]
+"""What each module read and what it returned, of the positions that are asked for, in float64."""
+
+
+def explain_logits(
+    model: Writer, inputs: Sequence[Sequence[int]], ids: Sequence[int]
+) -> tuple[list[Tensor], tuple[LogitPart, ...]]:
+    """The logit lens and the shares in the logits of T tokens, `ids`.
+
+    `inputs` are what the model reads: source and target, or one text; token t is written after the
+    position t of the last of them. Returns the probabilities `(T, V)` after each decoder layer, and
+    the shares, those of the last layers first.
+    """
+    view = evaluation_view(model)
+    layers = view.decoder.each_layer()
+    flow: Flow = {}
+
+    def keep(module: nn.Module, read: tuple[Tensor, ...], made: Tensor) -> None:
+        flow[module] = read[0][0, : len(ids)].double(), made[0, : len(ids)].double()
+
+    watched: list[nn.Module] = [view.decoder.final_norm, *layers]
+    for layer in layers:
+        for _, sublayer, residual in _sublayers(layer):
+            watched += [residual.norm, getattr(sublayer, "out_proj", sublayer)]
+    for module in watched:
+        module.register_forward_hook(keep)
+    with inference(view) as device:
+        view(*(torch.tensor([each], device=device) for each in inputs))
+        lens = [_probabilities(model, flow[layer][1]) for layer in layers]
+        return lens, tuple(_shares(view, flow, torch.tensor(ids, device=device)))
+
+
+def _sublayers(layer: Layer) -> Iterator[tuple[PartName, nn.Module, Residual]]:
+    """The sublayers from the first to the last, with what is around them."""
+    yield "decoder", layer.self_attn, layer.self_attn_residual
+    if layer.cross_attn is not None and layer.cross_attn_residual is not None:
+        yield "cross", layer.cross_attn, layer.cross_attn_residual
+    yield "feed-forward", layer.ffn, layer.ffn_residual
+
+
+def _probabilities(model: Writer, x_TD: Tensor) -> Tensor:
+    """What the model would write if this were the last residual stream: `(T, V)`."""
+    hidden_TD = model.decoder.final_norm(x_TD.to(model.output.weight.dtype))
+    return model.project(hidden_TD * model.logit_scale).double().softmax(-1).cpu()
+
+
+class Carried:
+    """The rows of T tokens in the output layer, on their way back through a decoder."""
+
+    def __init__(self, output: nn.Linear, ids_T: Tensor, scale: float) -> None:
+        self.g_TD = output.weight[ids_T].double() * scale
+        self.biases_T = self.g_TD.new_zeros(len(ids_T))
+        """The shares of the biases that were passed."""
+        if output.bias is not None:
+            self.biases_T += output.bias[ids_T]
+
+    def pass_bias(self, bias_D: Tensor | None) -> None:
+        """Take the share of a bias, if there is one."""
+        if bias_D is not None:
+            self.biases_T += self.g_TD @ bias_D.double()
+
+    def pass_norm(self, norm: nn.Module, y_TD: Tensor) -> None:
+        """Go from behind a norm that read `y` to before it."""
+        if isinstance(norm, RMSNorm):
+            scale_T1 = (y_TD.square().mean(-1, keepdim=True) + norm.eps).rsqrt()
+            self.g_TD = self.g_TD * norm.weight * scale_T1
+        elif isinstance(norm, LayerNorm):
+            self.pass_bias(norm.bias)
+            scale_T1 = (y_TD.var(-1, keepdim=True, correction=0) + norm.eps).rsqrt()
+            h_TD = self.g_TD * norm.weight * scale_T1
+            self.g_TD = h_TD - h_TD.mean(-1, keepdim=True)
+
+
+def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
+    """The share of each part, from the last to the first."""
+    rows = Carried(model.output, ids_T, model.logit_scale)
+    final, layers = model.decoder.final_norm, model.decoder.each_layer()
+    rows.pass_norm(final, flow[final][0])
+    for layer in reversed(layers):
+        for name, sublayer, residual in reversed([*_sublayers(layer)]):
+            if not residual.pre:
+                rows.pass_norm(residual.norm, flow[residual.norm][0])
+            if isinstance(sublayer, MultiHeadAttention):
+                out = sublayer.out_proj
+                rows.pass_bias(out.bias)
+                each_TZ = rows.g_TD @ out.weight.double() * flow[out][0]
+                shares_TH = each_TZ.unflatten(-1, (sublayer.num_heads, -1)).sum(-1)
+                for head, shares in enumerate(shares_TH.T.tolist()):
+                    yield LogitPart(name=name, layer=layer.index, head=head, shares=tuple(shares))
+            else:
+                shares = (rows.g_TD * flow[sublayer][1]).sum(-1).tolist()
+                yield LogitPart(name=name, layer=layer.index, shares=tuple(shares))
+            if not residual.pre:
+                rows.g_TD = residual.alpha * rows.g_TD
+    shares = (rows.g_TD * flow[layers[0]][0]).sum(-1).tolist()
+    yield LogitPart(name="embedding", shares=tuple(shares))
+    yield LogitPart(name="biases", shares=tuple(rows.biases_T.tolist()))

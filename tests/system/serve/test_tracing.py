@@ -1,0 +1,93 @@
+"""Spans of requests, as a collector of OpenTelemetry receives them."""
+
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from tests.system.serve.live import serving
+
+from dragoman.errors import InputError
+from dragoman.serve import tracing
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TEXT = "the cat sees a secret"
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[str, "Queue[bytes]"]]:
+    """The address of a collector, and the bodies that it is sent."""
+    bodies = Queue[bytes]()
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.put(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_span_for_each_request(
+    translator_folder: Path,
+    collector: tuple[str, "Queue[bytes]"],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under the caller's span, with what the log says, and without a text."""
+    address, bodies = collector
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    with serving(translator_folder) as live:
+        parent = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+        assert live.post(f"/translate?q={TEXT.replace(' ', '%20')}", {}, parent).status == 400
+        assert live.post("/v1/translate", {"text": TEXT}, parent).status == 200
+        sent, spans = b"", list[Span]()
+        while len(spans) < 2:
+            sent += (body := bodies.get(timeout=60))
+            (resource,) = ExportTraceServiceRequest.FromString(body).resource_spans
+            named = {each.key: each.value.string_value for each in resource.resource.attributes}
+            assert named["service.name"] == "dragoman"
+            every = (span for scope in resource.scope_spans for span in scope.spans)
+            spans += [span for span in every if span.parent_span_id.hex() == PARENT]
+    refused, answered = sorted(spans, key=lambda span: span.start_time_unix_nano)
+    assert [refused.name, answered.name] == ["POST /translate", "POST /v1/translate"]
+    assert {refused.trace_id.hex(), answered.trace_id.hex()} == {TRACE}
+    assert answered.kind == Span.SPAN_KIND_SERVER
+    assert 0 < answered.end_time_unix_nano - answered.start_time_unix_nano < 60e9
+    assert answered.status.code == refused.status.code == Status.STATUS_CODE_UNSET
+    told = {each.key: each.value for each in answered.attributes}
+    assert told["http.route"].string_value == "/v1/translate"
+    assert told["http.response.status_code"].int_value == 200
+    assert told["dragoman.model"].string_value == "en-zh"
+    assert told["dragoman.tokens"].int_value > 0
+    assert b"secret" not in sent
+
+
+def test_nothing_is_sent_unless_a_collector_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK's own default would be a port of this machine."""
+    for name in tracing.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert tracing.open_tracing() is None
+
+
+def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable that asks for it, and how it is installed."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")
+    message = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, but OpenTelemetry is not installed; in a"
+    with pytest.raises(InputError, match=message):
+        tracing.open_tracing()

@@ -1,0 +1,217 @@
+"""The numbers of a run, as MLflow and Weights & Biases get them: with stand-ins for both."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.train.made import CONFIG, RESULT
+
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
+from dragoman.train import trackers
+from dragoman.train.job import Validation
+from dragoman.train.progress import Progress
+from dragoman.train.report import MetricsFile, reporters_of
+from dragoman.train.runfolder import RunFolder
+
+Module = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """The folder of a run."""
+    (tmp_path / "first" / "training").mkdir(parents=True)
+    return RunFolder(tmp_path / "first")
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Module:
+    """Makes a module that can be imported until the test ends; returns what it holds."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+
+    def make(name: str, **held: Any) -> dict[str, Any]:  # noqa: ANN401
+        made = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, made)
+        vars(made).update(held)
+        return vars(made)
+
+    return make
+
+
+def report(folder: RunFolder, name: Any, end: str | None = "4 steps") -> list[str]:  # noqa: ANN401
+    """What is said when a run of one step and a validation is tracked so."""
+    said: list[str] = []
+    train = replace(CONFIG, tracker=name, log_every=1)
+    recipe = TranslateRecipe(data=DataConfig(src="a.en"), train=train)
+    metrics = next(
+        each
+        for each in reporters_of(folder, recipe, Progress(), said.append)
+        if isinstance(each, MetricsFile)
+    )
+    metrics.stepped(Progress(step=4, tokens=40), RESULT)
+    metrics.validated(Progress(step=4), Validation(loss=1.5, warnings=("x",), scores={"bleu": 7.0}))
+    if end is not None:
+        metrics.stopped(Progress(step=4), end)
+    metrics.close()
+    return said
+
+
+class Mlflow:
+    """A stand-in for `MlflowClient`, and all that its objects were called with."""
+
+    calls: list[tuple[Any, ...]]
+
+    def __init__(self, tracking_uri: str) -> None:
+        self.calls.append(("open", tracking_uri))
+
+    def get_experiment_by_name(self, name: str) -> Any:  # noqa: ANN401
+        """None for one that nobody has made."""
+        known = any(call == ("experiment", name) for call in self.calls)
+        return SimpleNamespace(experiment_id="7") if known else None
+
+    def create_experiment(self, name: str) -> str:
+        """The number of a new experiment."""
+        self.calls.append(("experiment", name))
+        return "7"
+
+    def create_run(self, experiment_id: str, run_name: str) -> Any:  # noqa: ANN401
+        """A new run."""
+        self.calls.append(("run", experiment_id, run_name))
+        return SimpleNamespace(info=SimpleNamespace(run_id="abc"))
+
+    def update_run(self, run_id: str, status: str) -> None:
+        """A run that goes on."""
+        self.calls.append(("status", run_id, status))
+
+    def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:  # noqa: ANN401
+        """Metrics and settings."""
+        assert len(params) <= 100, "as the library's own store demands"
+        self.calls += [(run_id, *each) for each in (*metrics, *params)]
+
+    def set_terminated(self, run_id: str, status: str) -> None:
+        """The end."""
+        self.calls.append(("status", run_id, status))
+
+
+@pytest.fixture
+def mlflow(module: Module, monkeypatch: pytest.MonkeyPatch) -> type[Mlflow]:
+    """The stand-in, installed."""
+    monkeypatch.setattr(Mlflow, "calls", [], raising=False)
+    module("mlflow", MlflowClient=Mlflow)
+    module("mlflow.entities", Metric=lambda *metric: metric, Param=lambda *param: param)
+    return Mlflow
+
+
+def test_mlflow(folder: RunFolder, mlflow: type[Mlflow]) -> None:
+    """Every number of the log arrives by name and step, the settings once; the state is set."""
+    assert report(folder, "mlflow") == []
+    opened, *calls = mlflow.calls
+    assert opened == ("open", f"sqlite:///{folder.training.resolve()}/mlflow.db")
+    assert calls[:2] == [("experiment", "dragoman"), ("run", "7", "first")]
+    assert ("abc", "train.log_every", "1") in calls
+    assert ("abc", "data.src", "a.en") in calls
+    numbers = {name: (value, step) for name, value, _, step in (c[1:] for c in calls if len(c) > 4)}
+    assert numbers["train/loss"] == (RESULT.loss, 4)
+    assert numbers["train/tokens"] == (40, 4)
+    assert numbers["valid/loss"] == (1.5, 4)
+    assert numbers["valid/bleu"] == (7.0, 4)
+    assert "train/step" not in numbers
+    assert calls[-1] == ("status", "abc", "FINISHED")
+
+
+def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: type[Mlflow]) -> None:
+    """A resumed run goes on in the same run, in the store that the user names."""
+    assert report(folder, "mlflow", "interrupted") == []
+    assert mlflow.calls[-1] == ("status", "abc", "KILLED")
+    mlflow.calls.clear()
+    os.environ["MLFLOW_TRACKING_URI"] = "http://tracking"
+    assert report(folder, "mlflow", end=None) == []
+    assert mlflow.calls[:2] == [("open", "http://tracking"), ("status", "abc", "RUNNING")]
+    assert mlflow.calls[2][1] == "train/loss"
+    assert mlflow.calls[-1] == ("status", "abc", "FAILED")
+
+
+@pytest.mark.parametrize(("end", "code"), [("4 steps", 0), ("interrupted", 1), (None, 1)], ids=str)
+def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) -> None:
+    """The same for Weights & Biases, offline unless the user says otherwise, and resumed by id."""
+    opened, logged, ended = [], list[Mapping[str, Any]](), list[int]()
+
+    def init(**given: Any) -> Any:  # noqa: ANN401
+        opened.append(given | {"mode": os.environ["WANDB_MODE"]})
+        return SimpleNamespace(
+            id="xyz",
+            define_metric=lambda name, step_metric: logged.append({name: step_metric}),
+            log=logged.append,
+            finish=lambda exit_code: ended.append(int(exit_code)),
+        )
+
+    module("wandb", init=init)
+    assert report(folder, "wandb", end) == []
+    assert opened[0]["mode"] == "offline"
+    assert (opened[0]["dir"], opened[0]["name"], opened[0]["id"]) == (
+        folder.training,
+        "first",
+        None,
+    )
+    assert opened[0]["config"]["train.log_every"] == 1
+    assert logged[0] == {"*": "step"}
+    assert logged[1]["train/loss"] == RESULT.loss
+    assert logged[2]["valid/bleu"] == 7.0
+    assert {line["step"] for line in logged[1:]} == {4}
+    assert ended == [code]
+    os.environ["WANDB_MODE"] = "online"
+    report(folder, "wandb", end)
+    assert (opened[1]["mode"], opened[1]["id"], opened[1]["resume"]) == ("online", "xyz", "allow")
+
+
+def test_a_tracker_that_fails_is_left_alone(folder: RunFolder, module: Module) -> None:
+    """One warning, and the log has everything."""
+
+    def init(**given: Any) -> Any:  # noqa: ANN401, ARG001
+        raise RuntimeError("no API key\nat line 7")
+
+    module("wandb", init=init)
+    assert report(folder, "wandb") == [
+        "Warning: train.tracker = wandb does not work (no API key); training is not affected, and "
+        "training/metrics.jsonl has all numbers."
+    ]
+    lines = [json.loads(line) for line in folder.metrics.read_text("utf-8").splitlines()]
+    assert [sorted(line)[-1] for line in lines] == ["tokens_per_second", "warnings", "stopped"]
+
+
+def test_a_tracker_that_is_not_installed(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a warning too, since the run may have begun elsewhere."""
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    (warning,) = report(folder, "mlflow")
+    assert "train.tracker = mlflow does not work" in warning
+
+
+def test_a_tracker_that_hangs(
+    folder: RunFolder, module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a step nor the end waits for it; one warning."""
+    answer = Event()
+    module("wandb", init=lambda **_: answer.wait())
+    monkeypatch.setattr(trackers, "PATIENCE", 0.01)
+    try:
+        (warning,) = report(folder, "wandb")
+        assert "has not ended within 0 seconds" in warning
+        monkeypatch.setattr(trackers, "MOST_WAITING", 1)
+        (warning,) = report(folder, "wandb")
+        assert "is too slow and lacks some numbers" in warning
+    finally:
+        answer.set()
+
+
+def test_no_tracker_by_default(folder: RunFolder) -> None:
+    """Without the setting nothing is imported and no thread starts."""
+    assert report(folder, None) == []
+    assert {path.name for path in folder.training.iterdir()} <= {"metrics.jsonl", "tensorboard"}
