@@ -156,7 +156,8 @@ def _run(block: Block, folder: Path, dragoman: CommandLine) -> str:
         return "python"
     lexer = shlex.shlex(block.text, posix=True, punctuation_chars="<>|")
     lexer.whitespace_split = True
-    words, call = [*lexer], partial(_call, dragoman, folder)
+    words: list[str] = [*lexer]
+    call = partial(_call, dragoman, folder)
     match words:
         case ["make", target]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
@@ -176,7 +177,7 @@ def _run(block: Block, folder: Path, dragoman: CommandLine) -> str:
             call(others)
         case _:
             pytest.fail(f"no way to run {block.text}")
-    return words[0]
+    return str(words[0])
 
 
 def _call(dragoman: CommandLine, folder: Path, words: list[str], **streams: Path) -> None:
