@@ -26,7 +26,7 @@ from figures.attention import (
     plot_softmax_temperature,
 )
 from figures.costs import plot_attention_cost
-from figures.drawings import draw_multi_head, draw_one_vector, draw_transformer
+from figures.drawings import draw_multi_head, draw_one_sentence, draw_one_vector, draw_transformer
 from figures.heads import plot_every_head, plot_mean
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
 from figures.positions import (
@@ -64,6 +64,7 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
 
 DRAWINGS: dict[str, Callable[[Path | str], Path]] = {
     "multi-head.svg": draw_multi_head,
+    "one-sentence.svg": draw_one_sentence,
     "one-vector.svg": draw_one_vector,
     "transformer.svg": draw_transformer,
 }

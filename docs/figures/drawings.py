@@ -48,12 +48,24 @@ CHINESE = {
     "third": "third",
     "of": "of",
     "May": "May",
-    "5": "5",
     "月": "月",
-    "3": "3",
     "日": "日",
+    "Embedding + positions": "词嵌入 + 位置",
+    "Linear, softmax": "线性层、softmax",
+    "Encoder × 2": "编码器 × 2",
+    "Decoder × 2": "解码器 × 2",
+    "weights": "权重",
+    "memory": "编码器的输出",
+    "reads": "读入",
+    "predicts": "预测",
 }
 """The labels of the drawings."""
+
+SOURCE = {"the": 1156, "cups": 520, "were": 1261, "broken": 430, "by": 441, "wang": 1240}
+SOURCE |= {"fang": 611, ".": 7, "<eos>": 2}
+TARGET = {"<bos>": 1, "杯": 351, "子": 210, "被": 534, "王": 429, "芳": 513, "打": 289, "破": 456}
+TARGET |= {"了": 41, "。": 15, "<eos>": 2}
+"""The tokens of a sentence of page 0 and of its translation, and their ids there."""
 
 ORANGE, YELLOW, BLUE, GREEN, VIOLET, GREY = (
     "#ffe0c2",
@@ -74,8 +86,9 @@ class Pen(NamedTuple):
     language: str
 
     def word(self, english: str) -> str:
-        """A label in the language, as SVG has it."""
-        return escape(CHINESE[english] if self.language == "zh" else english)
+        """A label in the language, as SVG has it; tokens and numbers are the same in both."""
+        kept = english in SOURCE | TARGET or not any(map(str.isalpha, english))
+        return escape(english if kept or self.language == "en" else CHINESE[english])
 
     def text(self, x: int, y: int, english: str, extra: str = "") -> None:
         """Write a label, its middle at x and its baseline at y."""
@@ -250,6 +263,45 @@ def _weighed(pen: Pen, places: list[int]) -> tuple[int, int]:
     return 640, 350
 
 
+def one_sentence(pen: Pen) -> tuple[int, int]:
+    """Draw a sentence on its way through the model of page 0, with its ids and all shapes."""
+    _tokens(pen, 20, list(SOURCE), list(SOURCE.values()))
+    _stage(pen, 102, "Embedding + positions", "07-embeddings", ORANGE, "(1, 9) → (1, 9, 128)")
+    _stage(pen, 168, "Encoder × 2", "02-stacks", BLUE, "(1, 9, 128) → (1, 9, 128)")
+    pen.arrow("M 380 185 H 668 V 449 H 384")
+    for x, y, english, shape in (
+        (460, 185, "weights", "(1, 4, 9, 9)"),
+        (610, 185, "memory", "(1, 9, 128)"),
+        (500, 449, "weights", "(1, 4, 10, 10), (1, 4, 10, 9)"),
+    ):
+        pen.text(x, y - 7, english, ' font-size="12"')
+        pen.text(x, y + 18, shape, ' font-size="12"')
+    read, predicted = list(TARGET)[:-1], list(TARGET)[1:]
+    _tokens(pen, 284, read, [TARGET[token] for token in read])
+    pen.text(26, 276, "reads", ' font-weight="bold" text-anchor="start"')
+    _stage(pen, 366, "Embedding + positions", "08-positions", ORANGE, "(1, 10) → (1, 10, 128)")
+    _stage(pen, 432, "Decoder × 2", "05-three-uses", BLUE, "(1, 10, 128) → (1, 10, 128)")
+    _stage(pen, 498, "Linear, softmax", "07-embeddings", VIOLET, "(1, 10, 128) → (1, 10, 656)")
+    _tokens(pen, 568, predicted, [TARGET[token] for token in predicted])
+    pen.text(26, 560, "predicts", ' font-weight="bold" text-anchor="start"')
+    return 680, 636
+
+
+def _tokens(pen: Pen, y: int, tokens: list[str], ids: list[int]) -> None:
+    """Draw a row of tokens with their ids below."""
+    for number, (token, own) in enumerate(zip(tokens, ids, strict=True)):
+        x = 52 + 62 * number
+        pen.box(x, y, token, "00-one-file", GREY, 56)
+        pen.text(x, y + 52, str(own), ' font-size="12"')
+
+
+def _stage(pen: Pen, y: int, english: str, page: str, colour: str, shapes: str) -> None:
+    """Draw a part of the model with the shapes of what goes in and comes out, and its arrow."""
+    pen.arrow(f"M 280 {y - 22} V {y - 2}")
+    pen.box(280, y, english, page, colour, 200)
+    pen.text(90, y + 22, shapes, ' font-size="12"')
+
+
 def draw(path: Path | str, plan: Callable[[Pen], tuple[int, int]]) -> Path:
     """Write a drawing, whole or not at all; the same code gives the same bytes."""
     target = Path(path)
@@ -284,3 +336,8 @@ def draw_multi_head(path: Path | str) -> Path:
 def draw_one_vector(path: Path | str) -> Path:
     """What came before: one vector between two recurrent networks, and attention between them."""
     return draw(path, one_vector)
+
+
+def draw_one_sentence(path: Path | str) -> Path:
+    """A sentence of page 0 and its translation, with their ids, and the shapes between them."""
+    return draw(path, one_sentence)

@@ -21,6 +21,8 @@ D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS = 128, 4, 512, 2
 DROPOUT, SMOOTHING = 0.1, 0.1
 STEPS, BATCH, WARMUP = 1600, 64, 400
 PAD, BOS, EOS, UNK = range(4)  # ids that stand for no text: padding, begin, end, unknown
+if D_MODEL % NUM_HEADS:
+    raise SystemExit(f"{NUM_HEADS} heads cannot share a width of {D_MODEL}: choose a divisor of it")
 random.seed(1)
 torch.manual_seed(1)
 

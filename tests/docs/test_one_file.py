@@ -5,8 +5,10 @@ import math
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import torch
@@ -33,7 +35,8 @@ from dragoman.train.objective import reference_loss
 from dragoman.train.optimizer import learning_rate
 
 FILE = ROOT / "docs" / "walk" / "00-one-file.py"
-PARTS = experiments(FILE.with_suffix(".md"))
+*PARTS, WITHOUT = experiments(FILE.with_suffix(".md"))
+DRAWING, SVG = ROOT / "docs" / "images" / "one-sentence.svg", "{http://www.w3.org/2000/svg}"
 TRAINING = next(index for index, part in enumerate(PARTS) if part.seconds)
 D, H, F, PAD, BOS, EOS = 128, 4, 512, 0, 1, 2
 
@@ -178,6 +181,32 @@ def test_it_is_short_and_needs_pytorch_alone() -> None:
     assert rooms - set(sys.stdlib_module_names) == {"torch"}
 
 
+def test_heads_that_do_not_divide_the_width_are_named() -> None:
+    """One sentence before anything is built."""
+    code = PARTS[0].code.replace("128, 4, 512, 2", "128, 3, 512, 2")
+    with pytest.raises(SystemExit, match="3 heads cannot share a width of 128: choose a divisor"):
+        run([replace(PARTS[0], code=code)], {})
+
+
+def test_the_drawing_of_a_sentence_has_its_ids_and_shapes(page: SimpleNamespace) -> None:
+    """Of the first pair that the page prints, with the page's model."""
+    src_BS, tgt_BT, next_BT = page.make_batch(page.train[3:4])
+    texts = [text.text for text in ET.parse(DRAWING).getroot().iter(f"{SVG}text")]  # noqa: S314
+    rows = ((src_BS, page.english), (tgt_BT, page.chinese), (next_BT, page.chinese))
+    for row_BL, vocabulary in rows:
+        for number in row_BL[0].tolist():
+            assert texts[texts.index(str(number)) - 1] == vocabulary.tokens[number]
+    memory_BSD, mask = page.model.encode(src_BS)
+    logits_BTV = page.model.decode(tgt_BT, memory_BSD, mask)
+    drawn = " ".join(filter(None, texts))
+    size = page.D_MODEL
+    for shape in (src_BS.shape, memory_BSD.shape, tgt_BT.shape, logits_BTV.shape):
+        assert str(tuple(shape)) in drawn
+    S, T = src_BS.shape[1], tgt_BT.shape[1]
+    for shape in ((1, T, size), (1, H, S, S), (1, H, T, T), (1, H, T, S)):
+        assert str(shape) in drawn
+
+
 def test_it_reads_the_sentences_of_the_package(page: SimpleNamespace) -> None:
     """Those to learn from and those to test with; each is found again in its ids."""
     corpus = demo_corpus()
@@ -305,6 +334,21 @@ def test_its_bleu_of_a_corpus_is_that_of_sacrebleu(page: SimpleNamespace) -> Non
     score = BLEU(tokenize="zh").corpus_score(outputs, [references]).score
     assert 10 < score < 90
     assert math.isclose(page.bleu(outputs, references), score, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("without", ["nothing", "positions"])
+def test_without_positions_mirrored_sentences_are_one_bag(without: str) -> None:
+    """The page's experiment, with one step of training: the memories are the same rows."""
+    own: dict[str, Any] = {"__name__": "experiment"}
+    code = WITHOUT.code.partition("\nprint(")[0].replace("400, 32, 400", "1, 32, 400")
+    code = code.replace("lines[:200]", "lines[:2]")
+    code += f"\nmade = run(*CHANGES[{without!r}])\n"
+    run([replace(WITHOUT, code=code, alone=False)], own)
+    made = SimpleNamespace(**own["made"])
+    model = made.model.eval()
+    ids = [made.english.encode(made.words(text)) for text in own["examples"]]
+    one_LD, other_LD = model.encode(made.pad(ids))[0]
+    assert torch.allclose(one_LD.mean(0), other_LD.mean(0), atol=1e-5) == (without == "positions")
 
 
 def test_the_whole_file_runs() -> None:

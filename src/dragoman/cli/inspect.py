@@ -22,6 +22,12 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
+Layers = Annotated[
+    str | None,
+    option(
+        "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
+    ),
+]
 SwitchOff = Annotated[
     bool,
     option(
@@ -46,12 +52,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         float | None, option("For generation: sampling temperature; 0 is greedy.")
     ] = None,
     seed: Annotated[int | None, option("For generation: random seed.")] = None,
-    layers: Annotated[
-        str | None,
-        option(
-            "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
-        ),
-    ] = None,
+    layers: Layers = None,
     heads: Annotated[
         str | None,
         option("Heads to average and show, counted from 0, such as 0,5; all by default."),
@@ -61,6 +62,10 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     ] = None,
     switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
+    film: Annotated[
+        Path | None,
+        option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
+    ] = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
@@ -99,7 +104,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         "heads": _numbers("--heads", heads),
         "switch_off": switch_off or None,
     }
-    files = {"png": png, "html": html}
+    files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
         _check_needs_no_text(model, {**files, **options})
         if text is None:
@@ -108,7 +113,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             print_items(_compared(model, Path(text), as_json=as_json))
         return
     inspection = _inspected(model, text, options, files)
-    _write_pictures(inspection, png, html)
+    _write_pictures(inspection, **files)
     print_items(_lines_of(inspection, as_json=as_json))
 
 
@@ -213,7 +218,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
         raise InputError(message) from None
 
 
-def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
+def _write_pictures(
+    inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
+) -> None:
     """Write the requested files, and print their paths."""
     if png is not None:
         from dragoman.lens import plot_heads
@@ -223,3 +230,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
+    if film is not None:
+        from dragoman.lens import plot_film
+
+        say(f"wrote {plot_film(inspection, film)}")

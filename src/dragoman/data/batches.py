@@ -176,6 +176,10 @@ class Epoch(Protocol[BatchT_co]):
     """The batches of one pass over the data, in order; each can be made at any time."""
 
     @property
+    def examples(self) -> int:
+        """The number of examples in them: pairs, texts, windows."""
+
+    @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
 
@@ -240,12 +244,13 @@ class Stream(Iterator[BatchT]):
         return [drawn[number] for number in drawn.largest] if len(drawn) else []
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the stream is: plain numbers and a text, fit for JSON."""
+        """Return where the stream is, and how much there is: plain numbers and a text, as JSON."""
         return {
             "seed": self._seed,
             "epoch": self.epoch,
             "position": self.position,
             "fingerprint": self._fingerprint,
+            "examples": self._drawn.examples,
         }
 
     def load_state_dict(
@@ -292,6 +297,11 @@ class Planned(Generic[BatchT]):
     """The batches of the plan in the order in which they come."""
     collate: Callable[[Rows], BatchT]
     """From ascending numbers of examples to their tensors."""
+
+    @property
+    def examples(self) -> int:
+        """The number of examples, one that comes twice counted twice."""
+        return len(self.rows)
 
     @property
     def padding(self) -> float:

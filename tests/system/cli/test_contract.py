@@ -65,7 +65,7 @@ VERBS: dict[str, str | None] = {
     ),
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
-        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
+        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --film --json "
         "--choose-alignment --switch-off --src-lang --tgt-lang"
     ),
     "runs": "--json",

@@ -197,6 +197,11 @@ class _Windows:
             self.targets = np.where(answered, self.targets, dataset.special.pad_id)
 
     @property
+    def examples(self) -> int:
+        """The number of windows."""
+        return len(self.starts)
+
+    @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
         if self.config.packing == "stream":

@@ -144,6 +144,10 @@ class _Hiding:
     key: int
 
     @property
+    def examples(self) -> int:
+        return self.texts.examples
+
+    @property
     def padding(self) -> float:
         return self.texts.padding
 
