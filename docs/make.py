@@ -5,7 +5,8 @@
                                     the verbs' help texts and the dataclasses' sentences, the lines
                                     of the source that pages show, what commands print (see
                                     printed.py), the file whose parts page 0 of the walk shows, the
-                                    page that computes (see live_page.py), and the notebooks
+                                    page that computes (see live_page.py), the slides of a lesson
+                                    (see slides.py), and the notebooks
     python docs/make.py site        build/site in English and build/site/zh in Chinese, by Zensical,
                                     with a notebook for each page of the walk
     python docs/make.py pictures    docs/images/, each drawn by one function of `docs/figures/`;
@@ -42,6 +43,7 @@ from live_page import live_page
 from notebooks import add_notebooks, checkout_notebooks
 from printed import with_output
 from reference import recipe_page
+from slides import slides_page
 from staging import DOCS, Tree, find_pages, stage, stage_sources
 
 Nav = list[str | dict[str, "str | Nav"]]
@@ -70,6 +72,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "zh/recipe-keys.md": partial(recipe_page, "zh"),
     "walk/00-one-file.py": one_file,
     "live/index.html": live_page,
+    "lesson/en.html": partial(slides_page, "en"),
+    "lesson/zh.html": partial(slides_page, "zh"),
 }
 """The pages that are made from the code, and the code that is made from a page."""
 

@@ -59,7 +59,7 @@ def switched(page: Page) -> None:
 
 VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
     "inspect.png": (top, 830, False),
-    "inspect-steps.png": (steps, 1270, False),
+    "inspect-steps.png": (steps, 1700, False),
     "inspect-head.png": (head, 880, True),
     "serve.png": (typed, 410, False),
     "live.png": (switched, 800, False),

@@ -40,8 +40,10 @@ BESIDE = {
 TRANSLATED_BESIDE = {"README.zh-CN.md": "project/readme.md"}
 """The same for those in Chinese."""
 
-LIVE = (DOCS / "live" / "index.html", DOCS / "live" / "model.js")
-"""The page that computes (live_page.py) and its model: the site has them as they are."""
+AS_THEY_ARE = tuple(
+    DOCS / name for name in ("live/index.html", "live/model.js", "lesson/en.html", "lesson/zh.html")
+)
+"""The page that computes (live_page.py) and its model, and slides (slides.py), for the site too."""
 
 UNTRANSLATED = '!!! note "本页尚无中文版"\n\n    以下是英文原文。\n\n'
 
@@ -109,7 +111,7 @@ def stage(tree: Tree, folder: Path) -> None:
         if tree.language == "zh" and not is_chinese(path):
             text = with_note(text)
         _write(folder / name, text)
-    for path in (*sorted((DOCS / "images").iterdir()), *LIVE):
+    for path in (*sorted((DOCS / "images").iterdir()), *AS_THEY_ARE):
         target = folder / path.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
@@ -210,7 +212,7 @@ def site_link(tree: Tree, name: str, target: str) -> str:
         led = name_of(file)
         if led not in tree.pages:
             raise Wrong(f"the link {target} leads to a page that there is in Chinese only")
-    elif DOCS / "images" in file.parents or file in LIVE:
+    elif DOCS / "images" in file.parents or file in AS_THEY_ARE:
         led = file.relative_to(DOCS).as_posix()
     else:
         tree.sources.add(here)

@@ -29,13 +29,11 @@ def test_the_chinese_page_is_chinese() -> None:
     assert [line for line in lines if not re.search("[\u4e00-\u9fff]", line)] == []
 
 
-@pytest.mark.parametrize("sentence", TABLE)
-def test_every_sentence_of_the_table_is_needed(sentence: str) -> None:
+def test_every_sentence_of_the_table_is_needed() -> None:
     """Without it the page cannot be made, and the error says what is missing."""
-    fewer = {english: chinese for english, chinese in TABLE.items() if english != sentence}
     with pytest.raises(Wrong, match=r"cli\.zh\.toml has no Chinese for\n") as wrong:
-        translated(ENGLISH, fewer)
-    assert sentence in str(wrong.value).splitlines()
+        translated(ENGLISH, {})
+    assert TABLE.keys() <= {*str(wrong.value).splitlines()}
 
 
 def test_a_list_of_verbs_has_the_first_sentence() -> None:

@@ -6,18 +6,21 @@ install` does is for `tests/project/test_wheel.py`; here its extras are looked u
 """
 
 import lzma
-import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
-import sysconfig
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.docs.pages import READMES, ROOT, Block, blocks
+from tests.system.conftest import CommandLine
+from tests.system.ranks import free_port
+from tests.system.serve.test_operation import Process
 
 from dragoman.cli.app import COMMANDS
 from dragoman.data.made import Pair, demo_corpus
@@ -93,19 +96,6 @@ def _write(src: Path, tgt: Path, pairs: list[Pair]) -> None:
         path.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where `dragoman` is found, texts are those of the test, and no cache outlives it."""
-    scripts = tmp_path_factory.mktemp("scripts")
-    own = scripts / "dragoman"
-    own.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dragoman "$@"\n', encoding="utf-8")
-    own.chmod(0o755)
-    path = os.pathsep.join([str(scripts), sysconfig.get_path("scripts"), os.environ["PATH"]])
-    cache = str(tmp_path_factory.mktemp("cache"))
-    own_data = {"DRAGOMAN_DATA": "", "XDG_CACHE_HOME": cache}
-    return os.environ | own_data | {"PATH": path, "OMP_NUM_THREADS": "1"}
-
-
 def test_both_languages_give_the_same_commands() -> None:
     """Same blocks in the same order; only comments are translated."""
     english, chinese = (
@@ -139,9 +129,9 @@ def test_every_command_has_a_row(page: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_works(folder: Path, environment: dict[str, str]) -> None:
+def test_every_command_works(folder: Path, dragoman: CommandLine) -> None:
     """In the order of the page, each command ends with 0, and files that it promises are there."""
-    ran = [_run(command, folder, environment) for command in _commands(READMES[0])]
+    ran = [_run(command, folder, dragoman) for command in _commands(READMES[0])]
     assert len(ran) > 6
     sources, translations = ((folder / name).read_text("utf-8") for name in ("new.en", "new.zh"))
     assert translations.count("\n") == sources.count("\n")
@@ -158,46 +148,55 @@ def _commands(page: Path) -> Iterator[Block]:
             yield from (Block("sh", command) for command in block.commands)
 
 
-def _run(block: Block, folder: Path, environment: dict[str, str]) -> str:
+def _run(block: Block, folder: Path, dragoman: CommandLine) -> str:
     """Run what can be run, look up what cannot; returns the program's name."""
-    words = shlex.split(block.text, comments=True) if block.language == "sh" else ["python"]
+    if block.language == "python":
+        command = [sys.executable, "-c", block.text]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=300)
+        return "python"
+    lexer = shlex.shlex(block.text, posix=True, punctuation_chars="<>|")
+    lexer.whitespace_split = True
+    words: list[str] = [*lexer]
+    call = partial(_call, dragoman, folder)
     match words:
-        case ["python"]:
-            command = [sys.executable, "-c", block.text]
         case ["make", target]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
-            if target != "demo":
-                return "make"
-            command = ["dragoman", "demo", *SHORT]
-        case [".venv/bin/dragoman", *_]:
-            command = ["/bin/sh", "-c", block.text.removeprefix(".venv/bin/")]
+            if target == "demo":
+                call(["demo"])
         case [".", activate]:
             assert activate == ".venv/bin/activate"  # the Makefile's environment
-            return "."
         case ["pip" | "curl" as program, *others]:
             _look_up(program, others)
-            return program
-        case ["dragoman", "train", recipe, *_]:
-            short = SHORT_BY_RECIPE.get(recipe, SHORT)
-            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(short)}"]
-        case ["dragoman", "serve", *_]:  # until it is told to end
-            command = ["timeout", "--preserve-status", "20", *words, "--port", "0"]
-        case ["dragoman", "cost", *_]:
-            command = ["/bin/sh", "-c", f"{block.text} {shlex.join(SHORT)}"]
+        case ["echo", text, "|", "dragoman", *others]:
+            stdin = folder / "stdin"
+            stdin.write_text(f"{text}\n", encoding="utf-8")
+            call(others, stdin=stdin)
+        case ["dragoman", *others, "<", source, ">", target]:
+            call(others, stdin=folder / source, stdout=folder / target)
+        case ["dragoman" | ".venv/bin/dragoman", *others]:
+            call(others)
         case _:
-            command = ["/bin/sh", "-c", block.text]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
-    return words[0]
+            pytest.fail(f"no way to run {block.text}")
+    return str(words[0])
+
+
+def _call(dragoman: CommandLine, folder: Path, words: list[str], **streams: Path) -> None:
+    """Run a command of ours there, made short: it ends with 0, a server when it is told to."""
+    port, more = free_port(), tuple[str, ...]()
+    match words:
+        case ["demo" | "cost", *_]:
+            more = SHORT
+        case ["train", recipe, *_]:
+            more = SHORT_BY_RECIPE.get(recipe, SHORT)
+        case ["serve", *_]:
+            more = ("--port", str(port))
+    places, environment = {"cwd": folder, **streams}, {"DRAGOMAN_DATA": ""}
+    running = dragoman.start([*words, *more], environment=environment, places=places)
+    if words[0] == "serve":
+        ready = Process(running, port).status
+        assert running.wait_until(lambda: ready() == 200), running.said()
+    ended = running.end(signal.SIGTERM if words[0] == "serve" else None)
+    assert ended.code == 0, f"{words}\n{ended.said}"
 
 
 def _look_up(program: str, others: list[str]) -> None:

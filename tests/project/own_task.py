@@ -15,8 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches, Stream, framed
+from dragoman.data.batches import BatchConfig, SequenceBatches, Stream
 from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.padding import framed
 from dragoman.data.prepare import encode_all, special_ids
 from dragoman.data.shape import Shape, random_ids
 from dragoman.files.reading import read_lines

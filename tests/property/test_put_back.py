@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from time import perf_counter
+from time import thread_time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -176,8 +176,8 @@ def test_the_time_is_linear() -> None:
         for n, span in enumerate(spans):
             at = len(spans) - n - 1 if n % 3 else n
             links.append((*span, 5 * at, 5 * at + 4))
-        start = perf_counter()
+        start = thread_time()
         put_back(source, text, links)
-        return perf_counter() - start
+        return thread_time() - start
 
     assert min(taken(4000) for _ in range(2)) < 10 * min(taken(1000) for _ in range(3))

@@ -81,10 +81,12 @@ class CommandLine:
         moment: int | None = None,
         number: int = signal.SIGKILL,
         environment: Mapping[str, str] | None = None,
+        places: Mapping[str, Path] | None = None,
     ) -> Running:
         """Start a command; it may signal itself as it changes files for the n-th time, from 0.
 
         `environment` has more variables for it; one of several processes writes a log of its own.
+        `places` are its `cwd`, its `stdin`, and its `stdout` where that is not the log.
         """
         more = environment or {}
         log = self.folder / f"log{more.get('RANK', '')}.txt"
@@ -95,6 +97,7 @@ class CommandLine:
             "log": str(log),
             "moment": moment,
             "signal": number,
+            "places": {name: str(path) for name, path in (places or {}).items()},
         }
         return Running(_ask(self.server, request), self.server, log)
 

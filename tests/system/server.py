@@ -1,12 +1,13 @@
 """A process that has imported everything once, and forks for each command: `python server.py`.
 
 It reads JSON objects, one a line, and answers each with a number. `{"arguments": [...], "log":
-path, "moment": null, "signal": 9}` starts the command line in a child whose output goes to the log:
-the answer is the child's process id. With a number n for the moment the child sends itself the
-signal as it sets out to change a file after having changed n; `"environment": {...}` are variables
-for it, and `PATCH` among them names a program that it runs first. `{"wait": pid}` waits for the
-child's end: the answer is its exit code (minus the signal that killed it). Until it is waited
-for, an ended child keeps its process id, so that a signal sent too late goes nowhere else.
+path, "moment": null, "signal": 9, "places": {}}` starts the command line in a child whose output
+goes to the log: the answer is the child's process id. With a number n for the moment the child
+sends itself the signal as it sets out to change a file after having changed n; `"environment":
+{...}` are variables for it, and `PATCH` among them names a program that it runs first; places are
+paths of its `cwd`, `stdin` and `stdout`. `{"wait": pid}` waits for the child's end: the answer is
+its exit code (minus the signal that killed it). Until it is waited for, an ended child keeps its
+process id, so that a signal sent too late goes nowhere else.
 """
 
 import json
@@ -69,10 +70,12 @@ def signalled(moment: int, number: int) -> Callable[[str, tuple[Any, ...]], None
 
 def run(request: dict[str, Any]) -> None:
     """Be the command line, as far as the outside can see."""
-    file = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    places, new = request["places"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    file = os.open(request["log"], new)
+    os.dup2(file, 2)
+    os.dup2(os.open(places["stdout"], new) if "stdout" in places else file, 1)
+    os.dup2(os.open(places.get("stdin", os.devnull), os.O_RDONLY), 0)
+    os.chdir(places.get("cwd", "."))
     code: object = 70
     try:
         if (moment := request["moment"]) is not None:

@@ -120,5 +120,5 @@ def test_killed_again_and_again(
     ended = dragoman.run(*command("whole"))
     assert ended.code == 0, ended.said
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    killed_until_it_ends(dragoman, command("killed"), killed, kills=5)
+    killed_until_it_ends(dragoman, command("killed"), killed, kills=3)
     assert_same_runs(killed, whole)

@@ -11,23 +11,12 @@ from tests.system.corpora import reversed_digits
 from tests.system.ranks import children_of, command, kill_rank_1, launch, listeners, run
 from tests.system.test_resume import assert_same_runs
 
-STEPS = 6
-EXACT = (
-    "train.precision=fp32",
-    "train.learning_rate=1e-3",
-    "train.warmup_steps=50",
-    "model.dropout=0",
-    f"train.max_steps={STEPS}",
-    "train.save_every=100",
-    "train.validate_every=100",
-    "train.average_last=1",
-    "train.log_every=1",
-)
-DIALOGUES = "<user> how are you\n<assistant> so good\n\n<user> and Ann\n<assistant> very bad\n\n"
-
 
 def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_path: Path) -> None:
-    """`--nproc 2` is a run of two processes, whose dropout follows from different seeds."""
+    """`--nproc 2` is a run of two processes, whose dropout follows from different seeds.
+
+    What is wrong, as to begin it again, is one sentence, and the exit code that of one process.
+    """
     reversed_digits(tmp_path, 120)
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     assert run(dragoman, 2, *command(tmp_path, theirs)).code == 0
@@ -42,6 +31,11 @@ def test_the_shorthand(dragoman: CommandLine, environment: dict[str, str], tmp_p
         assert states.keys() == {"cpu", "rank1/cpu"}
         seeds = {torch.Generator().set_state(state).initial_seed() for state in states.values()}
         assert len(seeds) == 2
+    with launch(environment, "--quiet", *command(tmp_path, ours)) as running:
+        _, said = running.communicate()
+    assert running.returncode == 2, said
+    assert said.startswith(f"dragoman: the run in {ours} is finished")
+    assert said.count("\n") == 1
 
 
 def test_ctrl_c_to_the_shorthand(
@@ -61,19 +55,6 @@ def test_ctrl_c_to_the_shorthand(
     ended = run(dragoman, 2, *words)
     assert ended.code == 0, ended.said
     assert "Resuming from step" in ended.said
-
-
-def test_the_shorthand_refuses(
-    dragoman: CommandLine, environment: dict[str, str], tmp_path: Path
-) -> None:
-    """What is wrong with a run is one sentence, and the exit code that of one process."""
-    reversed_digits(tmp_path, 120)
-    assert run(dragoman, 2, *command(tmp_path, tmp_path / "run")).code == 0
-    with launch(environment, "--quiet", *command(tmp_path, tmp_path / "run")) as running:
-        _, said = running.communicate()
-    assert running.returncode == 2, said
-    assert said.startswith(f"dragoman: the run in {tmp_path / 'run'} is finished")
-    assert said.count("\n") == 1
 
 
 def test_a_killed_process_is_named(environment: dict[str, str], tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, precision
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     ended = dragoman.run(*command(tmp_path, whole, precision))
     assert ended.code == 0, ended.said
-    killed_until_it_ends(dragoman, command(tmp_path, killed, precision), killed, kills=6)
+    killed_until_it_ends(dragoman, command(tmp_path, killed, precision), killed, kills=3)
     assert_same_runs(killed, whole)
 
 

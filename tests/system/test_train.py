@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ QUICK = (*SMALL, "train.max_steps=3")
 
 
 @pytest.mark.slow
-def test_learns_to_turn_digits_round(environment: dict[str, str], tmp_path: Path) -> None:
+def test_learns_to_turn_digits_round(dragoman: CommandLine, tmp_path: Path) -> None:
     """Whatever the seed, half a minute's training turns unseen rows of digits round."""
     src, tgt = reversed_digits(tmp_path, 4000)
     out = tmp_path / "run"
@@ -32,28 +30,16 @@ def test_learns_to_turn_digits_round(environment: dict[str, str], tmp_path: Path
         "batch.max_tokens=1000",
         "data.hold_out=100",
     ]
-    dragoman = [sys.executable, "-m", "dragoman"]
-    trained = subprocess.run(
-        [*dragoman, "train", *texts, *settings],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert trained.returncode == 0, trained.stderr
-    assert trained.stdout == ""
-    lines = [" ".join(random.choices("0123456789", k=random.randint(2, 5))) for _ in range(100)]
-    translated = subprocess.run(
-        [*dragoman, "translate", str(out)],
-        input="".join(line + "\n" for line in lines),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    outputs = translated.stdout.splitlines()
-    exact = sum(output == line[::-1] for output, line in zip(outputs, lines, strict=True))
-    assert exact >= 90, trained.stderr
+    stdout, lines = tmp_path / "stdout", tmp_path / "lines"
+    trained = dragoman.start(["train", *texts, *settings], places={"stdout": stdout}).end()
+    assert (trained.code, stdout.read_text("utf-8")) == (0, ""), trained.said
+    rows = [" ".join(random.choices("0123456789", k=random.randint(2, 5))) for _ in range(100)]
+    lines.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    places = {"stdin": lines, "stdout": stdout}
+    assert dragoman.start(["translate", out], places=places).end().code == 0
+    outputs = stdout.read_text("utf-8").splitlines()
+    exact = sum(output == row[::-1] for output, row in zip(outputs, rows, strict=True))
+    assert exact >= 90, trained.said
 
 
 def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
@@ -197,20 +183,6 @@ def test_nothing_is_foretold_without_a_folder(dragoman: CommandLine, tmp_path: P
         assert ended.code == 2, ended.said
         assert words in ended.said
         assert "Estimate" not in ended.said
-
-
-def test_a_corrected_command_works(dragoman: CommandLine, tmp_path: Path) -> None:
-    """After a command with a wrong file, the right one works in the same folder."""
-    src, tgt = reversed_digits(tmp_path, 60)
-    recipe = tmp_path / "my.toml"
-    recipe.write_text("[train]\nmax_steps = 3\n", encoding="utf-8")
-    command = ["train", recipe, *QUICK, f"data.tgt={tgt}", f"out={tmp_path / 'run'}"]
-    (tmp_path / "b.src").write_text("other\n", encoding="utf-8")
-    wrong = dragoman.run(*command, f"data.src={tmp_path / 'b.src'}")
-    assert wrong.code == 2
-    assert "has 1 lines" in wrong.said
-    right = dragoman.run(*command, f"data.src={src}")
-    assert right.code == 0, right.said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")

@@ -22,6 +22,26 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
+Layers = Annotated[
+    str | None,
+    option(
+        "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
+    ),
+]
+Heads = Annotated[
+    str | None, option("Heads to average and show, counted from 0, such as 0,5; all by default.")
+]
+Film = Annotated[
+    Path | None,
+    option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
+]
+SwitchOff = Annotated[
+    bool,
+    option(
+        "For translation: translate again with each head switched off, one at a time.",
+        "--switch-off",
+    ),
+]
 
 
 def inspect(  # noqa: PLR0913 -- the options of the verb
@@ -39,27 +59,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         float | None, option("For generation: sampling temperature; 0 is greedy.")
     ] = None,
     seed: Annotated[int | None, option("For generation: random seed.")] = None,
-    layers: Annotated[
-        str | None,
-        option(
-            "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
-        ),
-    ] = None,
-    heads: Annotated[
-        str | None,
-        option("Heads to average and show, counted from 0, such as 0,5; all by default."),
-    ] = None,
+    layers: Layers = None,
+    heads: Heads = None,
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
-    switch_off: Annotated[
-        bool,
-        option(
-            "For translation: translate again with each head switched off, one at a time.",
-            "--switch-off",
-        ),
-    ] = False,
+    switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
+    film: Film = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
     src_lang: SrcLang = None,
@@ -98,7 +105,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         "heads": _numbers("--heads", heads),
         "switch_off": switch_off or None,
     }
-    files = {"png": png, "html": html}
+    files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
         _check_needs_no_text(model, {**files, **options})
         if text is None:
@@ -107,7 +114,7 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             print_items(_compared(model, Path(text), as_json=as_json))
         return
     inspection = _inspected(model, text, options, files)
-    _write_pictures(inspection, png, html)
+    _write_pictures(inspection, **files)
     print_items(_lines_of(inspection, as_json=as_json))
 
 
@@ -212,7 +219,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
         raise InputError(message) from None
 
 
-def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | None) -> None:
+def _write_pictures(
+    inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
+) -> None:
     """Write the requested files, and print their paths."""
     if png is not None:
         from dragoman.lens import plot_heads
@@ -222,3 +231,7 @@ def _write_pictures(inspection: "Inspection", png: Path | None, html: Path | Non
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
+    if film is not None:
+        from dragoman.lens import plot_film
+
+        say(f"wrote {plot_film(inspection, film)}")

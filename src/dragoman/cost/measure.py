@@ -170,6 +170,7 @@ class _RandomBatches:
 
     work: Work
     seed: int = 0
+    examples: int = 0
     padding: float = 0.0
     largest: tuple[int, ...] = (0,)
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.dataset import Ragged, SpecialIds, Splits, sampled
+from dragoman.data.dataset import Ragged, Splits, sampled
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
@@ -176,6 +176,10 @@ class Epoch(Protocol[BatchT_co]):
     """The batches of one pass over the data, in order; each can be made at any time."""
 
     @property
+    def examples(self) -> int:
+        """The number of examples in them: pairs, texts, windows."""
+
+    @property
     def padding(self) -> float:
         """The share of padding in all tokens."""
 
@@ -240,12 +244,13 @@ class Stream(Iterator[BatchT]):
         return [drawn[number] for number in drawn.largest] if len(drawn) else []
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the stream is: plain numbers and a text, fit for JSON."""
+        """Return where the stream is, and how much there is: plain numbers and a text, as JSON."""
         return {
             "seed": self._seed,
             "epoch": self.epoch,
             "position": self.position,
             "fingerprint": self._fingerprint,
+            "examples": self._drawn.examples,
         }
 
     def load_state_dict(
@@ -292,6 +297,11 @@ class Planned(Generic[BatchT]):
     """The batches of the plan in the order in which they come."""
     collate: Callable[[Rows], BatchT]
     """From ascending numbers of examples to their tensors."""
+
+    @property
+    def examples(self) -> int:
+        """The number of examples, one that comes twice counted twice."""
+        return len(self.rows)
 
     @property
     def padding(self) -> float:
@@ -366,33 +376,3 @@ class SequenceBatches(Generic[BatchT]):
 def fingerprint_of(*decides: object) -> str:
     """A hash of values that JSON can hold."""
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:32]
-
-
-def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:
-    """The sequences with `padding` around them to one width; shape (B, L).
-
-    At least `before` places come before each sequence and `after` after it.
-    """
-    lengths = ragged.lengths
-    within = np.arange(lengths.max(initial=0) + before + after) - before
-    ids_BL = np.full((len(ragged), len(within)), padding, dtype=np.int64)
-    ids_BL[(within >= 0) & (within < lengths[:, None])] = ragged.ids
-    return torch.from_numpy(ids_BL)
-
-
-def enclosed(ragged: Ragged, padding: int, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """Each sequence between the same ids, then padding; shape (B, L)."""
-    ids_BL = padded(ragged, padding, before=len(before), after=len(after))
-    ids_BL[:, : len(before)] = torch.tensor(before)
-    for place, id_ in enumerate(after, start=len(before)):
-        ids_BL[np.arange(len(ragged)), ragged.lengths + place] = id_
-    return ids_BL
-
-
-def framed(ragged: Ragged, special: SpecialIds) -> Tensor:
-    """Each sequence between bos and eos, then padding; shape (B, L).
-
-    An encoder that is read off at its first position has bos there, which says nothing by itself:
-    the `[CLS]` of Devlin et al. (2019, section 3), the `<s>` of RoBERTa.
-    """
-    return enclosed(ragged, special.pad_id, (special.bos_id,), (special.eos_id,))

@@ -167,7 +167,7 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
 def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
     width, src, tgt = 2, 0, 1
     between = {",": "comma", ";": "semicolon"}.get(separator_of(path), "tab")
-    shape = f"a line is source, one {between}, target"
+    shape = "a line is source, one tab, target".replace("tab", between)
     for number, cells, raw in read_rows(path, strict=strict):
         if number == 1 and {*keys} <= {*cells}:
             width, src, tgt = len(cells), *map(cells.index, keys)

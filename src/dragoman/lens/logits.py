@@ -96,7 +96,7 @@ def _probabilities(model: Writer, x_TD: Tensor) -> Tensor:
     return model.project(hidden_TD * model.logit_scale).double().softmax(-1).cpu()
 
 
-class Rows:
+class Carried:
     """The rows of T tokens in the output layer, on their way back through a decoder."""
 
     def __init__(self, output: nn.Linear, ids_T: Tensor, scale: float) -> None:
@@ -125,7 +125,7 @@ class Rows:
 
 def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
     """The share of each part, from the last to the first."""
-    rows = Rows(model.output, ids_T, model.logit_scale)
+    rows = Carried(model.output, ids_T, model.logit_scale)
     final, layers = model.decoder.final_norm, model.decoder.each_layer()
     rows.pass_norm(final, flow[final][0])
     for layer in reversed(layers):

@@ -8,9 +8,10 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from torch import Tensor
 
-from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream, framed
+from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream
 from dragoman.data.dataset import Ragged, Splits, format_held_out, hold_out_rows
 from dragoman.data.labelled import LabelledDataset
+from dragoman.data.padding import framed
 from dragoman.data.prepare import special_ids
 from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset

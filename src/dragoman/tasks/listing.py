@@ -16,6 +16,7 @@ from dragoman.folder.opening import open_folder
 from dragoman.models import count_parameters
 from dragoman.plain import Plain
 from dragoman.tasks.task import TASKS, find_task
+from dragoman.train.checkpoint import SavedState, checkpoints, read_state
 from dragoman.train.job import is_better
 from dragoman.train.log import LogLine, read_json, read_log
 from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
@@ -23,7 +24,10 @@ from dragoman.wording import clock, short
 
 DATA = ("src", "tsv", "jsonl", "tm", "train", "made")
 """Keys of a recipe's data, or of a corpus in it, that say what is learned, the first set."""
-HEAD = ("run", "task", "data", "parameters", "steps", "best", "at step", "state", "time")
+HEAD = (
+    *("run", "task", "data", "examples", "parameters", "steps"),
+    *("best", "at step", "state", "time", "processor time"),
+)
 
 T = TypeVar("T")
 State = Literal["running", "finished", "stopped", "failed", "unknown"]
@@ -38,6 +42,8 @@ class RunRow(Plain):
     task: str
     data: str | None = None
     """The first file that it learns from."""
+    examples: int | None = None
+    """What an epoch reads, pairs or texts, as the newest checkpoint says."""
     parameters: int | None = None
     """Those of the model in its folder."""
     step: int = 0
@@ -56,6 +62,10 @@ class RunRow(Plain):
     """Why it ended, or what is wrong with its files."""
     seconds: float | None = None
     """Wall time, over all parts of the run."""
+    processors: int | None = None
+    """Threads of all its processes, or its GPUs, as in the newest checkpoint."""
+    processor: str | None = None
+    """What these are: cpu, or the name of the GPU."""
     warnings: tuple[str, ...] = ()
     """What its validations warned of."""
     changed: str | None = None
@@ -71,13 +81,23 @@ class RunRow(Plain):
             self.run,
             self.task,
             self.data or "-",
+            "-" if self.examples is None else short(self.examples),
             "-" if self.parameters is None else short(self.parameters),
             steps,
             best,
             "-" if self.best_step is None else f"{self.best_step:,}",
             f"{self.state}: {self.reason}" if self.reason else self.state,
             "-" if self.seconds is None else clock(self.seconds),
+            self._taken,
         )
+
+    @property
+    def _taken(self) -> str:
+        """The time of its processors, which is what a run costs."""
+        if self.seconds is None or self.processors is None:
+            return "-"
+        unit = "core" if self.processor == "cpu" else "GPU"
+        return f"{self.seconds * self.processors / 3600:.3g} {unit} h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +152,7 @@ def _row(run: RunFolder, name: str) -> RunRow:
     )
     lines = read(lambda: read_log(run.metrics) if run.metrics.exists() else [], list[LogLine]())
     end = read(lambda: run.end, None)
+    saved = read(lambda: _newest(run), None)
     metric = _metric_of(recipe)
     best, best_step = _best(lines, metric)
     reasons = (x.stopped for x in reversed(lines) if x.stopped or x.loss is not None)
@@ -141,6 +162,7 @@ def _row(run: RunFolder, name: str) -> RunRow:
         run=name,
         task=recipe.task,
         data=next(filter(None, map(_first_file, (recipe.data, *_corpora(recipe)))), None),
+        examples=None if saved is None else saved.batches.get("examples"),
         parameters=read(lambda: _parameters(run), None),
         step=lines[-1].step if lines else 0,
         max_steps=recipe.train.max_steps,
@@ -151,9 +173,27 @@ def _row(run: RunFolder, name: str) -> RunRow:
         state=read(lambda: _standing(run, state), state),
         reason="; ".join(faults) or stopped,
         seconds=lines[-1].seconds if lines else None,
+        **({} if saved is None else _processors(saved.machine)),
         warnings=tuple(dict.fromkeys(warning for line in lines for warning in line.warnings)),
         changed=datetime.fromtimestamp(written[0].stat().st_mtime, UTC).isoformat("T", "seconds"),
     )
+
+
+def _newest(run: RunFolder) -> SavedState | None:
+    """What the newest checkpoint says of the run."""
+    saved = checkpoints(run.checkpoints)
+    return read_state(saved[-1]) if saved else None
+
+
+def _processors(machine: Mapping[str, str]) -> dict[str, Any]:
+    """What a run computed on, by the machine of its checkpoint; nothing of older ones."""
+    try:
+        device, processes = machine["device"], int(machine["processes"].partition(" ")[0])
+        if not device.startswith("cpu"):
+            return {"processor": device, "processors": processes}
+        return {"processor": "cpu", "processors": processes * int(machine["threads"])}
+    except (KeyError, ValueError):
+        return {}
 
 
 def _corpora(recipe: WrittenRecipe) -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.system.browser.conftest import Opener, barriers
 from torch import Tensor
 
+from dragoman.data.made import demo_corpus
 from dragoman.decoding import Decoding
+from dragoman.evaluate import evaluate
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn.patterns.pattern import Full
 from dragoman.settings import parse_settings
@@ -211,6 +215,88 @@ def test_the_page_says_what_comes_out(scripts: Page, tokenizer: Tokenizer) -> No
         size, switches = CHANGES[change]
         ids = [*tokenizer.encode(text), tokenizer.eos_id]
         assert scripts.evaluate(SEARCH, [ids, size, UNTOUCHED | switches]) == output
+
+
+LOG_PROB = """([ids, size]) => {
+    const model = loadModel(MODEL);
+    const { memory } = encode(model, ids, UNTOUCHED);
+    const { way } = search(model, memory, { size, alpha: 1, longest: 40 }, UNTOUCHED);
+    const probs_V = decode(model, [BOS], memory, UNTOUCHED).probs_V.toSorted((a, b) => a - b);
+    return [way.at(-1).log_prob, probs_V.length * probs_V[probs_V.length >> 1]];
+}""".replace("UNTOUCHED", json.dumps(UNTOUCHED))
+
+
+def numbers(english: str, chinese: str) -> list[float]:
+    """The numbers at the groups of a sentence of docs/live.md, the same in its Chinese twin."""
+    found = []
+    for page, pattern in (("live.md", english), ("zh/live.md", chinese)):
+        (groups,) = re.findall(pattern, (LIVE.parent / page).read_text("utf-8"), re.S)
+        each = [groups] if isinstance(groups, str) else groups
+        found.append([float(n.replace(",", "").replace("\u2212", "-")) for n in each])
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_the_page_tells_the_odds(scripts: Page, tokenizer: Tokenizer) -> None:
+    """Of the beam's sentence and the greedy one, and of what smoothing spreads: the median's."""
+    times, beam, greedy = numbers(
+        r"is (\S+) times as probable\s+\(log-probability (\S+) against ([^)]+)\)",
+        r"是前者的 (\S+) 倍（对数概率 (\S+)，前者 ([^）]+)）",
+    )
+    liked, bought = ([*tokenizer.encode(text), tokenizer.eos_id] for text in TEXTS[:2])
+    (of_beam, _), (of_greedy, _) = (scripts.evaluate(LOG_PROB, [bought, n]) for n in (4, 1))
+    assert (round(of_beam, 2), round(of_greedy, 2)) == (beam, greedy)
+    assert round(exp(of_beam - of_greedy)) == times
+    (percent,) = numbers(r"spreads about (\d+) percent", r"约有 (\d+)% 的概率分散")
+    assert round(100 * scripts.evaluate(LOG_PROB, [liked, 1])[1]) == percent
+
+
+def test_the_page_counts_the_heads_that_decide(model: EncoderDecoder, tokenizer: Tokenizer) -> None:
+    """Each, switched off alone, changes the two sentences as often as the page says."""
+    number, decide = numbers(
+        r"Of the (\d+) heads.+?umbrellas, but (\d+) change",
+        r"。(\d+) 个头逐一.+?其中 (\d+) 个改变",
+    )
+    texts = ("Her brother bought two red umbrellas at the market yesterday.", TEXTS[0])
+    attentions = [
+        attn
+        for layer in (*model.encoder.each_layer(), *model.decoder.each_layer())
+        for attn in (layer.self_attn, layer.cross_attn)
+        if attn is not None
+    ]
+    decoding, found = Decoding(beam_size=4, length_penalty=1.0), []
+    whole = deepcopy(model.float().state_dict())
+    for attn, head in [(None, 0), *((a, h) for a in attentions for h in range(a.num_heads))]:
+        model.load_state_dict(whole)
+        if attn is not None:
+            with torch.no_grad():
+                attn.out_proj.weight.unflatten(1, (attn.num_heads, -1))[:, head] = 0
+        translator = Translator(model, tokenizer, tokenizer, decoding=decoding)
+        found.append([each.text for each in translator.translate(texts)])
+    plain, *others = found
+    assert len(others) == number
+    changes = [sum(other[n] != plain[n] for other in others) for n in (0, 1)]
+    assert changes == [1, decide]
+    assert others[-1] != plain  # the page's row: the last head of the last cross-attention
+
+
+def test_the_page_tells_the_size_and_the_score(model: EncoderDecoder, tokenizer: Tokenizer) -> None:
+    """Parameters, megabytes, and BLEU and exact translations of the model that is on the page."""
+    assert numbers(r": ([\d,]+) parameters", r"：([\d,]+) 个参数") == [
+        sum(weight.numel() for weight in model.parameters())
+    ]
+    assert numbers(r"file of (\S+) MB", r"文件 (\S+) MB") == [round(MODEL.stat().st_size / 1e6, 2)]
+    told = numbers(
+        r"BLEU on the demo's (\d+) test sentences is (\S+),\s+and (\d+) of",
+        r"(\d+) 个测试句上 BLEU 为 (\S+)，其中 (\d+) 句",
+    )
+    _, _, test = demo_corpus()
+    decoding = Decoding(beam_size=4, length_penalty=1.0)
+    translator = Translator(model.float(), tokenizer, tokenizer, decoding=decoding)
+    outputs = [found.text for found in translator.translate([pair.src for pair in test])]
+    bleu = evaluate(outputs, [pair.tgt for pair in test], tokenize="zh").bleu
+    exact = sum(output == pair.tgt for output, pair in zip(outputs, test, strict=True))
+    assert told == [len(test), round(bleu, 1), exact]
 
 
 def test_the_code_is_short() -> None:

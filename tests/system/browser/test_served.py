@@ -7,20 +7,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from time import sleep
 from typing import Any
 
 import pytest
 
 pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 
-import torch
 from playwright.sync_api import Browser, Page, Route, expect
 from tests.system.browser.conftest import Opener, barriers
-from tests.system.serve.live import Live, serving, until
+from tests.system.serve.live import Live, Steps, serving, until
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.decode import Prefixes
 from dragoman.serve.settings import ApiKeys, RequestLimits
 
 TRANSLATE = "**/v1/translate"
@@ -134,40 +131,24 @@ def test_what_was_flagged_is_said(show: Show, live: Live) -> None:
     assert page.locator(".doubtful").all_inner_texts() == ["much shorter than its source"]
 
 
-class Slow:
-    """A processor that counts the steps of a search, and takes its time until it is let go."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.seconds = 0.02
-
-    def __call__(self, logits_NV: torch.Tensor, _prefixes: Prefixes) -> torch.Tensor:
-        """Take a while."""
-        self.count += 1
-        sleep(self.seconds)
-        return logits_NV
-
-
 def test_typing_on_withdraws_what_runs(show: Show, folder: Path) -> None:
     """The server computes nothing more for it and counts it as gone; all of the text follows."""
     with serving(folder) as live:
-        slow, translator = Slow(), live.answering("en-zh")
+        steps, translator = Steps(), live.answering("en-zh")
         quick = translator.options
         translator.options = replace(
-            quick, processors=(slow,), min_length=200, max_length_constant=200
+            quick, processors=(steps,), min_length=200, max_length_constant=200
         )
         page = show(live)
         source(page).fill("the cat sees")
-        until(lambda: slow.count > 3)
+        until(lambda: steps.count == 4)
         translator.options = quick
         source(page).press_sequentially(" a dog")
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') == 1)
-        assert slow.count < 150
+        steps.go_on.set()
         expected = live.post("/v1/translate", {"text": "the cat sees a dog", "n_best": 3}).json
         expect(words(page)).to_have_text(expected["translations"][0]["text"])
-        steps = slow.count
-        sleep(0.2)
-        assert slow.count == steps
+        assert steps.count == 4
 
 
 ERRORS = [

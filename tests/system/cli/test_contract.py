@@ -65,8 +65,8 @@ VERBS: dict[str, str | None] = {
     ),
     "score": "--src --tgt --json --src-lang --tgt-lang --device --verify",
     "inspect": (
-        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --json "
-        "--choose-alignment --src-lang --tgt-lang"
+        "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --film --json "
+        "--choose-alignment --switch-off --src-lang --tgt-lang"
     ),
     "runs": "--json",
     "cost": (

@@ -4,19 +4,26 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
+from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
-from dragoman.decode import BatchReport
+import torch
+
+from dragoman.decode import BatchReport, Prefixes
+from dragoman.serve import metrics
 from dragoman.serve.server import DrainingServer
 from dragoman.serve.service import Service
 from dragoman.serve.settings import ServeSettings
 
-PATIENCE = 30.0
+PATIENCE = 120.0
+"""Seconds that anything may take on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class Live:
 
     service: Service
     port: int
+    log: StringIO = field(default_factory=StringIO)
+    """What it writes on standard error, which is the terminal's between tests."""
 
     def connect(self) -> HTTPConnection:
         """Open a connection."""
@@ -98,7 +107,7 @@ def taken(response: HTTPResponse) -> Answered:
     return Answered(response.status, response.read(), headers)
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], object]) -> None:
     """Wait for something to be true."""
     end = monotonic() + PATIENCE
     while not condition():
@@ -109,20 +118,36 @@ def until(condition: Callable[[], bool]) -> None:
 @contextmanager
 def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -- of ServeSettings
     """Serve folders until the block ends, at a free port unless one is given."""
-    service = Service(ServeSettings(models=models, **settings))
-    listening = socket.create_server(("127.0.0.1", settings.get("port", 0)))
-    server = DrainingServer(service)
-    thread = Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        live = Live(service, listening.getsockname()[1])
-        until(lambda: live.get("/health/ready").status == 200)
-        yield live
-    finally:
-        server.should_exit = True
-        server.config.timeout_graceful_shutdown = 1
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+    log = StringIO()
+    with patch.object(metrics, "sys", SimpleNamespace(stderr=log)):
+        service = Service(ServeSettings(models=models, **settings))
+        listening = socket.create_server(("127.0.0.1", settings.get("port", 0)))
+        live = Live(service, listening.getsockname()[1], log)
+        server = DrainingServer(service)
+        thread = Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            until(lambda: live.get("/health/ready").status == 200)
+            yield live
+        finally:
+            server.should_exit = True
+            server.config.timeout_graceful_shutdown = 1
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+class Steps:
+    """A processor that counts the steps of a search, and holds the fourth until it is let go."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.go_on = Event()
+
+    def __call__(self, logits_NV: torch.Tensor, _prefixes: Prefixes) -> torch.Tensor:
+        """Take a step."""
+        self.count += 1
+        assert self.count < 4 or self.go_on.wait(PATIENCE)
+        return logits_NV
 
 
 class Gate:

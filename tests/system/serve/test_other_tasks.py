@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from time import sleep
+from threading import Event
 from typing import Any
 
 import msgspec
 import pytest
 from tests.processors import needs_independent_rows
-from tests.system.serve.live import Live, in_background, serving, until
+from tests.system.serve.live import PATIENCE, Live, in_background, serving, until
 from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
 from tests.unit.tasks.tiny_generator import PROMPTS, save_generator
 
@@ -129,17 +129,17 @@ def test_a_stream_is_refused_before_it_begins(every: Live) -> None:
 def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
     """Streams share batches; one whose client leaves takes no further step."""
     with serving(folders["gen"]) as live:
-        seen: list[int] = []
+        seen, go_on = list[int](), Event()
         ids = live.answering("gen")._ids
         steps = ids.steps
 
-        def slowly(*given: Any, **more: Any) -> Any:  # noqa: ANN401 -- as it is
+        def held(*given: Any, **more: Any) -> Any:  # noqa: ANN401 -- as it is
             for step in steps(*given, **more):
                 seen.append(len(step.prefixes.sentence_N))
-                sleep(0.01)
+                assert len(seen) < 100 or go_on.wait(PATIENCE)
                 yield step
 
-        ids.steps = slowly
+        ids.steps = held
         ask = {"text": "the cat", "max_tokens": 500, "min_length": 499, "seed": 1, "stream": True}
         body = json.dumps(ask).encode()
         head = f"POST {GENERATE} HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
@@ -150,14 +150,15 @@ def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
             while found.count(b"data: ") < 3:
                 found += raw.recv(4096)
         until(lambda: not live.service.queue.costs)
-        sleep(0.05)
-        taken = len(seen)
-        sleep(0.2)
-        assert len(seen) == taken < 400
+        go_on.set()
+        short = ask | {"max_tokens": 60, "min_length": 59}
+        assert live.post(GENERATE, short).status == 200
+        assert len(seen) < 200
+        seen.clear()
+        go_on.clear()
         late = live.post(GENERATE, ask, {"x-deadline": "0.3"})
         assert events(late.body)[-1]["error"]["where"] == "header x-deadline"
-        short = ask | {"max_tokens": 60, "min_length": 59}
-        seen.clear()
+        go_on.set()
         calls = [in_background(partial(live.post, GENERATE, short)) for _ in range(6)]
         assert len({call().body for call in calls}) == 1
         assert max(seen) > 1

@@ -9,7 +9,8 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from tests.system.serve.live import Answered, in_background, taken, until
+from tests.system.ranks import free_port
+from tests.system.serve.live import PATIENCE, Answered, in_background, taken, until
 
 pytest.importorskip("ray", reason="the extra 'serve-ray' is not installed")
 with warnings.catch_warnings(action="ignore"):  # Ray's own, of its libraries
@@ -20,7 +21,7 @@ with warnings.catch_warnings(action="ignore"):  # Ray's own, of its libraries
 from dragoman import load
 from dragoman.errors import InputError
 
-PORT = 18_765
+PORT = free_port()
 JSON = {"content-type": "application/json"}
 LINES = ["the cat sees a dog", "a tree", "the big bird"]
 
@@ -53,7 +54,7 @@ def send(
     method: str, path: str, content: object = None, headers: dict[str, str] | None = None
 ) -> Answered:
     """Send a request."""
-    connection = HTTPConnection("127.0.0.1", PORT, timeout=60)
+    connection = HTTPConnection("127.0.0.1", PORT, timeout=PATIENCE)
     try:
         connection.request(method, path, json.dumps(content), JSON | (headers or {}))
         return taken(connection.getresponse())
@@ -88,7 +89,7 @@ def test_a_replica_answers_as_a_server(folders: list[Path]) -> None:
 @pytest.mark.usefixtures("running")
 def test_a_client_that_leaves_is_noticed() -> None:
     """What it asked for leaves the queue."""
-    connection = HTTPConnection("127.0.0.1", PORT, timeout=60)
+    connection = HTTPConnection("127.0.0.1", PORT, timeout=PATIENCE)
     asked = {"text": LINES * 200, "model": "a", "beam_size": 10}
     connection.request("POST", "/v1/translate", json.dumps(asked), JSON)
     until(lambda: b"dragoman_queue_requests 1.0" in send("GET", "/metrics").body)

@@ -1,6 +1,6 @@
 """What is written otherwise than it should be, and what is left alone."""
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from tests.word_translator import WordTranslator
@@ -26,9 +26,9 @@ def remarks(source: str, name: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("piece", ["<!DOCTYPE[>", "<!DOCTYPE a[", "<!DOCTYPE a[]", "<![CDATA["])
 def test_declarations_are_read_in_linear_time(piece: str, name: str) -> None:
     """Those that do not end; if each were read to the end of the file, it would take minutes."""
-    start = perf_counter()
+    start = thread_time()
     read_document(piece.encode() * 100_000, name)
-    assert perf_counter() - start < 5
+    assert thread_time() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
 
 def test_directives_are_found_in_linear_time() -> None:
     """However many there are, and however long."""
-    start = perf_counter()
+    start = thread_time()
     for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> "):
         read_document(piece.encode() * 20_000, "a.md")
-    assert perf_counter() - start < 10
+    assert thread_time() - start < 10
 
 
 def test_what_is_told_about_a_string_of_arb() -> None:

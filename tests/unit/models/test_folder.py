@@ -267,7 +267,7 @@ def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
     """A reader gets the old weights or the new ones, whenever it comes."""
     models, found = [save(tmp_path / "m")], []
     with ThreadPoolExecutor(1) as thread:
-        saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(200)])
+        saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(50)])
         while not saving.done():
             found.append(logits(open_folder(tmp_path / "m").model))
         models += saving.result()

@@ -37,8 +37,33 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert (row.metric, row.best, row.best_step, row.seconds) == ("bleu", 47.0, 30, 1.0)
     assert row.parameters is not None
     assert row.parameters > 1000
-    assert row.cells[4:8] == ("30 of 100", "bleu 47.00", "30", "finished: 30 steps")
+    assert row.cells[5:9] == ("30 of 100", "bleu 47.00", "30", "finished: 30 steps")
     assert len(row.cells) == len(HEAD)
+
+
+CPU = {"device": "cpu (AVX512)", "threads": "4", "processes": "2", "precision": "bf16"}
+GPU = {"device": "NVIDIA L4", "threads": "9", "processes": "3 (sharded)", "precision": "bf16"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "taken", "processor"),
+    [
+        (CPU, "0.00222 core h", "cpu"),
+        (GPU, "0.000833 GPU h", "NVIDIA L4"),
+        ({}, "-", None),
+        (CPU | {"threads": "many"}, "-", None),
+    ],
+    ids=["cores", "GPUs", "an old run", "damaged"],
+)
+def test_what_a_run_has_read_and_taken(
+    tmp_path: Path, machine: dict[str, str], taken: str, processor: str | None
+) -> None:
+    """By its newest checkpoint: a second of eight cores, or of three GPUs."""
+    row = row_of(make_run(tmp_path / "a", log(), machine=machine, examples=29_000))
+    assert (row.examples, row.processor) == (29_000, processor)
+    assert (row.cells[3], row.cells[-1]) == ("29 k", taken)
+    other = row_of(make_run(tmp_path / "a", log(), machine=machine))
+    assert (other.examples, other.cells[3]) == (None, "-")
 
 
 @pytest.mark.parametrize(
@@ -107,11 +132,12 @@ def test_the_latest_comes_first(tmp_path: Path) -> None:
         ("metrics.jsonl", '{"step": 1}\n{"st\n', "metrics.jsonl, line 2 is damaged"),
         ("finished.json", "[]", "finished.json is damaged"),
         ("../config.json", "{}", "has no format number"),
+        ("checkpoints/step-00000005/state.json", "{}", "step-00000005"),
     ],
 )
 def test_a_damaged_run_hides_no_other(tmp_path: Path, file: str, content: str, told: str) -> None:
     """Its row says what is wrong, and has what is whole."""
-    run = make_run(tmp_path / "a", log())
+    run = make_run(tmp_path / "a", log(), machine=CPU)
     make_run(tmp_path / "b", log())
     (run / "training" / file).write_text(content, encoding="utf-8")
     rows = {row.run: row for row in list_runs(tmp_path)}

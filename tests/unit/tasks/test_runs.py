@@ -66,6 +66,7 @@ def make_run(
     recipe: Mapping[str, Any] = RECIPE,
     machine: Mapping[str, str] | None = None,
     data: str = "abc",
+    examples: int | None = None,
 ) -> Path:
     """Write the folder of a run; its checkpoint has no tensors."""
     training = folder / "training"
@@ -74,9 +75,8 @@ def make_run(
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (training / "metrics.jsonl").write_text(text, encoding="utf-8")
     if machine is not None:
-        state = SavedState(
-            progress=Progress(step=5), batches={"fingerprint": data}, machine=dict(machine)
-        )
+        batches = {"fingerprint": data} | ({} if examples is None else {"examples": examples})
+        state = SavedState(progress=Progress(step=5), batches=batches, machine=dict(machine))
         path = training / "checkpoints" / "step-00000005"
         path.mkdir(parents=True, exist_ok=True)
         (path / "state.json").write_text(json.dumps(to_plain(state)), encoding="utf-8")

@@ -63,6 +63,7 @@ class Pass:
 
     ids_NBL: Tensor
     padding: float = 0.0
+    examples: int = 160
     largest: tuple[int, ...] = (0,)
 
     def __len__(self) -> int:

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.calls import OperatorCalls
 from tests.unit.train.made import PAD, TINY, VOCAB, make_batch, make_model, random_pairs
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.errors import InputError
@@ -199,27 +198,6 @@ def test_bf16_hidden_states() -> None:
     assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the most rows of any tensor that is as wide as the vocabulary."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.rows = 0
-
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 (torch's protocol)
-        types: Any,  # noqa: ANN401
-        args: Any = (),  # noqa: ANN401
-        kwargs: Any = None,  # noqa: ANN401
-    ) -> object:
-        """Look at what an operator gives."""
-        out = func(*args, **(kwargs or {}))
-        if isinstance(out, Tensor) and out.shape[-1:] == (V,):
-            self.rows = max(self.rows, out.numel() // V)
-        return out
-
-
 def pairs_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tensor]]:
     """All logits of a small encoder-decoder, and its loss."""
     model = make_model(replace(TINY, src_vocab_size=V, tgt_vocab_size=V, logit_soft_cap=cap)).eval()
@@ -274,8 +252,9 @@ def test_a_validation_never_holds_all_logits(
     """
     ids = torch.randint(4, V, (2, CHUNK))
     logits_BLV, loss = make(ids, cap)
-    with torch.inference_mode(), Largest() as seen:
+    with torch.inference_mode(), OperatorCalls() as calls:
         found = loss()
     expected = F.cross_entropy(logits_BLV.detach().flatten(0, 1), ids.flatten(), reduction="sum")
-    assert seen.rows == CHUNK
+    made = [call.result for call in calls.seen if isinstance(call.result, Tensor)]
+    assert max(each.numel() // V for each in made if each.shape[-1:] == (V,)) == CHUNK
     assert close(found, expected)

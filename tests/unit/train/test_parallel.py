@@ -42,6 +42,7 @@ class Epoch:
     source: Numbers
     numbers: range
     padding: float = 0.0
+    examples: int = 0
     largest: tuple[int, ...] = ()
 
     def __len__(self) -> int:

@@ -140,7 +140,7 @@ def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: type[Mlflow]) -> None
 @pytest.mark.parametrize(("end", "code"), [("4 steps", 0), ("interrupted", 1), (None, 1)], ids=str)
 def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) -> None:
     """The same for Weights & Biases, offline unless the user says otherwise, and resumed by id."""
-    opened, logged, ended = [], list[Mapping[str, float]](), list[int]()
+    opened, logged, ended = [], list[Mapping[str, Any]](), list[int]()
 
     def init(**given: Any) -> Any:  # noqa: ANN401
         opened.append(given | {"mode": os.environ["WANDB_MODE"]})

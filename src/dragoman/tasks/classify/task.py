@@ -14,9 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches, framed
+from dragoman.data.batches import BatchConfig, SequenceBatches
 from dragoman.data.dataset import Ragged, Splits
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
+from dragoman.data.padding import framed
 from dragoman.data.shape import Shape, random_ids
 from dragoman.errors import InputError
 from dragoman.evaluate import label_scores

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import Batch, fingerprint_of, padded
+from dragoman.data.batches import Batch, fingerprint_of
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
+from dragoman.data.padding import padded
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
@@ -195,6 +196,11 @@ class _Windows:
         if dataset.roles:  # of dialogues, padding replaces all that is not predicted
             answered = in_answers(self.targets, dataset.roles)
             self.targets = np.where(answered, self.targets, dataset.special.pad_id)
+
+    @property
+    def examples(self) -> int:
+        """The number of windows."""
+        return len(self.starts)
 
     @property
     def padding(self) -> float:

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Planned, fingerprint_of, framed, plan_epoch
+from dragoman.data.batches import BatchConfig, Planned, fingerprint_of, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
+from dragoman.data.padding import framed
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
 from dragoman.tasks.encoders import TextBatch
@@ -142,6 +143,10 @@ class _Hiding:
     batches: MaskedBatches
     texts: _PlannedTexts
     key: int
+
+    @property
+    def examples(self) -> int:
+        return self.texts.examples
 
     @property
     def padding(self) -> float:

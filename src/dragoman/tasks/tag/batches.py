@@ -14,8 +14,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches, framed, padded
+from dragoman.data.batches import BatchConfig, SequenceBatches
 from dragoman.data.dataset import Ragged, Splits, gather
+from dragoman.data.padding import framed, padded
 from dragoman.data.tagged import TaggedDataset
 from dragoman.tasks.encoders import TextBatch
 

@@ -13,15 +13,9 @@ import torch
 from torch import Tensor
 
 from dragoman.data.aligner import NONE
-from dragoman.data.batches import (
-    Batch,
-    BatchConfig,
-    Planned,
-    enclosed,
-    fingerprint_of,
-    plan_batches,
-)
+from dragoman.data.batches import Batch, BatchConfig, Planned, fingerprint_of, plan_batches
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
+from dragoman.data.padding import enclosed
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.text.tokenizer import Frame

@@ -11,9 +11,10 @@ import pytest
 import torch
 from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
 
-from dragoman.data.batches import BatchConfig, Stream, enclosed, plan_batches
+from dragoman.data.batches import BatchConfig, Stream, plan_batches
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.padding import enclosed
 from dragoman.data.prepare import prepare
 from dragoman.errors import InputError
 from dragoman.tasks.hiding import NoisyBatchConfig

@@ -54,7 +54,7 @@ def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_lines_with_terms_do_not_depend_on_others(translator: Translator, beam_size: int) -> None:
     """Nor do those without: bit for bit, in batches of any size, and streamed."""
-    lines = [*random_lines(30), TEXT, "the cat"]
+    lines = [*random_lines(12), TEXT, "the cat"]
     options = Decoding(beam_size=beam_size)
     together = translator.translate(lines, glossary=TERMS, options=options)
     assert together == [translator.translate(x, glossary=TERMS, options=options) for x in lines]
