@@ -3,13 +3,16 @@
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from dragoman.errors import InputError
 from dragoman.files.reading import longest_line, read_lines, read_text
 
 TAB = "\t"
+ROWS = 50
+"""Lines of a CSV that tell its separator."""
 _QUOTED = re.compile('"[^"]*("|$)')
 _UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 
@@ -51,15 +54,26 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
 
 
 def separator_of(path: Path) -> str:
-    """What is between the cells of a table: `TAB` unless its name is of CSV, which has quotes.
-
-    In CSV it is a comma; a semicolon where the first row has those, and no comma outside quotes:
-    Excel writes it where the comma is in numbers.
-    """
+    """What is between the cells of a table: `TAB` unless its name is of CSV, which has quotes."""
     if ".csv" not in map(str.lower, path.suffixes):
         return TAB
-    first = _QUOTED.sub("", next(read_text(path, strict=False)))
-    return ";" if ";" in first and "," not in first else ","
+    return separator_in(read_text(path, strict=False))
+
+
+def separator_in(lines: Iterable[str]) -> str:
+    """What is between the cells of a CSV: a comma, or a semicolon, as Excel writes it where the
+    comma is in numbers.
+
+    It is a semicolon where the first row has those, and no comma outside quotes, or where the first
+    rows all have as many, and commas would make no fewer columns, or not as many in each.
+    """
+    first = "\n".join(line.removesuffix("\n") for line in islice(lines, ROWS))
+    rows = [row for row in _QUOTED.sub("", first).split("\n") if row.strip()]
+    if rows and ";" in rows[0] and "," not in rows[0]:
+        return ";"
+    counts = ({row.count(mark) for row in rows} for mark in ";,")
+    semicolons, commas = (max(each) if len(each) == 1 else 0 for each in counts)
+    return ";" if semicolons and (not commas or semicolons <= commas) else ","
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object, str]]:

@@ -16,12 +16,13 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from hashlib import sha256
 from io import BytesIO
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Literal, Self
 
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
+from dragoman.files.records import ROWS, separator_in
 from dragoman.wording import counted
 
 LARGEST = 10 << 20
@@ -230,7 +231,8 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
     """The columns of each line that is not blank, and its number."""
     lines = decode_lines(BytesIO(content), name)
     if as_csv:
-        rows = csv.reader(lines)
+        first = [*islice(lines, ROWS)]
+        rows = csv.reader(chain(first, lines), delimiter=separator_in(first))
         try:
             yield from ((rows.line_num, row) for row in rows if any(row))
         except csv.Error as error:
