@@ -68,7 +68,7 @@ def _listen(settings: ServeSettings) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"{host} port {port} cannot be opened ({error}); choose another --port."
+            f"{host} port {port} cannot be opened ({error}); choose another --host or --port."
         ) from error
 
 

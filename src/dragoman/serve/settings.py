@@ -80,7 +80,8 @@ class RequestLimits:
         try:
             return override_settings(cls(), given)
         except InputError as error:
-            raise InputError(str(error).replace("override ", "--limit ", 1)) from None
+            said = str(error).replace("override ", "--limit ", 1)
+            raise InputError(said.replace("train.max_steps=1000", "texts=100")) from None
 
     def check(
         self, texts: Sequence[str], options: Decoding | None = None, *, beside: Sequence[str] = ()
@@ -192,7 +193,7 @@ class ServeSettings:
     limits: RequestLimits = field(
         default_factory=RequestLimits, metadata={"flag": "--limit", "read": RequestLimits.read}
     )
-    """Limit of a request, such as texts=100 or beam=10. May be repeated."""
+    """Limit of the server, such as texts=100, beam=10 or cached=1000. May be repeated."""
     device: str = field(default="auto", metadata=NO_FLAG)
     compute: Precision = field(default="float32", metadata=NO_FLAG)
 

@@ -204,7 +204,10 @@ def _corpora(recipe: WrittenRecipe) -> list[dict[str, Any]]:
 
 def _first_file(data: Mapping[str, Any]) -> str | None:
     """What a recipe's data, or a corpus, says that is learned from."""
-    return next((str(data[key]) for key in DATA if data.get(key)), None)
+    found = next((data[key] for key in DATA if data.get(key)), None)
+    if isinstance(found, dict):  # of a corpus that is made
+        found = found.get("name")
+    return None if found is None else str(found)
 
 
 def _metric_of(recipe: WrittenRecipe) -> str:

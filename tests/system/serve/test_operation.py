@@ -321,9 +321,13 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
 
 def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
     """As it is written on the command line."""
-    ended = dragoman.run("serve", translator_folder, "--limit", "beam=0")
-    assert "--limit beam=0: beam is 0; it must be at least 1" in ended.said
-    assert ended.code == 2
+    for limit, said in (
+        ("beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
+        ("cached", "--limit cached: write it as key=value, such as texts=100"),
+    ):
+        ended = dragoman.run("serve", translator_folder, "--limit", limit)
+        assert said in ended.said
+        assert ended.code == 2
 
 
 PRICING = """

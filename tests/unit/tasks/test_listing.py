@@ -114,6 +114,13 @@ def test_a_run_of_several_corpora(tmp_path: Path, corpora: list[dict[str, str]])
     assert row_of(make_run(tmp_path / "a", log(), recipe)).data == "x.tsv"
 
 
+def test_a_corpus_that_is_made(tmp_path: Path) -> None:
+    """By its name."""
+    made = {"name": "demo-zh-en", "seed": 1, "train": 30_000}
+    recipe = {"task": "translate", "data": {"made": made}}
+    assert row_of(make_run(tmp_path / "a", log(), recipe)).data == "demo-zh-en"
+
+
 def test_the_latest_comes_first(tmp_path: Path) -> None:
     """By when a run last wrote its log; what was warned of is told once."""
     warned = valid_line(20) | {"warnings": ["it is deaf"]}
