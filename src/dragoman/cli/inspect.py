@@ -222,7 +222,11 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
 def _write_pictures(
     inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
 ) -> None:
-    """Write the requested files, and print their paths."""
+    """Write the requested files, and print their paths; first what may lack its checkpoints."""
+    if film is not None:
+        from dragoman.lens import plot_film
+
+        say(f"wrote {plot_film(inspection, film)}")
     if png is not None:
         from dragoman.lens import plot_heads
 
@@ -231,7 +235,3 @@ def _write_pictures(
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")
-    if film is not None:
-        from dragoman.lens import plot_film
-
-        say(f"wrote {plot_film(inspection, film)}")
