@@ -10,7 +10,8 @@ from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.models.small import BOS, VARIANTS, distance, make_model, random_ids
 from torch import Tensor, nn
 
-from dragoman.lens.logits import explain_logits
+from dragoman.lens import logits
+from dragoman.lens.logits import early_probs, explain_logits
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.nn import LayerNorm, MultiHeadAttention, PositionInfo, RMSNorm
 from dragoman.nn.layers import Layer, Residual
@@ -126,8 +127,11 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_lens_and_shares_are_those_of_a_plain_loop(name: str) -> None:
+def test_lens_and_shares_are_those_of_a_plain_loop(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For pre-norm, the paper's post-norm and DeepNorm; and all shares sum to the logit."""
+    monkeypatch.setattr(logits, "TOKENS_AT_ONCE", 2)
     make, config = MODELS[name]
     model: EncoderDecoder | DecoderOnly = make(config)  # type: ignore[operator]
     src, ids, wanted = random_ids(1, 4).tolist(), [BOS, *random_ids(2, 2).tolist()], [5, 9, 7]
@@ -135,11 +139,14 @@ def test_lens_and_shares_are_those_of_a_plain_loop(name: str) -> None:
     lens, found = explain_logits(model, inputs, wanted)
     streams = by_hand(model, src, ids)
     assert len(lens) == len(streams)
-    for probs_TV, parts in zip(lens, streams, strict=True):
+    for (probs_T, best_T), parts in zip(lens, streams, strict=True):
         after = normed(parts, model.decoder.final_norm, len(ids))
         hidden_TD = torch.stack([stream(after, t) for t in range(len(ids))])
         expected_TV = model.project(hidden_TD * model.logit_scale).softmax(-1)
-        assert distance(probs_TV, expected_TV) < CLOSE
+        x_TD = torch.stack([stream(parts, t) for t in range(len(ids))])
+        assert distance(early_probs(model, x_TD), expected_TV) < CLOSE
+        assert best_T.tolist() == expected_TV.argmax(-1).tolist()
+        assert distance(probs_T, expected_TV.amax(-1)) < CLOSE
     assert {(each.name, each.layer, each.head) for each in found} == {*after}
     assert len(found) == len(after)
     for each in found:
@@ -155,3 +162,21 @@ def test_lens_and_shares_are_those_of_a_plain_loop(name: str) -> None:
     logits_T = model(*(torch.tensor([each]) for each in inputs))[0, range(len(ids)), wanted]
     sums_T = torch.tensor([each.shares for each in found], dtype=torch.float64).sum(0)
     assert distance(sums_T, logits_T) < CLOSE
+
+
+@pytest.mark.parametrize("make", [make_model, make_decoder])
+def test_few_distributions_are_in_memory_at_once(
+    make: Callable[[], EncoderDecoder | DecoderOnly], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits of all tokens are never made: of a long text they can be gigabytes."""
+    model, made = make(), list[int]()
+    project = model.project
+
+    def watched(hidden_TD: Tensor) -> Tensor:
+        made.append(hidden_TD.shape[-2])
+        return project(hidden_TD)
+
+    monkeypatch.setattr(type(model), "project", staticmethod(watched))
+    monkeypatch.setattr(logits, "TOKENS_AT_ONCE", 2)
+    explain_logits(model, [[5, 6, 7]] * (2 - isinstance(model, DecoderOnly)), [6, 7, 5])
+    assert made == [2, 1] * len(model.decoder.each_layer())

@@ -222,8 +222,7 @@ def _explained(
     """The steps that wrote `ids`, with the logit lens, and what their logits are made of."""
     lens, parts = explain_logits(model, inputs, ids)
     columns = []
-    for probs_TV in lens:
-        probs_T, best_T = probs_TV.max(-1)
+    for probs_T, best_T in lens:
         pairs = zip(tokenizer.tokens(best_T.tolist()), probs_T.tolist(), strict=True)
         columns.append([Alternative(token=token, prob=prob) for token, prob in pairs])
     seen = zip(steps, zip(*columns, strict=True), strict=True)

@@ -160,7 +160,8 @@ class LogitPart(InspectionPart):
 
     name: PartName
     """A head of the decoder's self-attention or cross-attention, the feed-forward network of a
-    layer, the embedding, all biases together."""
+    layer with its biases, the embedding, and the other biases together: those of the attention's
+    output projections, of the norms and of the output layer."""
     layer: int | None = None
     """Its number, from 0; None for what is of no layer."""
     head: int | None = None
@@ -181,7 +182,7 @@ class SwitchedOff(InspectionPart):
     log_prob: float
     """Of the translation with all heads, in the model without it."""
     change: float
-    """By how much that is more than in the whole model; what matters is below 0."""
+    """`log_prob` minus that of the whole model; negative where the head helps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

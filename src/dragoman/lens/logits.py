@@ -16,13 +16,14 @@ were trained for the last layer alone, so that an early layer may know more than
 The vector that the output layer reads is a sum of what embedding, heads, feed-forward networks and
 biases have put into the residual stream, so the logit is the sum of what each puts into it (direct
 logit attribution; Elhage et al., 2021). A norm at `y` is linear once its scale is taken as it is,
-that of the whole residual: with `sigma(y)` the standard deviation of LayerNorm, epsilon within,
+that of the whole residual: with `sigma(y)` = sqrt(var(y) + epsilon) in LayerNorm,
 
     norm(y) = gamma * (y - mean(y)) / sigma(y) + beta,    y = c_1 + c_2 + ...
             = sum_i  gamma * (c_i - mean(c_i)) / sigma(y)  +  beta,
 
-since centring is linear; RMSNorm has no mean and no beta. The share of a part is the part carried
-through every norm behind it, times the token's row of the output layer. In a pre-norm stack that
+since centring is linear; RMSNorm has no mean and no beta, and `sigma(y)` = sqrt(mean(y^2) +
+epsilon). The share of a part is the part carried through every norm behind it, times the token's
+row of the output layer. In a pre-norm stack that
 is the final norm; in a post-norm one, also DeepNorm's, whose sublayers end in
 `norm(alpha x + f(x))`, it is the norms of all later sublayers and its own.
 
@@ -52,16 +53,18 @@ from dragoman.nn.layers import Layer, Residual
 Writer = EncoderDecoder | DecoderOnly
 Flow = dict[nn.Module, tuple[Tensor, Tensor]]
 """What each module read and what it returned, of the positions that are asked for, in float64."""
+TOKENS_AT_ONCE = 64
+"""Tokens whose distributions over the vocabulary are in memory at once."""
 
 
 def explain_logits(
     model: Writer, inputs: Sequence[Sequence[int]], ids: Sequence[int]
-) -> tuple[list[Tensor], tuple[LogitPart, ...]]:
+) -> tuple[list[tuple[Tensor, Tensor]], tuple[LogitPart, ...]]:
     """The logit lens and the shares in the logits of T tokens, `ids`.
 
     `inputs` are what the model reads: source and target, or one text; token t is written after the
-    position t of the last of them. Returns the probabilities `(T, V)` after each decoder layer, and
-    the shares, those of the last layers first.
+    position t of the last of them. Returns, after each decoder layer, the highest probability `(T)`
+    and the token `(T)` that has it; and the shares, those of the last layers first.
     """
     view = evaluation_view(model)
     layers = view.decoder.each_layer()
@@ -77,8 +80,9 @@ def explain_logits(
     for module in watched:
         module.register_forward_hook(keep)
     with inference(view) as device:
-        view(*(torch.tensor([each], device=device) for each in inputs))
-        lens = [_probabilities(model, flow[layer][1]) for layer in layers]
+        read = (torch.tensor([each], device=device) for each in inputs)
+        view.hidden(*read)  # type: ignore[arg-type] # two texts or one, as the model needs
+        lens = [_best(model, flow[layer][1]) for layer in layers]
         return lens, tuple(_shares(view, flow, torch.tensor(ids, device=device)))
 
 
@@ -90,10 +94,17 @@ def _sublayers(layer: Layer) -> Iterator[tuple[PartName, nn.Module, Residual]]:
     yield "feed-forward", layer.ffn, layer.ffn_residual
 
 
-def _probabilities(model: Writer, x_TD: Tensor) -> Tensor:
+def _best(model: Writer, x_TD: Tensor) -> tuple[Tensor, Tensor]:
+    """The highest probability of each position of a residual stream, and its token."""
+    found = [early_probs(model, part).max(-1) for part in x_TD.split(TOKENS_AT_ONCE)]
+    probs, tokens = zip(*found, strict=True)
+    return torch.cat(probs), torch.cat(tokens)
+
+
+def early_probs(model: Writer, x_TD: Tensor) -> Tensor:
     """What the model would write if this were the last residual stream: `(T, V)`."""
     hidden_TD = model.decoder.final_norm(x_TD.to(model.output.weight.dtype))
-    return model.project(hidden_TD * model.logit_scale).double().softmax(-1).cpu()
+    return model.project(hidden_TD * model.logit_scale).softmax(-1)
 
 
 class Carried:

@@ -24,7 +24,7 @@ class TranslationCache:
     def through(
         self, text: str, key: Hashable, course: Course[Any, Any, Translation]
     ) -> Course[Any, Any, Translation]:
-        """Return a course that looks up a text first, and keeps what it finds else.
+        """Return a course that looks up a text first; otherwise translates it and keeps the result.
 
         `key` is all that changes the translation of the text by this model.
         """

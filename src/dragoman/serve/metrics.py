@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import sys
 import traceback
 from collections import deque
@@ -61,7 +62,7 @@ class ServeMetrics:
         self.tokens = histogram("batch_tokens", "Padded tokens of a batch", TOKENS)
         what = "Tokens of batches that are padding"
         self.padding = counter("padding_tokens", what, "model")
-        what = "Texts whose translation was kept from before"
+        what = "Texts answered from the cache"
         self.cached = counter("cached_texts", what, "model")
         what = "Models loaded, let go of, and failed to load"
         self.loads = counter("model_loads", what, "model", "outcome")
@@ -123,3 +124,21 @@ def log_failure(error: BaseException) -> None:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     log("failure", {"error": type(error).__name__, "trace": places}, "error")
+
+
+def log_library(name: str, event: str) -> None:
+    """Log the warnings of a library as lines of this event."""
+    logger = logging.getLogger(name)
+    logger.addHandler(_Handler(event))
+    logger.propagate = False
+
+
+class _Handler(logging.Handler):
+    def __init__(self, event: str) -> None:
+        super().__init__(logging.WARNING)
+        self._event = event
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log(self._event, {"message": record.getMessage().strip()}, record.levelname.lower())
+        if record.exc_info and record.exc_info[1]:
+            log_failure(record.exc_info[1])

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.process import share_arenas
 from dragoman.serve.app import make_app
 from dragoman.serve.connections import LimitedProtocol
-from dragoman.serve.metrics import log, log_failure
+from dragoman.serve.metrics import log, log_library
 from dragoman.serve.service import Service
 from dragoman.serve.settings import ServeSettings
 from dragoman.wording import counted
@@ -101,8 +101,7 @@ class DrainingServer(uvicorn.Server):
         """Accepted requests that were not answered."""
         self.failure: DragomanError | None = None
         """Why it has ended by itself."""
-        logging.getLogger("uvicorn").addHandler(_Handler(logging.WARNING))
-        logging.getLogger("uvicorn").propagate = False
+        log_library("uvicorn", "http")
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bodies' faults
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's
@@ -149,12 +148,3 @@ class DrainingServer(uvicorn.Server):
         last.start()
         self.config.timeout_graceful_shutdown = max(left / 2, left - GRACE)  # type: ignore[assignment] # any number
         self.should_exit = True
-
-
-class _Handler(logging.Handler):
-    """Logs uvicorn's warnings as lines of ours."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        log("http", {"message": record.getMessage().strip()}, record.levelname.lower())
-        if record.exc_info and record.exc_info[1]:
-            log_failure(record.exc_info[1])

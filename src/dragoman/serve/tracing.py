@@ -8,6 +8,7 @@ from typing import Any
 from starlette.types import Scope
 
 from dragoman.errors import InputError, how_to_install
+from dragoman.serve.metrics import log_library
 
 VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """Environment variables, of which one names the collector; the SDK reads its others by itself."""
@@ -20,22 +21,25 @@ def open_tracing() -> RecordSpan | None:
     """Return what sends spans to the collector of the environment; None where it names none.
 
     A span is the child of the one that the request's header `traceparent` names (W3C Trace
-    Context). Raises InputError where the SDK is not installed.
+    Context). The SDK's warnings become lines of our log. Raises InputError where the SDK is not
+    installed.
     """
     if not any(map(os.environ.get, VARIABLES)):
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.propagate import extract
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.trace import SpanKind, Status, StatusCode
     except ModuleNotFoundError as error:
         named, how = next(filter(os.environ.get, VARIABLES)), how_to_install("serve-otel")
         raise InputError(f"{named} is set, but OpenTelemetry is not installed; {how}.") from error
-    name = os.environ.get("OTEL_SERVICE_NAME", "dragoman")
-    provider = TracerProvider(resource=Resource.create({"service.name": name}))
+    log_library("opentelemetry", "tracing")
+    named_by_user = OTELResourceDetector().detect().attributes
+    resource = Resource.create({"service.name": "dragoman", **named_by_user})
+    provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("dragoman")
 
@@ -50,10 +54,11 @@ def open_tracing() -> RecordSpan | None:
             attributes={
                 "http.request.method": scope["method"],
                 "http.route": fields["path"],
-                "http.response.status_code": fields["status"],
                 **{f"dragoman.{key}": value for key, value in fields.items() if key not in KNOWN},
             },
         )
+        if fields["status"]:  # not where the client has left
+            span.set_attribute("http.response.status_code", fields["status"])
         if fields["status"] >= 500:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end)

@@ -1,4 +1,4 @@
-"""Word dropout: in training some tokens of a text are hidden, others each time it is read."""
+"""Word dropout: training hides random tokens of each text, a new choice at every reading."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,9 @@ def hide_tokens(ids_BL: Tensor, probability: float, tokenizer: Tokenizer) -> Ten
     """Put the mask (or the unknown token) in the place of each token with `probability`.
 
     Special tokens stay. Word dropout (Iyyer et al., 2015; of a translator's source Sennrich et al.,
-    2016, "Edinburgh Neural Machine Translation Systems for WMT 16"): few texts last longer when
-    they are never quite the same. The random numbers are those of torch, which a checkpoint keeps.
+    2016, "Edinburgh Neural Machine Translation Systems for WMT 16"): a small corpus overfits later
+    when its texts are never quite the same. The random numbers are those of torch, which a
+    checkpoint keeps.
     """
     if not probability:
         return ids_BL

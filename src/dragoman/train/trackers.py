@@ -7,6 +7,7 @@ slow costs the run a warning. Unless the user's environment says otherwise, all 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from queue import Full, Queue
 from threading import Thread
 from typing import Any, Protocol
@@ -20,17 +21,15 @@ PATIENCE = 30.0
 """Seconds that the end of a run waits for its tracker."""
 MOST_PARAMS = 100
 """Settings that MLflow takes at once."""
-DEFAULTS = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_EXPERIMENT_NAME": "dragoman",
-    "MLFLOW_LOGGING_LEVEL": "WARNING",
-    "WANDB_CONSOLE": "off",
-    "WANDB_ERROR_REPORTING": "false",
-    "WANDB_MODE": "offline",
-    "WANDB_PROJECT": "dragoman",
-    "WANDB_SILENT": "true",
+PROJECT = "dragoman"
+"""What runs belong to, unless the user's environment says otherwise."""
+VARIABLES = {
+    "mlflow": {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"},
+    "wandb": {"WANDB_ERROR_REPORTING": "false"},
 }
-"""Variables of both libraries where the user has not set them."""
+"""What a library takes from the environment alone, where the user has not set it."""
+WANDB = {"console": "off", "mode": "offline", "project": PROJECT, "silent": True}
+"""Settings of Weights & Biases where the user has not set the variable of that name."""
 
 Line = Mapping[str, Any]
 
@@ -61,13 +60,17 @@ class MlflowRun:
             self.id = known
             self._client.update_run(known, status="RUNNING")
             return
-        name = os.environ["MLFLOW_EXPERIMENT_NAME"]
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
         experiment = self._client.get_experiment_by_name(name)
         number = experiment.experiment_id if experiment else self._client.create_experiment(name)
         self.id = self._client.create_run(number, run_name=folder.path.name).info.run_id
         params = [Param(key, str(value)) for key, value in settings.items()]
-        for first in range(0, len(params), MOST_PARAMS):
-            self._client.log_batch(self.id, params=params[first : first + MOST_PARAMS])
+        try:
+            for first in range(0, len(params), MOST_PARAMS):
+                self._client.log_batch(self.id, params=params[first : first + MOST_PARAMS])
+        except Exception:
+            self.end("FAILED")
+            raise
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Record the numbers of a step."""
@@ -76,7 +79,7 @@ class MlflowRun:
         self._client.log_batch(self.id, metrics=metrics)
 
     def end(self, state: str) -> None:
-        """End it so."""
+        """End the run with this state."""
         self._client.set_terminated(self.id, state)
 
 
@@ -92,6 +95,9 @@ class WandbRun:
             config=dict(settings),
             id=known,
             resume="allow",
+            settings={
+                key: ours for key, ours in WANDB.items() if f"WANDB_{key.upper()}" not in os.environ
+            },
         )
         self._run.define_metric("*", step_metric="step")  # its own steps may not repeat
         self.id = self._run.id
@@ -101,7 +107,7 @@ class WandbRun:
         self._run.log({**numbers, "step": step})
 
     def end(self, state: str) -> None:
-        """End it so; it knows success and failure only."""
+        """End the run with this state, of which the library knows success and failure only."""
         self._run.finish(exit_code=int(state != "FINISHED"))
 
 
@@ -123,8 +129,8 @@ class Tracker:
         self._thread = Thread(target=self._work, args=(folder, settings), daemon=True)
         self._thread.start()
 
-    def send(self, line: Line | None) -> None:
-        """Hand over a line, which has a `step`, or None behind the last one."""
+    def send(self, line: Line) -> None:
+        """Hand over a line, which has a `step`."""
         try:
             self._lines.put_nowait(line)
         except Full:
@@ -132,26 +138,37 @@ class Tracker:
 
     def close(self) -> None:
         """Wait until all is sent, but no longer than `PATIENCE`."""
-        self.send(None)
-        self._thread.join(PATIENCE)
+        end = time.monotonic() + PATIENCE
+        if self._thread.is_alive():
+            with suppress(Full):
+                self._lines.put(None, timeout=PATIENCE)
+        self._thread.join(max(0.0, end - time.monotonic()))
         if self._thread.is_alive():
             self._warn(f"has not ended within {PATIENCE:.0f} seconds and may lack some numbers")
 
     def _work(self, folder: RunFolder, settings: Mapping[str, Any]) -> None:
-        for variable, value in DEFAULTS.items():
-            os.environ.setdefault(variable, value)
         path = folder.training / f"{self._name}.id"
+        run: TrackedRun | None = None
+        with _environment(VARIABLES[self._name]):
+            try:
+                known = path.read_text() if path.exists() else None
+                run = KINDS[self._name](folder, settings, known)
+                write_durably(path, run.id)
+                run.end(self._send_all(run))
+            except Exception as error:  # noqa: BLE001 -- a library may raise anything
+                self._warn(f"does not work ({str(error).partition(chr(10))[0]})")
+                with suppress(Exception):
+                    if run is not None:
+                        run.end("FAILED")
+
+    def _send_all(self, run: TrackedRun) -> str:
+        """Send lines until the last one; returns the state in which they leave the run."""
         state = "FAILED"
-        try:
-            run = KINDS[self._name](folder, settings, path.read_text() if path.exists() else None)
-            write_durably(path, run.id)
-            while (line := self._lines.get()) is not None:
-                run.log(dict(_numbers(line)), line["step"])
-                if reason := line.get("stopped"):
-                    state = "KILLED" if reason == "interrupted" else "FINISHED"
-            run.end(state)
-        except Exception as error:  # noqa: BLE001 -- a library may raise anything
-            self._warn(f"does not work ({str(error).partition(chr(10))[0]})")
+        while (line := self._lines.get()) is not None:
+            run.log(dict(_numbers(line)), line["step"])
+            if reason := line.get("stopped"):
+                state = "KILLED" if reason == "interrupted" else "FINISHED"
+        return state
 
     def _warn(self, what: str) -> None:
         if not self._warned:
@@ -160,6 +177,18 @@ class Tracker:
                 f"Warning: train.tracker = {self._name} {what}; training is not affected, and "
                 "training/metrics.jsonl has all numbers."
             )
+
+
+@contextmanager
+def _environment(ours: Mapping[str, str]) -> Iterator[None]:
+    """Inside, these variables are set where they were not."""
+    new = {variable: value for variable, value in ours.items() if variable not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for variable in new:
+            os.environ.pop(variable, None)
 
 
 def _numbers(line: Line, prefix: str = "train/") -> Iterator[tuple[str, float]]:

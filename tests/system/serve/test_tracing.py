@@ -1,5 +1,7 @@
 """Spans of requests, as a collector of OpenTelemetry receives them."""
 
+import json
+import logging
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,6 +12,8 @@ from threading import Thread
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import export
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.system.serve.live import serving
 
 from dragoman.errors import InputError
@@ -75,6 +79,74 @@ def test_a_span_for_each_request(
     assert told["dragoman.model"].string_value == "en-zh"
     assert told["dragoman.tokens"].int_value > 0
     assert b"secret" not in sent
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What the spans of this process are kept in, instead of being sent."""
+    kept = InMemorySpanExporter()
+    monkeypatch.setattr(export, "BatchSpanProcessor", lambda _: export.SimpleSpanProcessor(kept))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    return kept
+
+
+def record(outcome: str, status: int) -> None:
+    """Record the span of one request."""
+    send = tracing.open_tracing()
+    assert send is not None
+    fields = {"path": "/v1/translate", "status": status, "seconds": 0.1, "outcome": outcome}
+    send({"method": "POST", "headers": []}, fields, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "dragoman"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mine,team=x"}, "mine"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mine", "OTEL_SERVICE_NAME": "own"}, "own"),
+    ],
+    ids=str,
+)
+def test_the_environment_names_the_service(
+    variables: dict[str, str],
+    name: str,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By either variable of the SDK's; ours is the default."""
+    for variable in ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    record("answered", 200)
+    (span,) = spans.get_finished_spans()
+    assert span.resource.attributes["service.name"] == name
+
+
+def test_a_client_that_left_was_sent_no_status(spans: InMemorySpanExporter) -> None:
+    """The attribute is left out, since 0 is no status."""
+    record("gone", 0)
+    (span,) = spans.get_finished_spans()
+    assert span.attributes is not None
+    assert "http.response.status_code" not in span.attributes
+    assert span.attributes["dragoman.outcome"] == "gone"
+
+
+def test_warnings_of_the_sdk_are_lines_of_the_log(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON, such as of a collector that cannot be reached, and no plain text beside it."""
+    monkeypatch.setattr(logging.getLogger("opentelemetry"), "handlers", [])
+    record("answered", 200)
+    assert spans.get_finished_spans()
+    try:
+        raise ConnectionError("refused")
+    except ConnectionError:
+        logging.getLogger("opentelemetry.sdk").exception("Not %s.", "sent")
+    warning, failure = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (warning["event"], warning["level"]) == ("tracing", "error")
+    assert warning["message"] == "Not sent."
+    assert (failure["event"], failure["error"]) == ("failure", "ConnectionError")
 
 
 def test_nothing_is_sent_unless_a_collector_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -110,7 +110,9 @@ def mlflow(module: Module, monkeypatch: pytest.MonkeyPatch) -> type[Mlflow]:
 
 def test_mlflow(folder: RunFolder, mlflow: type[Mlflow]) -> None:
     """Every number of the log arrives by name and step, the settings once; the state is set."""
+    before = dict(os.environ)
     assert report(folder, "mlflow") == []
+    assert os.environ == before
     opened, *calls = mlflow.calls
     assert opened == ("open", f"sqlite:///{folder.training.resolve()}/mlflow.db")
     assert calls[:2] == [("experiment", "dragoman"), ("run", "7", "first")]
@@ -143,7 +145,7 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
     opened, logged, ended = [], list[Mapping[str, Any]](), list[int]()
 
     def init(**given: Any) -> Any:  # noqa: ANN401
-        opened.append(given | {"mode": os.environ["WANDB_MODE"]})
+        opened.append(given | {"reports": os.environ["WANDB_ERROR_REPORTING"]})
         return SimpleNamespace(
             id="xyz",
             define_metric=lambda name, step_metric: logged.append({name: step_metric}),
@@ -152,8 +154,11 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
         )
 
     module("wandb", init=init)
+    before = dict(os.environ)
     assert report(folder, "wandb", end) == []
-    assert opened[0]["mode"] == "offline"
+    assert os.environ == before, "what the notebook does later is not changed"
+    ours = {"mode": "offline", "project": "dragoman", "console": "off", "silent": True}
+    assert (opened[0]["settings"], opened[0]["reports"]) == (ours, "false")
     assert (opened[0]["dir"], opened[0]["name"], opened[0]["id"]) == (
         folder.training,
         "first",
@@ -167,7 +172,53 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
     assert ended == [code]
     os.environ["WANDB_MODE"] = "online"
     report(folder, "wandb", end)
-    assert (opened[1]["mode"], opened[1]["id"], opened[1]["resume"]) == ("online", "xyz", "allow")
+    assert "mode" not in opened[1]["settings"], "the library reads it by itself"
+    assert (opened[1]["id"], opened[1]["resume"]) == ("xyz", "allow")
+
+
+def test_a_tracker_that_fails_later_is_ended(
+    folder: RunFolder, module: Module, mlflow: type[Mlflow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own page does not show for ever a run that goes on."""
+    ended = list[int]()
+
+    def fail(*_: Any, **__: Any) -> None:  # noqa: ANN401
+        raise RuntimeError("disk full")
+
+    run = SimpleNamespace(
+        id="xyz",
+        define_metric=lambda *_, **__: None,
+        log=fail,
+        finish=lambda exit_code: ended.append(int(exit_code)),
+    )
+    module("wandb", init=lambda **_: run)
+    (warning,) = report(folder, "wandb")
+    assert "disk full" in warning
+    assert ended == [1]
+    monkeypatch.setattr(mlflow, "log_batch", fail)
+    (warning,) = report(folder, "mlflow")
+    assert "disk full" in warning
+    assert mlflow.calls[-1] == ("status", "abc", "FAILED")
+
+
+def test_a_full_queue_takes_the_end(
+    folder: RunFolder, module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tracker that was too slow for some numbers is ended all the same."""
+    answer, ended = Event(), list[int]()
+    run = SimpleNamespace(
+        id="xyz",
+        define_metric=lambda *_, **__: None,
+        log=lambda _: None,
+        finish=lambda exit_code: ended.append(int(exit_code)),
+    )
+    module("wandb", init=lambda **_: answer.wait() and run)
+    monkeypatch.setattr(trackers, "MOST_WAITING", 1)
+    monkeypatch.setattr(trackers, "PATIENCE", 5.0)
+    Timer(0.1, answer.set).start()
+    (warning,) = report(folder, "wandb")
+    assert "is too slow and lacks some numbers" in warning
+    assert len(ended) == 1
 
 
 def test_a_tracker_that_fails_is_left_alone(folder: RunFolder, module: Module) -> None:
