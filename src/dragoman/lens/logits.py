@@ -7,9 +7,10 @@ norm and the output layer are applied to the residual stream `x_l` as if it were
 
     p_l = softmax(s norm(x_l) W_out^T + b_out)
 
-with `s`, the config's `logit_scale`. After the last layer that is the model's own distribution. A
-post-norm stack has no final norm, since `x_l` has just left one. The norm and the output layer
-were trained for the last layer alone, so that an early layer may know more than it shows here.
+with `s`, the config's `logit_scale`. After the last layer that is the model's own distribution,
+over all tokens, also those that no search writes. A post-norm stack has no final norm, since `x_l`
+has just left one. The norm and the output layer were trained for the last layer alone, so that an
+early layer may know more than it shows here.
 
 # Shares
 

@@ -22,7 +22,7 @@ def open_tracing() -> RecordSpan | None:
 
     A span is the child of the one that the request's header `traceparent` names (W3C Trace
     Context). The SDK's warnings become lines of our log. Raises InputError where the SDK is not
-    installed.
+    installed, or refuses a variable.
     """
     if not any(map(os.environ.get, VARIABLES)):
         return None
@@ -33,14 +33,17 @@ def open_tracing() -> RecordSpan | None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.trace import SpanKind, Status, StatusCode
+
+        log_library("opentelemetry", "tracing")
+        named_by_user = OTELResourceDetector().detect().attributes
+        resource = Resource.create({"service.name": "dragoman", **named_by_user})
+        provider = TracerProvider(resource=resource)
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     except ModuleNotFoundError as error:
         named, how = next(filter(os.environ.get, VARIABLES)), how_to_install("serve-otel")
         raise InputError(f"{named} is set, but OpenTelemetry is not installed; {how}.") from error
-    log_library("opentelemetry", "tracing")
-    named_by_user = OTELResourceDetector().detect().attributes
-    resource = Resource.create({"service.name": "dragoman", **named_by_user})
-    provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    except ValueError as error:  # of another variable, some of which are read by the imports
+        raise InputError(f"OpenTelemetry cannot be set up ({error}); correct OTEL_*.") from error
     tracer = provider.get_tracer("dragoman")
 
     def record(scope: Scope, fields: Mapping[str, Any], seconds: float) -> None:

@@ -156,6 +156,14 @@ def test_nothing_is_sent_unless_a_collector_is_named(monkeypatch: pytest.MonkeyP
     assert tracing.open_tracing() is None
 
 
+def test_a_variable_that_the_sdk_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence."""
+    monkeypatch.setenv(tracing.VARIABLES[0], "http://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+    with pytest.raises(InputError, match=r"set up \(schedule_delay_millis must be positive"):
+        tracing.open_tracing()
+
+
 def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the variable that asks for it, and how it is installed."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
