@@ -1,4 +1,4 @@
-"""The slides of a lesson of 90 minutes, docs/lesson/: one page of HTML in each language.
+"""The slides of a 90-minute lesson, docs/lesson/: one page of HTML in each language.
 
 `python docs/make.py pages` puts them together from sections of the walk: `LESSON` names which, and
 which paragraphs, formulas, pictures, lines of code and printed lines of each. Nothing is written
