@@ -1,4 +1,4 @@
-"""The slides of a lesson of 90 minutes, docs/lesson/: one page of HTML in each language.
+"""The slides of a 90-minute lesson, docs/lesson/: one page of HTML in each language.
 
 `python docs/make.py pages` puts them together from sections of the walk: `LESSON` names which, and
 which paragraphs, formulas, pictures, lines of code and printed lines of each. Nothing is written
@@ -36,12 +36,13 @@ LESSON = """
    walk/01-why-attention.md#the-picture picture1
 18 walk/03-scaled-dot-product.md#321-scaled-dot-product-attention text1
    walk/03-scaled-dot-product.md#the-formula formula1 text1
-   walk/03-scaled-dot-product.md#our-lines code1
+   walk/03-scaled-dot-product.md#our-lines text1 code1
    walk/03-scaled-dot-product.md#experiment-a-dictionary run1 said1
-   walk/03-scaled-dot-product.md#experiment-one-sentence-every-number said1
+   walk/03-scaled-dot-product.md#experiment-one-sentence-every-number said1 text2
    walk/03-scaled-dot-product.md#experiment-why-divide-by-the-root-of-d said1 text2
    walk/03-scaled-dot-product.md#the-picture picture1
-10 walk/04-multi-head.md#322-multi-head-attention text1 picture1
+10 walk/04-multi-head.md#322-multi-head-attention text1
+   walk/04-multi-head.md#322-multi-head-attention picture1
    walk/04-multi-head.md#the-formula formula1 text1
    walk/04-multi-head.md#experiment-one-head-cannot-look-in-two-directions text1 said1 text2
    walk/04-multi-head.md#the-picture picture2
@@ -60,10 +61,11 @@ LESSON = """
  6 walk/11-results.md#the-formula formula1 text1
    walk/11-results.md#experiment-greedy-against-beam text1 said1 text2
  4 walk/13-mistakes.md#the-picture picture1
-10 live.md#things-to-try table1
+10 live.md#things-to-try table1:2
 """
-"""A slide a line: a page, a heading of it, and which blocks below that; before the first slide of a
-part its minutes. The title of that slide's page is the part's."""
+"""A slide a line: a page, a heading of it, and which blocks below that (of a table perhaps only the
+first columns, `table1:2`); before the first slide of a part its minutes. The title of that slide's
+page is the part's."""
 
 WHEN = {"en": "minutes {} to {}", "zh": "第 {} 到 {} 分钟"}
 SLIDE = re.compile(r" *(\d*) +(\S+)#(\S+) (.+)")
@@ -84,9 +86,7 @@ def slides_page(language: str) -> str:
         if minutes:
             last = first + int(minutes)
             title = _line(sections(page, language)[0][0])
-            when = {"en": f"minutes {first} to {last}", "zh": f"第 {first} 到 {last} 分钟"}[
-                language
-            ]
+            when = WHEN[language].format(first, last)
             slides.append(f'<section class="part"><p>{when}</p><h1>{title}</h1></section>')
             first = last
         slides.append(_slide(page, anchor, picks.split(), language))
@@ -139,11 +139,22 @@ def _slide(page: str, anchor: str, picks: list[str], language: str) -> str:
     here = sections(page, language)
     heading, text = here[number]
     found = dict(blocks(text))
-    if missing := [pick for pick in picks if pick not in found]:
+    chosen = [pick.partition(":")[::2] for pick in picks]
+    if missing := [name for name, _ in chosen if name not in found]:
         raise Wrong(f"docs/slides.py: {page}#{anchor} has {', '.join(found)}, and no {missing[0]}")
-    body = "\n".join(_html(pick, found[pick], language) for pick in picks)
+    body = "\n".join(
+        _html(name, _first(columns, found[name]), language) for name, columns in chosen
+    )
     above = f"<p>{_line(here[0][0])}</p>" if number else ""
     return f"<section>{above}<h2>{_line(heading)}</h2>\n{body}</section>"
+
+
+def _first(columns: str, table: str) -> str:
+    """The first columns of a table, so many; with no number the whole block."""
+    if not columns:
+        return table
+    rows = (row.split("|")[: int(columns) + 1] for row in table.splitlines())
+    return "\n".join(f"{'|'.join(row)}|" for row in rows)
 
 
 def _html(kind: str, block: str, language: str) -> str:

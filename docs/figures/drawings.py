@@ -269,13 +269,15 @@ def one_sentence(pen: Pen) -> tuple[int, int]:
     _stage(pen, 102, "Embedding + positions", "07-embeddings", ORANGE, "(1, 9) → (1, 9, 128)")
     _stage(pen, 168, "Encoder × 2", "02-stacks", BLUE, "(1, 9, 128) → (1, 9, 128)")
     pen.arrow("M 380 185 H 668 V 449 H 384")
-    for x, y, english, shape in (
-        (460, 185, "weights", "(1, 4, 9, 9)"),
-        (610, 185, "memory", "(1, 9, 128)"),
-        (500, 449, "weights", "(1, 4, 10, 10), (1, 4, 10, 9)"),
+    for x, y, label in (
+        (525, 178, "memory"),
+        (525, 203, "(1, 9, 128)"),
+        (90, 208, "weights"),
+        (90, 224, "(1, 4, 9, 9)"),
+        (90, 472, "weights"),
+        (90, 488, "(1, 4, 10, 10), (1, 4, 10, 9)"),
     ):
-        pen.text(x, y - 7, english, ' font-size="12"')
-        pen.text(x, y + 18, shape, ' font-size="12"')
+        pen.text(x, y, label, ' font-size="12"')
     read, predicted = list(TARGET)[:-1], list(TARGET)[1:]
     _tokens(pen, 284, read, [TARGET[token] for token in read])
     pen.text(26, 276, "reads", ' font-weight="bold" text-anchor="start"')

@@ -115,19 +115,8 @@ def _shape(page: Path) -> list[str]:
     """Headings as their level, links as their target in either language, in order."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     found = re.findall(r"^#+ |\]\([^)]+\)|<img src=\"[^\"]+\"|<!-- [\w-]+: \w+ -->", text, re.M)
-    found = [_in_english(item) for item in found]
+    found = [item.replace("docs/zh/", "docs/").replace(".zh.png", ".png") for item in found]
     return [item for item in found if "README" not in item]
-
-
-def _in_english(target: str) -> str:
-    """The target of a link, as the English page has it."""
-    for chinese, english in (
-        (".zh.png", ".png"),
-        ("docs/zh/", "docs/"),
-        ("notebooks/zh", "notebooks"),
-    ):
-        target = target.replace(chinese, english)
-    return target
 
 
 @pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)

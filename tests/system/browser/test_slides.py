@@ -1,4 +1,4 @@
-"""The slides of a lesson in a browser: the keyboard turns them, and none is too wide."""
+"""The slides of a lesson in a browser: the keyboard turns them, and each fits its screen."""
 
 from collections.abc import Iterator
 
@@ -19,11 +19,15 @@ def show(browser: Browser) -> Iterator[Opener]:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_keyboard_turns_the_slides(show: Opener, language: str) -> None:
-    """Forwards, backwards, and not beyond the first; no slide is wider than its screen."""
+    """Forwards, backwards, and not beyond the first; no slide is larger than its screen."""
     page = show(language)
     slides = page.locator("section")
     page.keyboard.press("ArrowLeft")
-    for key, seen in (("ArrowRight", 1), ("PageDown", 2), (" ", 3), ("ArrowUp", 2)):
+    turns = (("ArrowRight", 1), ("PageDown", 2), (" ", 3), ("Shift+ ", 2), ("ArrowUp", 1))
+    for key, seen in turns:
         page.keyboard.press(key)
         expect(slides.nth(seen)).to_be_in_viewport(ratio=0.9)
     assert page.evaluate("document.documentElement.scrollWidth") == 1200
+    page.set_viewport_size({"width": 1280, "height": 720})
+    heights = slides.evaluate_all("all => all.map((each) => each.getBoundingClientRect().height)")
+    assert {round(height) for height in heights} == {720}
