@@ -65,7 +65,7 @@ def separator_in(lines: Iterable[str]) -> str:
     comma is in numbers.
 
     It is a semicolon where the first row has those, and no comma outside quotes, or where the first
-    rows all have as many, and commas would make no fewer columns, or not as many in each.
+    rows all have as many, and commas would make more columns, or not as many in each.
     """
     first = "\n".join(line.removesuffix("\n") for line in islice(lines, ROWS))
     rows = [row for row in _QUOTED.sub("", first).split("\n") if row.strip()]
@@ -73,7 +73,7 @@ def separator_in(lines: Iterable[str]) -> str:
         return ";"
     counts = ({row.count(mark) for row in rows} for mark in ";,")
     semicolons, commas = (max(each) if len(each) == 1 else 0 for each in counts)
-    return ";" if semicolons and (not commas or semicolons <= commas) else ","
+    return ";" if semicolons and (not commas or semicolons < commas) else ","
 
 
 def read_records(path: Path) -> Iterator[tuple[str, object, str]]:

@@ -324,7 +324,7 @@ def test_a_switch_changes_the_translation_at_once(show: Opener) -> None:
     expect(result).to_have_text("老师昨天批评了老师。")
     expect(page.locator(".result .note")).to_have_text("As trained: 老师昨天批评了护士。")
     page.locator(".chip").last.focus()
-    expect(page.locator(".counter")).to_contain_text("after the end of the best hypothesis")
+    expect(page.locator(".counter")).to_contain_text("the best hypothesis ended at step")
     page.get_by_role("button", name="As trained").click()
     expect(result).to_have_text("老师昨天批评了护士。")
     box = page.get_by_role("checkbox", name="Use Cross-attention, layer 1, head 0")

@@ -17,7 +17,8 @@ from dragoman.files.records import TAB, read_rows, separator_in, separator_of
         (["1,5;2,5\n", "3,5;4,5\n"], ";"),
         (["Yes; well,Ja; doch", "one; two,eins; zwei"], ","),
         (['"a;b",c', '"d;e",f'], ","),
-        (['"a\n", "b;c";d', "e, f;g"], ";"),
+        (['"a, b\n', 'c";d', "e, f;g"], ";"),
+        (["one; two,eins", "three;3,drei"], ","),
         (["a", "b"], ","),
         ([], ","),
     ],
@@ -29,8 +30,8 @@ def test_the_first_rows_tell_the_separator_of_a_csv(lines: list[str], separator:
 
 def test_a_name_tells_the_kind_of_a_table(tmp_path: Path) -> None:
     """A TSV has neither commas nor quotes between its cells."""
-    for name, cells in (("a.tsv", ['3,5;"3', '5"']), ("a.csv", ["3,5", "3\t5"])):
-        (tmp_path / name).write_text('3,5;"3\t5"\n', "utf-8")
+    for name, cells in (("a.tsv", ['"3,5";"3', '5"']), ("a.csv", ["3,5", "3\t5"])):
+        (tmp_path / name).write_text('"3,5";"3\t5"\n', "utf-8")
         ((_, row, _),) = read_rows(tmp_path / name)
         assert row == cells
     assert separator_of(tmp_path / "a.tsv") == TAB
