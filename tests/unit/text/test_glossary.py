@@ -43,6 +43,10 @@ def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
         GlossaryTerm("a", "b"),
         GlossaryTerm("x, y", 'u "v"'),
     ]
+    assert [*read(tmp_path, "1,5 kg;1,5 Kilo\na;b\n", "terms.csv")] == [
+        GlossaryTerm("1,5 kg", "1,5 Kilo"),
+        GlossaryTerm("a", "b"),
+    ]
     assert [*Glossary({"a": "b"})] == [GlossaryTerm("a", "b")]
 
 
