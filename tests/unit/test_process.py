@@ -4,12 +4,13 @@ import os
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from dragoman import prepare_process
-from dragoman.process import ARENAS, SETTINGS
+from dragoman.process import ARENAS, NICENESS, SETTINGS, step_back
 
 TRANSLATE = "from dragoman.cli.main import main; main(['translate', 'nowhere', os.devnull])"
 VERSION = "from dragoman.cli.main import main; main(['--version', '--json'])"
@@ -71,9 +72,9 @@ def test_nothing_is_set_once_torch_is_loaded() -> None:
 ARENAS_OF_THREADS = """
 import ctypes, sys
 from threading import Barrier, Thread
-from dragoman.process import share_arenas
+from dragoman.process import prepare_threads
 if sys.argv[1] == "shared":
-    share_arenas()
+    prepare_threads()
 libc, barrier = ctypes.CDLL(None), Barrier(8)
 libc.malloc.restype = ctypes.c_void_p
 def allocate():
@@ -101,3 +102,17 @@ def test_threads_share_few_arenas() -> None:
 
     assert arenas("shared") <= ARENAS < arenas("own")
     assert arenas("shared", MALLOC_ARENA_MAX="5") == arenas("own", MALLOC_ARENA_MAX="5")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
+def test_threads_that_step_back_leave_others_where_they_are() -> None:
+    """And those that they start are with them."""
+    before = os.nice(0)
+    with ThreadPoolExecutor(1, initializer=step_back) as pool:
+
+        def own_and_child() -> tuple[int, int]:
+            with ThreadPoolExecutor(1) as child:
+                return os.nice(0), child.submit(os.nice, 0).result()
+
+        assert pool.submit(own_and_child).result() == (min(before + NICENESS, 19),) * 2
+    assert os.nice(0) == before
