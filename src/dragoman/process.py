@@ -32,8 +32,6 @@ M_ARENA_MAX = -8
 ARENAS = 2
 TURN = 0.0005
 """Seconds for which a thread keeps the interpreter that others wait for; 0.005 by default."""
-NICENESS = 5
-"""By how much threads that compute are nicer than the one that answers."""
 
 
 def prepare_threads() -> None:
@@ -51,12 +49,3 @@ def prepare_threads() -> None:
     if "MALLOC_ARENA_MAX" not in os.environ:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
-
-
-def step_back() -> None:
-    """Give this thread, and those that it starts, a lower priority: others get a core first.
-
-    Only Linux has priorities of threads.
-    """
-    if sys.platform == "linux":
-        os.nice(NICENESS)

@@ -4,13 +4,12 @@ import os
 import platform
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from dragoman import prepare_process
-from dragoman.process import ARENAS, NICENESS, SETTINGS, step_back
+from dragoman.process import ARENAS, SETTINGS
 
 TRANSLATE = "from dragoman.cli.main import main; main(['translate', 'nowhere', os.devnull])"
 VERSION = "from dragoman.cli.main import main; main(['--version', '--json'])"
@@ -72,9 +71,10 @@ def test_nothing_is_set_once_torch_is_loaded() -> None:
 ARENAS_OF_THREADS = """
 import ctypes, sys
 from threading import Barrier, Thread
-from dragoman.process import prepare_threads
+from dragoman.process import TURN, prepare_threads
 if sys.argv[1] == "shared":
     prepare_threads()
+    assert sys.getswitchinterval() == TURN
 libc, barrier = ctypes.CDLL(None), Barrier(8)
 libc.malloc.restype = ctypes.c_void_p
 def allocate():
@@ -92,7 +92,7 @@ libc.malloc_stats()
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="its allocator is not glibc's")
 def test_threads_share_few_arenas() -> None:
-    """Otherwise each begins one; the user's own number wins."""
+    """Otherwise each begins one; the user's own number wins. Their turns are short, too."""
     ours = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
 
     def arenas(how: str, **given: str) -> int:
@@ -102,17 +102,3 @@ def test_threads_share_few_arenas() -> None:
 
     assert arenas("shared") <= ARENAS < arenas("own")
     assert arenas("shared", MALLOC_ARENA_MAX="5") == arenas("own", MALLOC_ARENA_MAX="5")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
-def test_threads_that_step_back_leave_others_where_they_are() -> None:
-    """And those that they start are with them."""
-    before = os.nice(0)
-    with ThreadPoolExecutor(1, initializer=step_back) as pool:
-
-        def own_and_child() -> tuple[int, int]:
-            with ThreadPoolExecutor(1) as child:
-                return os.nice(0), child.submit(os.nice, 0).result()
-
-        assert pool.submit(own_and_child).result() == (min(before + NICENESS, 19),) * 2
-    assert os.nice(0) == before

@@ -14,7 +14,6 @@ from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
-from dragoman.process import step_back
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.documents import DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
@@ -69,9 +68,9 @@ class Service:
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
         """Of the texts that it was asked to translate by other dialects than ours."""
-        self._waiting = ThreadPoolExecutor(WAITING, "wait", step_back)
-        self._pricing = ThreadPoolExecutor(PRICING, "price", step_back)
-        self._stepping = ThreadPoolExecutor(STEPPING, "step", step_back)
+        self._waiting = ThreadPoolExecutor(WAITING, "wait")
+        self._pricing = ThreadPoolExecutor(PRICING, "price")
+        self._stepping = ThreadPoolExecutor(STEPPING, "step")
 
     @property
     def ready(self) -> bool:

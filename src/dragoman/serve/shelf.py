@@ -16,7 +16,6 @@ from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import build_on_meta
 from dragoman.nn.cpu.native import share_of_threads
-from dragoman.process import step_back
 from dragoman.serve.cache import TranslationCache
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
 from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy
@@ -145,7 +144,7 @@ class Shelf:
         """Whether models are still to be loaded before the server is ready."""
         self.failed = False
         """Whether none could be loaded then."""
-        self._loader = ThreadPoolExecutor(1, "load", step_back)
+        self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
                 served.open(arithmetic)
