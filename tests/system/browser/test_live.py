@@ -330,7 +330,9 @@ def test_a_switch_changes_the_translation_at_once(show: Opener) -> None:
     box = page.get_by_role("checkbox", name="Use Cross-attention, layer 1, head 0")
     box.uncheck()
     expect(box).to_be_focused()
-    assert page.locator(".thumb.off").count() == 1
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".thumb.off")).to_be_focused()
+    assert not box.is_checked()
 
 
 def test_the_search_goes_step_by_step(show: Opener) -> None:
