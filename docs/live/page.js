@@ -118,8 +118,8 @@ function lab() {
 
 // --------------------------------------------------------------------------------------- the views
 
-/** The largest absolute value, which gets the whole colour; a masked score is none. */
-const largestOf = (matrix) => Math.max(...matrix.flatMap((row) => row.filter(Number.isFinite).map(Math.abs)));
+/** The largest absolute value, which gets the whole colour; a masked score is none, and zeros get no colour. */
+const largestOf = (matrix) => Math.max(...matrix.flat().filter(Number.isFinite).map(Math.abs)) || 1;
 
 /** A matrix with its tokens beside the rows. */
 function matrixOf(name, { tokens, lang }, matrix) {
@@ -144,7 +144,7 @@ function embeddingView() {
       matrixOf(`embedding.${part}`, { tokens, lang: "en" }, embedding[part]))));
 }
 
-const nameOf = (head) => t("head.name", { ...head, stack: t(`map.${head.stack}`) });
+const nameOf = (head) => t("head.name", { ...head, map: t(`map.${head.stack}`) });
 
 /** What a head computed. */
 const computed = ({ stack, layer, head }) =>
@@ -212,7 +212,7 @@ function streamView() {
 
 function ask() {
   let waiting = 0;
-  const field = el("input", { id: "text", type: "text", value: state.text, lang: "en", maxlength: 120,
+  const field = el("input", { id: "text", class: "field", type: "text", value: state.text, lang: "en", maxlength: 120,
     spellcheck: "false", autocomplete: "off", oninput: () => {
       state.text = field.value;
       clearTimeout(waiting);

@@ -321,6 +321,7 @@ def test_a_file_is_translated_by_the_terms_that_are_typed(
     assert json.loads(asked.value.post_data or "")["glossary"] == {"cat": "我"}
     file = tmp_path / "é.txt"
     file.write_text("the cat\n\nthe cat", encoding="utf-8")
+    page.route("**/v1/documents", partial(Route.fulfill, status=429, body="<html>"), times=1)
     with page.expect_download() as saved:
         page.get_by_label("Translate a file").set_input_files(file)
     assert saved.value.suggested_filename == "é.txt"

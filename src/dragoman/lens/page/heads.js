@@ -42,7 +42,7 @@ function headTable() {
 /** What became of the translation without each head, first without those that matter most for it. */
 function offSection() {
   const rows = data.switched_off.toSorted((one, other) => one.change - other.change)
-    .map((off) => [t("off.head", { map: t(`map.${off.name}`), layer: off.layer, head: off.head }),
+    .map((off) => [t("head.name", { map: t(`map.${off.name}`), layer: off.layer, head: off.head }),
       number(off.change), off.text === data.tgt.text ? t("off.same") : off.text]);
   return section("off", el("div", { class: "scroll" }, el("table", { class: "plain off" },
     el("thead", {}, el("tr", {}, ...["off.which", "off.change", "off.text"].map((name) =>

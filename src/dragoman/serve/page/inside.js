@@ -69,5 +69,6 @@ function showStep() {
 async function openStep() {
   state.inside = document.getElementById("inside").open = true;
   await look();
-  document.querySelector("#steps [aria-current=step]")?.focus();
+  const step = document.querySelector("#steps [aria-current=step]");
+  (step || document.querySelector("#inside summary")).focus(); // a large model is not inspected
 }

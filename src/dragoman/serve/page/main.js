@@ -93,6 +93,7 @@ async function fileChosen(file) {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.status === 401) state.locked = true;
+    if (error.passes) setTimeout(fileChosen, 1000 * (error.seconds || 1), file);
     state.problem = error;
     part("by").textContent = "";
   }
@@ -254,7 +255,7 @@ function drawProblem() {
 }
 
 function keyField() {
-  const field = el("input", { id: "key", type: "password", autocomplete: "off", value: key });
+  const field = el("input", { id: "key", class: "field", type: "password", autocomplete: "off", value: key });
   return el("form", { class: "lock", onsubmit: (event) => {
     event.preventDefault();
     key = field.value.trim();
