@@ -62,7 +62,7 @@ VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
     "inspect-steps.png": (steps, 1700, False),
     "inspect-head.png": (head, 880, True),
     "serve.png": (typed, 430, False),
-    "live.png": (switched, 860, False),
+    "live.png": (switched, 920, False),
 }
 """What each picture shows, its height, and whether it is dark."""
 
