@@ -15,7 +15,8 @@ from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 import dragoman
 from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout, load_tagged
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.lens.choices import Wanted
 from dragoman.lens.inspection import MapName
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import Decoder, Encoder, MultiHeadAttention, evaluation_view, inference
@@ -28,16 +29,6 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 MOST_WEIGHTS = 1_000_000
 """Weights of one map that are kept: what a file and a page can hold. Beyond it layers are left out,
 then heads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which layers and heads to keep, by their numbers from 0."""
-
-    layers: Sequence[int] | None = None
-    """All, unless given."""
-    heads: Sequence[int] | None = None
-    """All, unless given."""
 
 
 ALL = Wanted()
