@@ -286,11 +286,7 @@ def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
 
 
 def _attributions(
-    model: EncoderOnly,
-    ids: Sequence[int],
-    traced: Traced,
-    head: ClassificationHead,
-    label: int,
+    model: EncoderOnly, ids: Sequence[int], traced: Traced, head: ClassificationHead, label: int
 ) -> tuple[Attribution, ...]:
     """Both methods, for the label that the model gives."""
     mean_LSS = torch.stack([traced.means[layer] for layer in range(traced.num_layers)])

@@ -159,10 +159,7 @@ class Watched(Generic[ModelT]):
 
 
 def choose_heads(
-    modules: Sequence[MultiHeadAttention],
-    size: int,
-    wanted: Wanted = ALL,
-    most: int = MOST_WEIGHTS,
+    modules: Sequence[MultiHeadAttention], size: int, wanted: Wanted = ALL, most: int = MOST_WEIGHTS
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Choose the layers and heads that there is room for, of a map of `size` weights a head.
 
@@ -212,10 +209,7 @@ def trace_translation(
 
 
 def trace_continuation(
-    model: DecoderOnly,
-    prompt_ids: Sequence[int],
-    read_ids: Sequence[int],
-    wanted: Wanted = ALL,
+    model: DecoderOnly, prompt_ids: Sequence[int], read_ids: Sequence[int], wanted: Wanted = ALL
 ) -> tuple[dict[MapName, Traced], Tensor]:
     """Attention while a text is continued, and the logits (P, V) after each prompt token.
 

@@ -276,11 +276,7 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         return self._scheduler
 
     def stream(
-        self,
-        lines: Iterable[str],
-        *,
-        max_batch_tokens: int = TOKENS,
-        window: int = 4096,
+        self, lines: Iterable[str], *, max_batch_tokens: int = TOKENS, window: int = 4096
     ) -> Iterator[Answer]:
         """Answer without end: lines are taken in windows, so memory is bounded."""
         yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)

@@ -131,10 +131,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         return found[0] if isinstance(text, str) else found
 
     def tag_words(
-        self,
-        sentences: Iterable[Sequence[str]],
-        *,
-        max_batch_tokens: int = TOKENS,
+        self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = TOKENS
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
         return [*self._submit_words(sentences, max_batch_tokens).in_order()]
