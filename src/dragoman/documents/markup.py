@@ -12,6 +12,7 @@ from functools import partial
 from html import escape, unescape
 from typing import Literal, NamedTuple
 
+from dragoman.documents.asides import Asides
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -37,9 +38,11 @@ _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
 _SCOPES = ("ul", "ol", "menu", "dl", "table", "select")
 """What has items of its own."""
 _META = re.compile(
-    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|title)[\"'\s/>]",
+    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|image:alt|keywords|title)"
+    r"[\"'\s/>]",
     re.IGNORECASE,
 )
+_BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
 _SPACE = re.compile(rf"{_W}+")
 _REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
@@ -125,21 +128,15 @@ class _Item(NamedTuple):
 
 
 class Page:
-    """A text in markup: the places of sentences, and of attributes that are translated.
-
-    An attribute is a part of its own: where it was, the text has its number between marks, so that
-    it goes with its tag to wherever that is put.
-    """
+    """A text in markup: the places of sentences, and the attributes that are translated."""
 
     def __init__(self, text: str, rules: Rules) -> None:
-        used = {*text}
-        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in used)
+        self._asides = Asides(text)
         self._rules, self._tags = rules, dict[Tag, Tag]()
         self._text, self._copied, self._read_to = text, 0, 0
         self._made, self._length, self._line = list[str](), 0, 1
         self._items: list[_Item] = []
         self._segments: list[Segment] = []
-        self._attributes: list[Part] = []
         self._passed = Counter[str]()
         self._read(tokens_of(text, rules))
 
@@ -147,12 +144,11 @@ class Page:
         """The document, whose bytes are written by `encode`."""
         segments = limited(self._segments, name)
         text = "".join([*self._made, self._text[self._copied :]])
-        parts = Part(text, segments), *self._attributes
+        parts = Part(text, segments), *self._asides.parts
         left = (f"{count} of <{name}>, left alone" for name, count in self._passed.items() if count)
-        mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
 
         def assemble(texts: Sequence[str]) -> bytes:
-            return encode(mark.sub(lambda found: texts[int(found[1])], texts[0]))
+            return encode(self._asides.filled(texts[0], texts[1:]))
 
         return Document(parts, assemble, tuple(left))
 
@@ -203,6 +199,7 @@ class Page:
     def _with_marks(self, raw: str, name: str) -> str:
         """A tag with marks in place of its attributes that are translated."""
         wanted = self._rules.attributes | ({"content"} if _META.search(raw) else set())
+        wanted |= {"value"} if name == "input" and _BUTTON.search(raw) else set()
 
         def mark(found: re.Match[str]) -> str:
             value = found[2] or ""
@@ -217,8 +214,7 @@ class Page:
             source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"line {self._line}, {found[1]} of <{name}>"
-            self._attributes.append(Part(text, (Segment(0, len(text), source, write, where),)))
-            number = f"{self._mark}{len(self._attributes)}{self._mark}"
+            number = self._asides.put(text, source, write, where)
             return found[0].removesuffix(value) + quote + number + quote
 
         return _ATTRIBUTE.sub(mark, raw) if wanted else raw

@@ -39,6 +39,13 @@ def translated(
         ("<a title='&lt;it&#39;s&gt; x'>y</a>", "<a title='&lt;IT&#39;S&gt; X'>Y</a>"),
         ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
         ("<meta name=generator content='a b'>", None),
+        (
+            "<meta property='og:image:alt' content='a b'>",
+            "<meta property='og:image:alt' content='A B'>",
+        ),
+        ("<input type=submit value='go on'>", "<input type=submit value='GO ON'>"),
+        ("<input value='a b'><input type=hidden value='a b'>", None),
+        ("<optgroup label='a b'>", "<optgroup label='A B'>"),
         ("<p>a <a href='x>y'>b</a", "<p>A <a href='x>y'>B</a"),
         ("a <b>c <i>d</b> e</i> f", "A <b>C <i>D</b> E</i> F"),
         ("if a < b and c > d", "IF A &lt; B AND C &gt; D"),
