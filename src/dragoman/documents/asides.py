@@ -64,8 +64,9 @@ class Asides:
         def moved(place: int) -> int:
             return place + shifts[bisect_left(places, place)]
 
-        others = (replace(s, start=moved(s.start), end=moved(s.end)) for s in segments)
-        part = Part("".join([*pieces, self._text[done:]]), tuple(others))
+        if places:
+            segments = [replace(s, start=moved(s.start), end=moved(s.end)) for s in segments]
+        part = Part("".join([*pieces, self._text[done:]]), tuple(segments))
 
         def assemble(texts: Sequence[str]) -> bytes:
             return encode(self.filled(texts[0], texts[1:]))
