@@ -262,6 +262,16 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     assert '<text:span text:style-name="T1">WORDS BOLD</text:span>' in content
 
 
+def test_opendocument_has_forms_and_a_title() -> None:
+    """Labels of controls, not their names."""
+    flat = (
+        '<office:document xmlns:office="o" xmlns:form="f" xmlns:dc="d"><dc:title>a b</dc:title>'
+        '<form:button form:name="c d" form:label="e f"/></office:document>'
+    )
+    data, _ = translated(flat.encode(), "a.fodt")
+    assert data.decode() == flat.replace("a b", "A B").replace("e f", "E F")
+
+
 def test_a_cell_has_no_old_text_in_an_attribute() -> None:
     """A changed cell has its text in its paragraphs alone; all others keep their attribute."""
     sheet = (
