@@ -251,6 +251,7 @@ def test_tables() -> None:
     assert translated("a,b\nc,d e", "a.csv", comma)[0] == 'a,b\n"c,","d, e,"'
     inches = '5" pipe,7" pipe\na b,"c"'
     assert translated(inches, "a.csv")[0] == inches.replace('a b,"c"', 'A B,"C"')
+    assert translated('a,"b;\nc;"\nd e,f', "a.csv", comma)[0] == 'a,"b;\nc;"\n"d, e,","f,"'
     assert translated("a\tb\nc\td e", "a.tsv", comma)[0] == "a\tb\nc,\td, e,"
 
 
