@@ -38,6 +38,24 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     assert json.loads(as_json.out)["src"]["words"] == 39
 
 
+def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
+    """Each is read by its own, and written by those of the first; what is missing is told."""
+    first = write(tmp_path / "a.jsonl", ['{"src": "a house", "tgt": "ein Haus", "id": 1}'])
+    second = write(tmp_path / "b.jsonl", ['{"tgt": "a cat", "src": {"de": "eine Katze"}}'])
+    third = write(tmp_path / "c.tsv", ["de\ten", "ein Hund\ta dog"])
+    of_their_own = f"{second},tgt,src.de", f"{third},en,de"
+    done = run("data", "merge", first, *of_their_own, "--out", tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "merged.jsonl").read_text().splitlines() == [
+        '{"src": "a house", "tgt": "ein Haus", "id": 1}',
+        '{"src": "a cat", "tgt": "eine Katze"}',
+        '{"src": "a dog", "tgt": "ein Hund"}',
+    ]
+    wrong = run("data", "merge", first, f"{third},en,fr", "--out", tmp_path / "out")
+    assert wrong.code == 2
+    assert "fr" in wrong.err
+
+
 def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     """It stays one; a message of two pairs goes with the bad one, which is told; so is a page."""
     text = 'msgid "%d old cat"\nmsgid_plural "cats"\nmsgstr[0] "%d alte Katze"\nmsgstr[1] "cats"\n'
