@@ -4,10 +4,10 @@
     found.kept                      # a mask of the pairs
     found.report(read)              # how many, with examples
 
-A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths. The
-corpus is read once for the rules that see one pair, again for the language, which the first good
-pairs tell, then as often as the last rule finds something, and to show examples or to write what is
-left. What is left is checked as the whole was: it breaks no rule.
+A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 40
+more while all are compared. The corpus is read once for the rules that see one pair, again for the
+language, which the first good pairs tell, then as often as a later rule finds something, and to
+show examples or to write what is left. What is left is checked as the whole was: it breaks no rule.
 """
 
 import unicodedata
