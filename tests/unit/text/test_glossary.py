@@ -55,8 +55,8 @@ def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
     [
         ("a\tb\nA\tb\n", "terms.tsv line 2: the term repeats line 1; remove one of them."),
         (
-            "a\tb\n\na\tc\n",
-            "line 3: the term contradicts line 1, where 'a' becomes 'b'; remove one",
+            "x\ty\na\tb\n\na\tc\n",
+            "line 4: the term contradicts line 2, where 'a' becomes 'b'; remove one",
         ),
         ("\tb\n", "line 1: the source is empty; write one, or remove the term."),
         ("a\tb\nc\n", "line 2: it has 1 column; give source, target, and"),
@@ -179,3 +179,10 @@ def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
 def test_what_became_of_terms(source: str, translation: str, outcomes: list[str]) -> None:
     """Listed forms are applied, words with their stem inflected; each place counts once."""
     assert judge(TERMS.find(source), translation) == outcomes
+
+
+@pytest.mark.parametrize("translation", ["苹果冰", "冰苹果"])
+def test_terms_may_stand_side_by_side(translation: str) -> None:
+    """Chinese has no space between them: the end of one is the beginning of the next."""
+    found = Glossary({"apple": "苹果", "ice": "冰"}).find("apple ice")
+    assert judge(found, translation) == ["applied", "applied"]
