@@ -169,6 +169,8 @@ def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
         ("heat pump and heat pump", "Wärmepumpe, Wärmepumpe", ["applied", "applied"]),
         ("heat pump and heat pump", "eine Wärmepumpe", ["applied", "missed"]),
         ("HEAT pump", "des Wärmepumpes", ["inflected"]),
+        ("heat", "Hitzewell", ["inflected"]),  # an ending of four letters is the longest
+        ("heat", "Hitzewelle", ["missed"]),
         ("an apple", "Äpfel", ["missed"]),
         ("an apple", "apfel", ["inflected"]),
         ("Apple", "Apple!", ["applied"]),
