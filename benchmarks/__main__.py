@@ -19,6 +19,7 @@ BENCHMARKS = {
     "many": "one model of six directions against one of each; zero-shot against a pivot",
     "spoiled": "faults made in a corpus on purpose: how many data clean finds, what they cost",
     "adapted": "a published model before and after training on other texts, in several ways",
+    "as-published": "lines split and searched again, beside what a publisher's class does",
     "code": "a model of Python's library on modules that it never saw, beside compressors",
     "variants": "one small decoder with every position scheme, pattern and block",
     "bag-of-words": "linear models on the data of the classifiers and taggers",

@@ -5,7 +5,8 @@
 Each line in is a JSON object `{"batches": n}`: take the next n steps (forward, loss, backward,
 clipping, Adam) on the batches, which are the same for all engines. Each line out is one,
 `{"tokens", "seconds", "loss"}`. The first line out is `{"start": seconds}`; after the end of the
-input comes `{"peak": bytes}`.
+input comes `{"peak": bytes}`. MODE is a precision, or `bf16+compiled`: the model of a peer through
+`torch.compile`.
 """
 
 import sys
@@ -178,16 +179,11 @@ def joeynmt(size: str, mode: str) -> Step:
     vocabulary = Vocabulary(words, special)
     model = build_model(config, src_vocab=vocabulary, trg_vocab=vocabulary)
     model.loss_function = "crossentropy", SMOOTHING
-    from dragoman.nn import autocast
-    from dragoman.train.config import TrainConfig
-    from dragoman.train.optimizer import make_optimizer
-
-    optimizer = make_optimizer(model, TrainConfig(max_steps=1))
-    model.train()
+    optimizer, context = _prepared(model, mode)
 
     def step(batch: Any) -> float:  # noqa: ANN401 -- a batch of pairs
         mask_BT = (batch.tgt_out_BT != 0).unsqueeze(1)
-        with autocast(mode, torch.device("cpu")):
+        with context():
             loss, *_ = model(
                 return_type="loss",
                 src=batch.src_BS,
@@ -212,15 +208,10 @@ def _usual(model: Any, logits: Callable[[Any], Any], mode: str) -> Step:  # noqa
     import torch
     import torch.nn.functional as F
 
-    from dragoman.nn import autocast
-    from dragoman.train.config import TrainConfig
-    from dragoman.train.optimizer import make_optimizer
-
-    optimizer = make_optimizer(model, TrainConfig(max_steps=1))
-    model.train()
+    optimizer, context = _prepared(model, mode)
 
     def step(batch: Any) -> float:  # noqa: ANN401 -- a batch of pairs
-        with autocast(mode, torch.device("cpu")):
+        with context():
             found = logits(batch)
             loss = F.cross_entropy(
                 found.flatten(0, 1),
@@ -235,6 +226,22 @@ def _usual(model: Any, logits: Callable[[Any], Any], mode: str) -> Step:  # noqa
         return float(loss.detach())
 
     return step
+
+
+def _prepared(model: Any, mode: str) -> tuple[Any, Callable[[], Any]]:  # noqa: ANN401
+    """A peer's model ready to learn: the optimizer, and what makes the context of a step."""
+    import torch
+
+    from dragoman.nn import autocast
+    from dragoman.train.config import TrainConfig
+    from dragoman.train.optimizer import make_optimizer
+
+    precision, _, compiled = mode.partition("+")
+    optimizer = make_optimizer(model, TrainConfig(max_steps=1))
+    model.train()
+    if compiled:
+        model.compile(dynamic=True)  # batches differ in shape
+    return optimizer, partial(autocast, precision, torch.device("cpu"))
 
 
 ENGINES = {

@@ -1,9 +1,9 @@
 """Tokens per second of training, and peak memory: ours, torch, Hugging Face and JoeyNMT.
 
 The same sizes, batches (lengths of image captions, planned as a run plans them), dropout in the
-same places, label smoothing, clipping and fused Adam; each engine and precision in a process of
-its own, and they take turns. Tokens are those of sources and targets without padding. JoeyNMT
-takes part where it is installed.
+same places, label smoothing, clipping and fused Adam; each engine and mode in a process of its own,
+and they take turns. Peers are also measured through `torch.compile`. Tokens are those of sources
+and targets without padding. JoeyNMT takes part where it is installed.
 """
 
 import argparse
@@ -16,11 +16,10 @@ from time import sleep
 from benchmarks.paired import BUILT, Figures, environment, save
 from benchmarks.processes import running
 
+PEERS_MODES = ("bf16", "bf16+compiled", "fp32")
 MODES = {
     "dragoman": ("bf16", "fp32"),
-    "torch": ("bf16", "fp32"),
-    "huggingface": ("bf16", "fp32"),
-    "joeynmt": ("bf16", "fp32"),
+    **dict.fromkeys(("torch", "huggingface", "joeynmt"), PEERS_MODES),
 }
 NEEDS = {"huggingface": "transformers", "joeynmt": "joeynmt"}
 QUIET = 0.3
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     """Measure each size, print a line for each engine and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks train-peers", description=__doc__)
     parser.add_argument("sizes", nargs="*", default=["tiny", "base"], metavar="tiny|base")
-    parser.add_argument("--modes", nargs="+", default=["bf16", "fp32"], choices=("bf16", "fp32"))
+    parser.add_argument("--modes", nargs="+", default=PEERS_MODES, choices=PEERS_MODES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=9, help="of each engine in each round")
     parser.add_argument("--threads", type=int, default=2)

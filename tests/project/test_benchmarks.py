@@ -52,6 +52,7 @@ TINY = {
         *("decoding.max_length_factor=0", "tokenizer.vocab_size=310", *ONE_LAYER[1:]),
     ),
     "spoiled": ("--pairs=300", "--kinds", "copies", "cut"),
+    "as-published": ("--lines=3", "--beams", "1"),
     "adapted": ("--updates=1", "--pieces=100", "--steps=1", "--ways", "lora"),
     "variants": ("--only", "rotary", "--steps=1", "--rounds=1"),
     "bag-of-words": ("sst2", "resume"),
@@ -142,7 +143,7 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
-    if name == "terms":
+    if name in {"terms", "as-published"}:
         options.insert(0, str(save_translator(data / "model")))
     if name == "alignment":
         pytest.importorskip("eflomal", reason="needs eflomal")

@@ -140,6 +140,12 @@ def test_any_damage_is_one_sentence(
             refused = attempt(lambda: used(folder, kind), f"{case}: {path.name}")
         assert refused is None or "\n" not in refused
         path.write_bytes(whole[path])
+    for path in read:
+        path.unlink()
+        os.mkfifo(path)  # nobody waits for a writer
+        attempt(lambda: used(folder, kind), f"a pipe: {path.name}")
+        path.unlink()
+        path.write_bytes(whole[path])
     used(folder, kind)
 
 

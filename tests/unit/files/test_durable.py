@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.disk import listen
 
-from dragoman.files.writing import rename_durably, write_durably
+from dragoman.errors import InputError
+from dragoman.files.writing import rename_durably, user_folder, write_durably
 
 
 def test_a_file_is_synced_before_it_is_renamed_and_its_folder_afterwards(
@@ -88,3 +89,17 @@ def test_a_folder_that_cannot_be_synced_is_written_to_all_the_same(
     with pytest.raises(OSError, match="Input/output") if fails else nullcontext():
         write_durably(tmp_path / "a.json", "text")
     assert (tmp_path / "a.json").read_text() == "text"
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under an arbitrary uid in a container; with the variable all is well."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(InputError, match=r"no home folder; set HOME or XDG_CACHE_HOME\.$"):
+        user_folder("XDG_CACHE_HOME", ".cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert user_folder("XDG_CACHE_HOME", ".cache") == Path("/cache/dragoman")

@@ -55,8 +55,8 @@ def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
     [
         ("a\tb\nA\tb\n", "terms.tsv line 2: the term repeats line 1; remove one of them."),
         (
-            "a\tb\n\na\tc\n",
-            "line 3: the term contradicts line 1, where 'a' becomes 'b'; remove one",
+            "x\ty\na\tb\n\na\tc\n",
+            "line 4: the term contradicts line 2, where 'a' becomes 'b'; remove one",
         ),
         ("\tb\n", "line 1: the source is empty; write one, or remove the term."),
         ("a\tb\nc\n", "line 2: it has 1 column; give source, target, and"),
@@ -169,6 +169,8 @@ def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
         ("heat pump and heat pump", "Wärmepumpe, Wärmepumpe", ["applied", "applied"]),
         ("heat pump and heat pump", "eine Wärmepumpe", ["applied", "missed"]),
         ("HEAT pump", "des Wärmepumpes", ["inflected"]),
+        ("heat", "Hitzewell", ["inflected"]),  # an ending of four letters is the longest
+        ("heat", "Hitzewelle", ["missed"]),
         ("an apple", "Äpfel", ["missed"]),
         ("an apple", "apfel", ["inflected"]),
         ("Apple", "Apple!", ["applied"]),
@@ -191,3 +193,10 @@ def test_a_hostile_glossary_is_no_burden() -> None:
     outcomes = judge(found, translation)
     counts = [outcomes.count(each) for each in ("applied", "inflected", "missed")]
     assert counts == [4_000, 5_000, 1_000]
+
+
+@pytest.mark.parametrize("translation", ["苹果冰", "冰苹果"])
+def test_terms_may_stand_side_by_side(translation: str) -> None:
+    """Chinese has no space between them: the end of one is the beginning of the next."""
+    found = Glossary({"apple": "苹果", "ice": "冰"}).find("apple ice")
+    assert judge(found, translation) == ["applied", "applied"]

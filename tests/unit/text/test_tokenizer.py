@@ -225,8 +225,9 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
         (whole.replace(b'"</s>"', b'"</S>"'), "</s>"),
     ):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=words) as caught:
             Tokenizer.load(path)
+        assert str(path) in str(caught.value)
 
 
 def test_saving_where_one_cannot_is_an_error_in_words(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_pieces_may_be_characters() -> None:
     pieces = tokenizer.tokens(range(260, tokenizer.vocab_size))
     assert sorted(pieces) == sorted(set("".join(TEXTS)))
     assert len(tokenizer.encode("\nsmall dog")) == len(" \nsmall dog")
-    assert len(trained("characters", vocab_size=300).tokens(range(260, 300))) == 40
+    assert trained("characters", vocab_size=300).vocab_size == 300
 
 
 def test_the_rest_of_a_text_gets_no_space() -> None:

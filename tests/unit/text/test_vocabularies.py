@@ -16,8 +16,10 @@ from dragoman.folder.tokenizers.vocabularies import (
 def test_vocabularies_and_options_of_marian_are_read(tmp_path: Path) -> None:
     """Quotes, escapes, colons in tokens; flags, numbers, lists."""
     text = '</s>: 0\n"\\"a\\": b": 1\n\'it\'\'s\': 2\n"\\x85": 3\n"\\u2028": 4\n▁x: 5\n'
+    text += '"\\U0001F600\\xE9": 6\n"\\n\\t\\r\\e\\0\\_\\N\\\\": 7\n'
     (tmp_path / "v.yml").write_text(text, "utf-8")
     tokens = ["</s>", '"a": b', "it's", "\x85", "\u2028", "▁x"]
+    tokens += ["😀é", "\n\t\r\x1b\0\xa0\x85\\"]
     assert read_vocabulary(tmp_path / "v.yml") == {token: i for i, token in enumerate(tokens)}
     found = read_options("a: true\nb: -3\nc:\n  - 1\n  - x\nd: ''\ne: []\n\0")
     assert found == {"a": True, "b": -3, "c": [1, "x"], "d": "", "e": []}
