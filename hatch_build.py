@@ -20,7 +20,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/dragoman/nn/cpu")
 SOURCE = "native.c"
-FLAGS = ("-O3", "-std=c11", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-math-errno")
+FLAGS = (
+    *("-O3", "-std=c11", "-fPIC", "-fopenmp", "-ffp-contract=off", "-fno-math-errno"),
+    "-fvisibility=protected",  # or a call of `advance` would be one of the C library's own
+)
 V3 = tuple(f"-m{name}" for name in ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
 V4 = (
     *V3,

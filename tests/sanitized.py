@@ -20,7 +20,7 @@ FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-
 TESTS = (
     *(
         f"tests/property/test_{name}.py"
-        for name in ("attended", "closed_rows", "compiled_search", "program")
+        for name in ("attended", "closed_rows", "compiled_search", "program", "steps_ahead")
     ),
     *(f"tests/unit/nn/test_{name}.py" for name in ("dropout", "native", "native_training")),
     *("tests/property/test_engine_numbers.py", "tests/unit/decode/test_ranking.py"),

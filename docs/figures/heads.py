@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.made import EXAMPLE
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.lens.pictures import blank, draw_cells, heat_map, label, save
 from dragoman.tasks.folders import load, read_folder
 from figures.chinese import chinese, translate

@@ -243,6 +243,21 @@ class Decoding:
         return context and context - self.max_tokens
 
 
+@dataclass(frozen=True, kw_only=True)  # without slots: some have another base beside it
+class LanguagePair:
+    """From which language into which, for a model of several."""
+
+    src_lang: str | None = None
+    """Language of the source, by its code in a multilingual model."""
+    tgt_lang: str | None = None
+    """Language to translate into, by its code in a multilingual model."""
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """Both."""
+        return self.src_lang, self.tgt_lang
+
+
 def _check_at_most(given: Mapping[str, Any], name: str, bound: str) -> None:
     """Raise InputError for an option that is greater than another, where both are set."""
     if name in given and bound in given and given[name] > given[bound]:
@@ -336,6 +351,9 @@ GENERATING = replace(
     max_batch_tokens=16384,
 )
 """The options of generating, and their defaults."""
+
+READING = Decoding(max_batch_tokens=8192)
+"""The options of an encoder, which reads texts and writes none."""
 
 
 def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:

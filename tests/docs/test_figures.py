@@ -17,13 +17,7 @@ from matplotlib.colors import same_color
 from matplotlib.image import imread
 from tests.docs.pages import ROOT
 
-from dragoman.nn import (
-    Causal,
-    LinearAttention,
-    MultiHeadAttention,
-    SlidingWindow,
-    sinusoidal_table,
-)
+from dragoman.nn import Causal, LinearAttention, MultiHeadAttention, SlidingWindow, sinusoidal_table
 from dragoman.train.config import TrainConfig
 from figures import FIGURES
 from figures.attention import (

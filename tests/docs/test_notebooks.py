@@ -50,10 +50,9 @@ def test_it_is_valid(language: str, name: str) -> None:
     identifiers = [cell["id"] for cell in made["cells"]]
     assert len(set(identifiers)) == len(identifiers)
     for cell in made["cells"]:
-        own = {
-            "markdown": set(cell) & {"attachments"},
-            "code": {"execution_count", "outputs"},
-        }[cell["cell_type"]]
+        own = {"markdown": set(cell) & {"attachments"}, "code": {"execution_count", "outputs"}}[
+            cell["cell_type"]
+        ]
         assert set(cell) == {"id", "cell_type", "metadata", "source"} | own
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", cell["id"])
         assert isinstance(cell["source"], str)

@@ -13,14 +13,7 @@ from excerpts import ROOT, Wrong
 from figures import DRAWINGS, FIGURES
 from figures.chinese import chinese_name
 from make import PAGES, check_navigation, laid_out, pages_of, settings
-from staging import (
-    CHINESE,
-    Tree,
-    find_pages,
-    mathml,
-    site_link,
-    staged_page,
-)
+from staging import CHINESE, Tree, find_pages, mathml, site_link, staged_page
 
 PAGE = "blocks.md"
 NORM = "src/dragoman/nn/norm.py"

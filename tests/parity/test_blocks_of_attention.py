@@ -3,13 +3,7 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import (
-    PATTERNS,
-    SIZES,
-    Case,
-    assert_equals_reference,
-    draw_case,
-)
+from tests.parity.attention_cases import PATTERNS, SIZES, Case, assert_equals_reference, draw_case
 from torch import Tensor
 
 from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Longformer, Scoring, SlidingWindow

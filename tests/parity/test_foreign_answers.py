@@ -15,7 +15,8 @@ from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 import dragoman
 from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout, load_tagged
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
@@ -35,12 +36,17 @@ SIZES = {
 }
 ENCODER = {key: SIZES[key] for key in [*SIZES][:4]} | {"max_position_embeddings": 258}
 DISTIL = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
+GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "GPT2LMHeadModel": ("gpt2", GPT2),
+    "LlamaForCausalLM": ("llama", SIZES),
+    "Qwen2ForCausalLM": ("qwen2", SIZES),
     "Qwen3ForCausalLM": ("qwen2", SIZES),
     "MistralForCausalLM": ("qwen2", {**SIZES, "sliding_window": 6}),
     "GemmaForCausalLM": ("qwen2", SIZES),
 }
 CLASSIFIERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "BertForSequenceClassification": ("bert", ENCODER),
     "RobertaForSequenceClassification": ("roberta", {**ENCODER, "pad_token_id": 1}),
     "DistilBertForSequenceClassification": ("bert", DISTIL),
 }

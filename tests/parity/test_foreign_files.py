@@ -41,12 +41,7 @@ from transformers import (
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign import FAMILIES, family
-from dragoman.models import (
-    DecoderOnlyConfig,
-    EncoderDecoderConfig,
-    EncoderOnlyConfig,
-    ModelConfig,
-)
+from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import TaggingHead
 from dragoman.nn import Causal, SlidingWindow
 

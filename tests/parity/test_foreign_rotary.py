@@ -31,7 +31,7 @@ SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "original_max_position_embeddings": st.just(64),
             "mscale": st.floats(0.1, 2.0),
             "mscale_all_dim": st.floats(0.1, 2.0),
-        },
+        }
     ),
     "llama3": st.fixed_dictionaries(
         {

@@ -10,18 +10,13 @@ from typing import Any
 import pytest
 import torch
 from tests.foreign_folders import FAMILIES
-from tests.parity.test_foreign_texts import LINES, LLAMA, make_folder, read_tokenizer, their_texts
+from tests.parity.test_foreign_answers import SIZES
+from tests.parity.test_foreign_texts import LINES, make_folder, read_tokenizer, their_texts
 
 import dragoman
 from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
-from dragoman.folder.foreign.settings import (
-    APPLIED,
-    IRRELEVANT,
-    NOT_APPLIED,
-    SAMPLING,
-    TRANSLATORS,
-)
+from dragoman.folder.foreign.settings import APPLIED, IRRELEVANT, NOT_APPLIED, SAMPLING, TRANSLATORS
 from dragoman.folder.opening import open_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -59,7 +54,7 @@ def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- th
     tokenizer = read_tokenizer(folder)
     ids = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(**LLAMA, **ids, vocab_size=len(tokenizer))
+    config = transformers.LlamaConfig(**SIZES, **ids, vocab_size=len(tokenizer))
     model = transformers.LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():

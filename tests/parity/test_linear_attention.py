@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 from tests.parity.attention_cases import LINEAR, SIZES, assert_equals_reference, draw_case
 from tests.unit.models.small import distance
 
-from dragoman.nn import (
-    Cache,
-    KeyValue,
-    LinearAttention,
-    Scoring,
-    StateStorage,
-    reference_attention,
-)
+from dragoman.nn import Cache, KeyValue, LinearAttention, Scoring, StateStorage, reference_attention
 from dragoman.nn.patterns.linear import linear_attention, phi
 
 

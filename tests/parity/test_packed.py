@@ -6,13 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import (
-    LINEAR,
-    PATTERNS,
-    Case,
-    assert_equals_reference,
-    draw_case,
-)
+from tests.parity.attention_cases import LINEAR, PATTERNS, Case, assert_equals_reference, draw_case
 from tests.unit.models.small import distance
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode

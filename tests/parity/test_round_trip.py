@@ -10,16 +10,7 @@ import transformers
 from safetensors.torch import load, load_file
 from tests.parity.foreign import make_theirs
 from tests.parity.test_foreign_encoder_only import DISTIL
-from tests.parity.test_foreign_files import (
-    BART,
-    BERT,
-    GPT2,
-    LLAMA,
-    MANY_HEADS,
-    MARIAN,
-    SMALL,
-    T5,
-)
+from tests.parity.test_foreign_files import BART, BERT, GPT2, LLAMA, MANY_HEADS, MARIAN, SMALL, T5
 from torch import Tensor
 from transformers import PreTrainedModel
 

@@ -133,11 +133,7 @@ def models() -> tuple[DecoderOnly, Any]:
     ours = DecoderOnly(CONFIG).eval()
     stir(ours)
     config = RwkvConfig(
-        vocab_size=40,
-        hidden_size=24,
-        intermediate_size=36,
-        num_hidden_layers=3,
-        rescale_every=0,
+        vocab_size=40, hidden_size=24, intermediate_size=36, num_hidden_layers=3, rescale_every=0
     )
     theirs = RwkvModel(config).eval()
     weights = {}

@@ -18,9 +18,9 @@ from tests.unit.models.small import make_model as make_translator
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from dragoman.lens.choices import Wanted
 from dragoman.lens.trace import (
     Traced,
-    Wanted,
     Watched,
     attentions,
     choose_heads,

@@ -110,12 +110,7 @@ def test_sparse_patterns_grow_with_its_root_too(
 
 @pytest.mark.parametrize(
     "scoring",
-    [
-        PLAIN,
-        CAPPED,
-        DROPPED,
-        Scoring(scale=1.0, bias=ALiBi().make_bias(1, bidirectional=True)),
-    ],
+    [PLAIN, CAPPED, DROPPED, Scoring(scale=1.0, bias=ALiBi().make_bias(1, bidirectional=True))],
     ids=["plain", "capped", "dropout", "bias"],
 )
 @pytest.mark.parametrize("masked", [True, False], ids=["mask", "no-mask"])

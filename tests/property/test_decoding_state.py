@@ -5,13 +5,7 @@ from dataclasses import dataclass
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.models.small import (
-    VARIANTS,
-    distance,
-    make_model,
-    random_ids,
-    random_sentences,
-)
+from tests.unit.models.small import VARIANTS, distance, make_model, random_ids, random_sentences
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder

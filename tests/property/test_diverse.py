@@ -73,13 +73,7 @@ def test_without_diversity_every_group_is_the_same_beam(
     diversity=DIVERSITIES,
 )
 def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
-    seed: int,
-    vocab_size: int,
-    groups: int,
-    width: int,
-    most: int,
-    alpha: float,
-    diversity: float,
+    seed: int, vocab_size: int, groups: int, width: int, most: int, alpha: float, diversity: float
 ) -> None:
     """A plain search in float64 that never stops early finds the same n best, for any n."""
     table = random_table(seed, vocab_size)
@@ -91,11 +85,7 @@ def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
     best = sorted(leaves.values(), key=lambda leaf: -leaf.score)
     for n_best in {1, (size + 1) // 2, size}:
         strategy = DiverseBeam(
-            beam_size=size,
-            groups=groups,
-            diversity=diversity,
-            length_penalty=alpha,
-            n_best=n_best,
+            beam_size=size, groups=groups, diversity=diversity, length_penalty=alpha, n_best=n_best
         )
         [found] = search(TableModel(table), sources([5, EOS]), strategy, limits=limits_of(most))
         assert [tokens(h) for h in found] == [leaf.tokens for leaf in best[:n_best]]

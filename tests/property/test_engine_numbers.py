@@ -22,10 +22,7 @@ from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
 from dragoman.engine.products import DTYPES, can_pack, prepared
 from dragoman.engine.quantized import QuantizedLinear
 from dragoman.models import DecoderOnly, EncoderDecoder
-from dragoman.nn import (
-    Arithmetic,
-    Linear,
-)
+from dragoman.nn import Arithmetic, Linear
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)

@@ -12,14 +12,7 @@ from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import (
-    Full,
-    KeyValue,
-    Scoring,
-    causal_mask,
-    length_mask,
-    row_invariant_products,
-)
+from dragoman.nn import Full, KeyValue, Scoring, causal_mask, length_mask, row_invariant_products
 from dragoman.nn.cpu.products import Linear
 from dragoman.nn.feedforward import ACTIVATIONS
 

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
-from dragoman.tasks.generate.batches import (
-    LanguageBatch,
-    PackConfig,
-    PackedBatches,
-)
+from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 
 PAD, BOS, EOS = 0, 2, 3
 documents = st.lists(st.integers(1, 30), min_size=1, max_size=12)

@@ -33,14 +33,7 @@ from dragoman.models import (
     EncoderOnlyConfig,
     count_parameters,
 )
-from dragoman.nn import (
-    Causal,
-    Documents,
-    NoPositions,
-    Rotary,
-    Rwkv,
-    RwkvDecoder,
-)
+from dragoman.nn import Causal, Documents, NoPositions, Rotary, Rwkv, RwkvDecoder
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
 from dragoman.tasks.generate.batches import PackConfig

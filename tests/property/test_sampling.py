@@ -6,15 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.decode.tables import (
-    BOS,
-    EOS,
-    PromptModel,
-    Table,
-    leaves,
-    limits,
-    random_table,
-)
+from tests.unit.decode.tables import BOS, EOS, PromptModel, Table, leaves, limits, random_table
 
 from dragoman.decode import (
     Beam,

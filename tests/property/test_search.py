@@ -18,15 +18,7 @@ from tests.unit.decode.tables import (
     sources,
 )
 
-from dragoman.decode import (
-    Beam,
-    Forbid,
-    Greedy,
-    Hypothesis,
-    MinimumLength,
-    Processor,
-    search,
-)
+from dragoman.decode import Beam, Forbid, Greedy, Hypothesis, MinimumLength, Processor, search
 
 SEEDS = st.integers(0, 2**32)
 ALPHAS = st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.5])

@@ -17,7 +17,8 @@ from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.models.config import ModelConfig

@@ -5,13 +5,7 @@ from functools import cache
 
 import pytest
 from tools.dice import Dice
-from tools.grammar.corpus import (
-    CONSTRUCTIONS,
-    SIZES,
-    Construction,
-    make_corpus,
-    withheld,
-)
+from tools.grammar.corpus import CONSTRUCTIONS, SIZES, Construction, make_corpus, withheld
 from tools.grammar.doing import transitive
 from tools.grammar.lexicon import Title, Verb, lexicon
 from tools.grammar.sentence import Sentence, state

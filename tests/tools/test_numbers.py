@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.dice import Dice
 from tools.grammar.lexicon import lexicon
-from tools.numbers import (
-    Kind,
-    cardinal,
-    draw_sentence,
-    numbers_corpus,
-    withheld,
-)
+from tools.numbers import Kind, cardinal, draw_sentence, numbers_corpus, withheld
 
 from tools import numbers as kinds
 

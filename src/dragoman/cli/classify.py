@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.options import with_options
 from dragoman.cli.output import (
-    BatchTokens,
     Destination,
     FileOrText,
     ModelFolder,
@@ -13,18 +13,20 @@ from dragoman.cli.output import (
     to_json,
     with_destination,
 )
+from dragoman.decoding import READING, Decoding
 
 if TYPE_CHECKING:
     from dragoman.tasks.classify.classifier import Classification
 
 
+@with_options("decoding", READING)
 @with_device
 @with_destination
 def classify(
     model: ModelFolder,
     file: FileOrText = None,
     *,
-    max_batch_tokens: BatchTokens = 8192,
+    decoding: Decoding,
     as_json: Annotated[
         bool, option("Print a JSON object per line: each label's probability, flags.", "--json")
     ] = False,
@@ -40,7 +42,7 @@ def classify(
 
         loading.check(model)
         classifier = Classifier.load(model, device=loading.device)
-        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        sizes = {**decoding.given(), "window": given.window}
         results = classifier.stream(given.rest, **sizes)
         show = to_json if as_json else _labelled
         given.write(results, show, lambda one: [one.label] if one.label else one.flags)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.flags import FLAGS, names_of_flags
 from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.options import with_options
 from dragoman.cli.output import (
-    BatchTokens,
     Destination,
     FileOrText,
     ModelFolder,
@@ -16,6 +16,7 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
+from dragoman.decoding import READING, Decoding
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from dragoman.tasks.embedder import Embedding
 
 
+@with_options("decoding", READING)
 @with_device
 @with_destination
 def embed(
     model: ModelFolder,
     file: FileOrText = None,
     *,
-    max_batch_tokens: BatchTokens = 8192,
+    decoding: Decoding,
     as_json: Annotated[
         bool, option("Print a JSON object per line: vector, flags.", "--json")
     ] = False,
@@ -52,7 +54,7 @@ def embed(
         embedder = Embedder.load(model, device=loading.device)
         if not embedder.pooling.published:
             say(f"{model} does not say how to pool: a vector is the mean of the hidden states.")
-        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        sizes = {**decoding.given(), "window": given.window}
         results = embedder.stream(given.rest, **sizes)
         if array is None:
             given.write(results, to_json if as_json else _as_text, names_of_flags)

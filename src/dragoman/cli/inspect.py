@@ -1,15 +1,18 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.output import Item, ModelFolder, SrcLang, TgtLang, option, print_items, to_json
+from dragoman.cli.options import with_options
+from dragoman.cli.output import Item, ModelFolder, option, print_items, to_json
 from dragoman.cli.pipes import check_spares_model, lines_from, say
+from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError, escaped
+from dragoman.lens.choices import Choices
 
 if TYPE_CHECKING:
     from dragoman.lens.inspection import Inspection
@@ -22,28 +25,13 @@ AlignmentTexts = Annotated[
         "translations, and note it in the model folder."
     ),
 ]
-Layers = Annotated[
-    str | None,
-    option(
-        "Layers to show the attention of, counted from 0, such as 0,5; by default all that fit."
-    ),
-]
-Heads = Annotated[
-    str | None, option("Heads to average and show, counted from 0, such as 0,5; all by default.")
-]
 Film = Annotated[
     Path | None,
     option("For translation: draw the alignment at checkpoints of the run to this PNG file."),
 ]
-SwitchOff = Annotated[
-    bool,
-    option(
-        "For translation: translate again with each head switched off, one at a time.",
-        "--switch-off",
-    ),
-]
 
 
+@with_options("choices", Choices())
 def inspect(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     text: Annotated[
@@ -51,26 +39,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         typer.Argument(help="Input text; - reads standard input. Or a run to compare with."),
     ] = None,
     *,
-    beam_size: Annotated[int | None, option("For translation: beam size.")] = None,
-    max_tokens: Annotated[
-        int | None, option("For generation: maximum number of tokens; 16 by default.")
-    ] = None,
-    temperature: Annotated[
-        float | None, option("For generation: sampling temperature; 0 is greedy.")
-    ] = None,
-    seed: Annotated[int | None, option("For generation: random seed.")] = None,
-    layers: Layers = None,
-    heads: Heads = None,
+    choices: Choices,
     png: Annotated[
         Path | None, option("Draw the attention of every head to this PNG file.")
     ] = None,
-    switch_off: SwitchOff = False,
     html: Annotated[Path | None, option("Write an interactive page to this HTML file.")] = None,
     film: Film = None,
     as_json: Annotated[bool, option("Print one JSON object with everything.", "--json")] = False,
     choose_alignment: AlignmentTexts = None,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
 ) -> None:
     """Show what a model folder contains. With a TEXT, show what the model does with it.
 
@@ -92,44 +68,34 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     dragoman inspect runs/seed-1 runs/seed-2
     """
     if choose_alignment is not None:
-        say(_choose_alignment(model, choose_alignment, (src_lang, tgt_lang)))
+        say(_choose_alignment(model, choose_alignment, choices))
         return
-    options: dict[str, Any] = {
-        "src_lang": src_lang,
-        "tgt_lang": tgt_lang,
-        "beam_size": beam_size,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "seed": seed,
-        "layers": _numbers("--layers", layers),
-        "heads": _numbers("--heads", heads),
-        "switch_off": switch_off or None,
-    }
     files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
-        _check_needs_no_text(model, {**files, **options})
+        given = [name for name, file in files.items() if file is not None]
+        _check_needs_no_text(model, given + choices.given())
         if text is None:
             print_items(_contents(model, as_json=as_json))
         else:
             print_items(_compared(model, Path(text), as_json=as_json))
         return
-    inspection = _inspected(model, text, options, files)
+    inspection = _inspected(model, text, choices, files)
     _write_pictures(inspection, **files)
     print_items(_lines_of(inspection, as_json=as_json))
 
 
 def _inspected(
-    model: Path, text: str, options: Mapping[str, Any], files: Mapping[str, Path | None]
+    model: Path, text: str, choices: Choices, files: Mapping[str, Path | None]
 ) -> "Inspection":
     """What the model of a folder does with a text; the files are written later."""
     for name, file in files.items():
         if file is not None:
             check_spares_model(file, model, f"--{name}")
     given = _read(text)
-    from dragoman.lens.inspecting import Choices, inspect_folder
+    from dragoman.lens.inspecting import inspect_folder
     from dragoman.tasks.folders import read_folder
 
-    return inspect_folder(read_folder(model, device="cpu"), given, Choices(**options))
+    return inspect_folder(read_folder(model, device="cpu"), given, choices)
 
 
 def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
@@ -138,9 +104,7 @@ def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
     return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
-def _choose_alignment(
-    model: Path, texts: tuple[Path, Path], languages: tuple[str | None, str | None]
-) -> str:
+def _choose_alignment(model: Path, texts: tuple[Path, Path], pair: LanguagePair) -> str:
     """Note in a model folder what aligns words best; return a sentence on it."""
     from dragoman.data.corpus import CorpusConfig
     from dragoman.folder.format import record_alignment
@@ -153,8 +117,8 @@ def _choose_alignment(
             f"{model} is a folder of another library, which is left as it is; convert it first: "
             f"dragoman convert {model} NEW_FOLDER."
         )
-    (src, tgt), (src_lang, tgt_lang) = map(str, texts), languages
-    corpus = CorpusConfig(src=src, tgt=tgt, src_lang=src_lang, tgt_lang=tgt_lang)
+    src, tgt = map(str, texts)
+    corpus = CorpusConfig(src=src, tgt=tgt, src_lang=pair.src_lang, tgt_lang=pair.tgt_lang)
     head = choose_by_texts(folder, corpus)
     record_alignment(model, head)
     if head is None:
@@ -191,12 +155,11 @@ def _contents(model: Path, *, as_json: bool) -> Iterator[Item]:
     yield [("part", "parameters", "share"), *rows]
 
 
-def _check_needs_no_text(model: Path, options: Mapping[str, object]) -> None:
+def _check_needs_no_text(model: Path, given: Sequence[str]) -> None:
     """Raise InputError for an option that is given and needs a TEXT."""
-    for name, value in options.items():
-        if value is not None:
-            given = f"--{name.replace('_', '-')}"
-            raise InputError(f"{given} needs a TEXT: dragoman inspect {model} TEXT {given}.")
+    for name in given:
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
 
 
 def _read(text: str) -> str:
@@ -207,16 +170,6 @@ def _read(text: str) -> str:
     if not text.strip():
         raise InputError("The text is empty; give a sentence.")
     return text
-
-
-def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(map(int, text.split(",")))
-    except ValueError:
-        message = f'{option} "{text}" is not a list of numbers; write it as 0,2,5.'
-        raise InputError(message) from None
 
 
 def _write_pictures(

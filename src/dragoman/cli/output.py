@@ -28,7 +28,7 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.decoding import NO_FLAG
+from dragoman.decoding import NO_FLAG, LanguagePair
 from dragoman.errors import InputError, escaped
 from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
@@ -55,16 +55,11 @@ FileOrText = Annotated[
         help="A file of lines (also .gz, .xz, .zst) or a text; standard input if omitted."
     ),
 ]
-BatchTokens = Annotated[int, option("Maximum number of tokens per batch; fewer need less memory.")]
 PlainLines = Annotated[
     bool, option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain")
 ]
-SrcLang = Annotated[
-    str | None, option("Language of the source, by its code in a multilingual model.")
-]
-TgtLang = Annotated[
-    str | None, option("Language to translate into, by its code in a multilingual model.")
-]
+with_languages = with_options("pair", LanguagePair())
+"""The verb takes --src-lang and --tgt-lang as `pair`."""
 
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.loading import Loading, with_device
-from dragoman.cli.output import WINDOW, ModelFolder, SrcLang, TgtLang, option, to_json
+from dragoman.cli.output import WINDOW, ModelFolder, option, to_json, with_languages
 from dragoman.cli.pipes import say, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from dragoman.tasks.results import Scored
 
 
+@with_languages
 @with_device
-def score(  # noqa: PLR0913 -- the options of the verb
+def score(
     model: ModelFolder,
     *,
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
@@ -25,8 +27,7 @@ def score(  # noqa: PLR0913 -- the options of the verb
     as_json: Annotated[
         bool, option("Print a JSON object per pair, with each token's score.", "--json")
     ] = False,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
+    pair: LanguagePair,
     loading: Loading,
 ) -> None:
     """Print the log-probability of each pair: the sum over its tokens, a tab, their mean.
@@ -42,12 +43,12 @@ def score(  # noqa: PLR0913 -- the options of the verb
     scorer = load(model, device=loading.device)
     if not isinstance(scorer, Scorer):
         raise InputError(f"{model} holds an encoder, which cannot score texts.")
-    if src_lang is not None or tgt_lang is not None:
+    if any(pair.languages):
         from dragoman.tasks.translate.translator import Translator
 
         if not isinstance(scorer, Translator):
             raise InputError(f"{model} holds no translator; leave out --src-lang and --tgt-lang.")
-        scorer = scorer.between(src_lang, tgt_lang)
+        scorer = scorer.between(*pair.languages)
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_stdout() as write:
         while ahead:

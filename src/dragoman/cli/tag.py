@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.options import with_options
 from dragoman.cli.output import (
-    BatchTokens,
     Destination,
     FileOrText,
     ModelFolder,
@@ -16,11 +16,13 @@ from dragoman.cli.output import (
     to_json,
     with_destination,
 )
+from dragoman.decoding import READING, Decoding
 
 if TYPE_CHECKING:
     from dragoman.tasks.tag.tagger import Tagging
 
 
+@with_options("decoding", READING)
 @with_device
 @with_destination
 def tag(  # noqa: PLR0913 -- the options of the verb
@@ -35,7 +37,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             "--input",
         ),
     ] = "text",
-    max_batch_tokens: BatchTokens = 8192,
+    decoding: Decoding,
     as_json: Annotated[
         bool, option("Print a JSON object per text: words, spans, flags.", "--json")
     ] = False,
@@ -54,7 +56,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
 
         loading.check(model)
         tagger = Tagger.load(model, device=loading.device)
-        sizes = {"max_batch_tokens": max_batch_tokens, "window": given.window}
+        sizes = {**decoding.given(), "window": given.window}
         if form == "text":
             results = tagger.stream(given.rest, **sizes)
         else:

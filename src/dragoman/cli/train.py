@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.main import INTERRUPTED
-from dragoman.cli.options import names_and_settings
-from dragoman.cli.output import SrcLang, TgtLang
+from dragoman.cli.options import names_and_settings, with_options
 from dragoman.cli.pipes import talk
+from dragoman.corpus.config import PairFiles
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,16 +19,12 @@ if TYPE_CHECKING:
     from dragoman.train.job import Check
     from dragoman.train.recipe import RunRecipe
 
-
-MemoryFile = Annotated[
-    Path | None, typer.Option(help="Translation memory: TMX, XLIFF, PO, CSV or TSV.")
-]
-RunOutput = Annotated[
-    Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
-]
+DATA = ("src", "tgt", "tm", "src_lang", "tgt_lang")
+"""Settings of `data` that have an option."""
 
 
-def train(  # noqa: PLR0913 -- the options of the verb
+@with_options("files", PairFiles(), only=DATA)
+def train(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -37,13 +33,11 @@ def train(  # noqa: PLR0913 -- the options of the verb
         ),
     ] = None,
     *,
-    src: Annotated[Path | None, typer.Option(help="Source sentences, one per line.")] = None,
-    tgt: Annotated[Path | None, typer.Option(help="Target sentences, one per line.")] = None,
-    tm: MemoryFile = None,
-    out: RunOutput = None,
+    files: PairFiles,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run, which becomes the model folder.")
+    ] = None,
     start: Annotated[Path | None, typer.Option("--from", help="Model folder to fine-tune.")] = None,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
     nproc: Annotated[int, typer.Option(help="Number of processes that train, one per GPU.")] = 1,
     max_restarts: Annotated[
         int, typer.Option(help="Number of restarts after a process is killed.")
@@ -70,16 +64,11 @@ def train(  # noqa: PLR0913 -- the options of the verb
 
     names, overrides = names_and_settings(arguments)
     given = {word.partition("=")[0].strip(): word for word in overrides}
-    for option, key, value in (
-        ("--out", "out", out),
-        ("--from", "start.model", start),
-        ("--src", "data.src", src),
-        ("--tgt", "data.tgt", tgt),
-        ("--tm", "data.tm", tm),
-        ("--src-lang", "data.src_lang", src_lang),
-        ("--tgt-lang", "data.tgt_lang", tgt_lang),
-    ):
+    options = {"out": ("out", out), "from": ("start.model", start)}
+    options |= {name: (f"data.{name}", getattr(files, name)) for name in DATA}
+    for name, (key, value) in options.items():
         if value is not None and (word := given.get(key)):
+            option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} {value} and {word} set the same key; give one of them")
         overrides += [] if value is None else [f"{key}={value}"]
     recipe, sweep = find_runs(names, overrides)

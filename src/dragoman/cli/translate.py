@@ -19,18 +19,17 @@ from dragoman.cli.output import (
     FileOrText,
     ModelFolder,
     PlainLines,
-    SrcLang,
-    TgtLang,
     content_hash,
     digest_of,
     each_line,
     option,
     to_json,
     with_destination,
+    with_languages,
 )
 from dragoman.cli.pipes import check_output, lines_from
 from dragoman.data.memory import Languages, load_memory
-from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.decoding import TRANSLATING, Decoding, LanguagePair
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
@@ -64,6 +63,7 @@ AsPublished = Annotated[
 
 
 @decoding_options(TRANSLATING)
+@with_languages
 @with_loading
 @with_document
 @with_destination
@@ -72,8 +72,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     file: FileOrText = None,
     *,
     decoding: Decoding,
-    src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
+    pair: LanguagePair,
     prefixes: Prefixes = None,
     glossary: GlossaryFile = None,
     memory: MemoryFile = None,
@@ -97,7 +96,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     """
     n_best = decoding.given().get("n_best", 1)
     terms = None if glossary is None else Glossary.read(glossary)
-    command = command_of(decoding, ensemble or (), (src_lang, tgt_lang), loading) | {
+    command = command_of(decoding, ensemble or (), pair.languages, loading) | {
         "--n-best": n_best,
         "--prefixes": content_hash(prefixes),
         "--glossary": None if terms is None else terms.content_hash,
@@ -105,7 +104,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": as_published or None,
     }
-    models, languages = [model, *(ensemble or ())], (src_lang, tgt_lang)
+    models, languages = [model, *(ensemble or ())], pair.languages
     load = partial(
         load_translator, models, loading, decoding, languages, memory, as_published=as_published
     )

@@ -167,7 +167,7 @@ def _nbytes(kv: KeyValue) -> int:
 def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
     """Go on to the position before which more room is made, or to the last one."""
     if isinstance(past, BeamStore):
-        past.length = max(past.length, min(past.length + past.room, last))
+        past.skip(max(0, min(past.room, last - past.length)))
     else:
         room = min(storage.room() for storage in past.storages)
         _fill(past, config, num_rows, min(past.length + room, last))

@@ -248,7 +248,10 @@ for; some builds have no such operators, hence the names."""
 def _made_by(func: Any, tree: TreeSpec, leaves: tuple[Like | Constant, ...]) -> object:  # noqa: ANN401
     """Return what an operator makes of arguments like these, as fakes; None if numbers decide."""
     with _fake_mode():
-        given = [_faked(x) if isinstance(x, Like) else x.value for x in leaves]
+        given = [
+            torch.empty_strided(x.size, x.stride, dtype=x.dtype) if isinstance(x, Like) else x.value
+            for x in leaves
+        ]
         args, kwargs = tree_unflatten(given, tree)
         try:
             return PACKED.get(str(func), func)(*args, **kwargs)
@@ -260,10 +263,6 @@ def _made_by(func: Any, tree: TreeSpec, leaves: tuple[Like | Constant, ...]) -> 
 def _fake_mode() -> FakeTensorMode:
     """Return one mode for all operators: to make one costs as much as to ask it something."""
     return FakeTensorMode()
-
-
-def _faked(like: Like) -> Tensor:
-    return torch.empty_strided(like.size, like.stride, dtype=like.dtype)
 
 
 def _described(value: object) -> Like | Constant:

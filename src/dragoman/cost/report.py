@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.cost.check import usual_validation
 from dragoman.cost.counting import TrainingMemory, step_of
 from dragoman.cost.decoding import DecodingMemory, decoding_memory, decoding_step
 from dragoman.cost.estimate import (
@@ -16,6 +15,7 @@ from dragoman.cost.estimate import (
     forward_flops,
     full_batch,
 )
+from dragoman.cost.forecast import usual_validation
 from dragoman.cost.machine import Rates
 from dragoman.cost.options import CostOptions
 from dragoman.cost.several import SeveralEstimate, estimate_several

@@ -124,10 +124,7 @@ class LabelledDataset:
     def as_texts(self) -> TextDataset:
         """The texts alone: for learning from them without labels."""
         return TextDataset(
-            name=self.name,
-            texts=self.texts,
-            special=self.special,
-            content_hash=self.content_hash,
+            name=self.name, texts=self.texts, special=self.special, content_hash=self.content_hash
         )
 
     def report(self, max_length: int) -> Iterator[str]:

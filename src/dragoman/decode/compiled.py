@@ -3,21 +3,34 @@
 What they take some thirty operators for, each with a pass over memory or a few microseconds of
 Python, `advance` of `native.c` does in one call: log-softmax, the k best of each row, and the
 choice among them. Log-probabilities are never written.
+
+Where the model's steps are compiled code too, and nothing looks at their logits but `Forbid`, one
+call takes several steps, up to one that has news: of a small model's step Python would take half.
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from itertools import count
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from dragoman.decode.beam import Beam
 from dragoman.decode.greedy import Greedy
-from dragoman.decode.protocol import Advance, Frontier, Limits, Strategy
+from dragoman.decode.open_rows import OpenRows
+from dragoman.decode.processors import Forbid, Processor
+from dragoman.decode.protocol import Advance, Earlier, Frontier, Limits, Strategy
 from dragoman.decode.score import length_penalty
-from dragoman.nn.cpu.native import Functions, address, native
+from dragoman.errors import InputError
+from dragoman.nn.cpu.native import Ahead, Functions, address, native
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
+
+BROKEN = (
+    "The model gives NaN or infinite logits, so its weights are broken; use another checkpoint."
+)
+_CALLS, _NUMBERS = ctypes.c_long(0), count(1)
 
 
 class _Beams(ctypes.Structure):
@@ -37,6 +50,22 @@ class _Chosen(ctypes.Structure):
         (name, ctypes.c_void_p)
         for name in ("tokens", "parents", "values", "log_probs", "scores", "ended", "open")
     )
+
+
+class _Written(ctypes.Structure):
+    """`struct Written` of `native.c`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("reads", "slot_of", "row_of", "origins", "tokens")),
+        *((name, ctypes.c_void_p) for name in ("chosen_tokens", "chosen_parents", "values")),
+        *((name, ctypes.c_void_p) for name in ("chosen_values", "forbidden")),
+        ("num_forbidden", ctypes.c_long),
+    )
+
+
+def call_back() -> None:
+    """Let every search that is in compiled code return after its present step."""
+    _CALLS.value = next(_NUMBERS)
 
 
 class CompiledFrontier:
@@ -99,10 +128,7 @@ class CompiledFrontier:
         self._length += 1
         logits_MV = logits_MV.float().contiguous()
         rows, columns = logits_MV.shape
-        count, k = self._log_probs_BW.numel(), min(self._width, columns)
-        if self._values_Nk.shape != (count, k):
-            self._values_Nk = self._numbers.new_empty(count, k)
-            self._tokens_Nk = self._max_B.new_empty(count, k)
+        count, k = self._log_probs_BW.numel(), self._candidates(columns)
         if rows != count and rows != int(self.open_N.sum()):
             raise ValueError(f"logits of {rows} rows, where {count} or those that are open exist")
         news = self._functions.advance(
@@ -115,6 +141,50 @@ class CompiledFrontier:
             return None
         return self._advance if news else self._quiet
 
+    def _candidates(self, columns: int) -> int:
+        """How many of a row's tokens are ranked, for which there is memory now."""
+        shape = self._log_probs_BW.numel(), min(self._width, columns)
+        if self._values_Nk.shape != shape:
+            self._values_Nk = self._numbers.new_empty(shape)
+            self._tokens_Nk = self._max_B.new_empty(shape)
+        return shape[1]
+
+    def write_ahead(
+        self, ahead: Ahead, last_M: Tensor, open_rows: OpenRows, forbidden_F: Tensor, calls: int
+    ) -> Advance:
+        """`advance` by as many steps as compiled code can take by itself, one or more.
+
+        The open rows read `last_M` first; after `call_back`, which was called so often before, no
+        further step is taken. Raises InputError when the model gives NaN.
+        """
+        rows, most, k = self._log_probs_BW.numel(), ahead.most, self._candidates(ahead.columns)
+        last_M, slots_M, places_N = last_M.clone(), open_rows.slots_M, open_rows.places_N
+        tokens_NS, parents_N = self._max_B.new_empty(rows, most), self._max_B.new_empty(rows)
+        values_NS, chosen_values_SN = self._numbers.new_empty(2, most * rows)
+        chosen_SN = self._max_B.new_empty(2, most, rows)
+        written = _Written(
+            *(part.data_ptr() for part in (last_M, slots_M, places_N, parents_N, tokens_NS)),
+            *(part.data_ptr() for part in (*chosen_SN, values_NS, chosen_values_SN, forbidden_F)),
+            len(forbidden_F),
+        )
+        lengths = range(self._length + 1, self._length + 1 + most)
+        penalties = (length_penalty(length, self._alpha) for length in lengths)
+        steps = self._functions.write_ahead(
+            *(ctypes.byref(part) for part in (ahead, written, self._beams, self._chosen)),
+            *(self._values_Nk.data_ptr(), self._tokens_Nk.data_ptr(), k, len(self._max_B)),
+            *(lengths.start, (ctypes.c_float * most)(*penalties), ctypes.byref(_CALLS)),
+            calls,
+        )
+        if not steps:
+            raise InputError(BROKEN)
+        self._length += abs(steps)
+        earlier = Earlier(
+            tokens_NS=tokens_NS[:, : abs(steps) - 1],
+            parents_N=parents_N if self._width > 1 else None,
+            token_log_probs_NS=values_NS.view(rows, most)[:, : abs(steps) - 1],
+        )
+        return replace(self._advance if steps < 0 else self._quiet, earlier=earlier)
+
     def keep(self, sentences_K: Tensor) -> None:
         """Keep only these of the present sentences."""
         self._log_probs_BW = self._log_probs_BW[sentences_K]
@@ -122,6 +192,43 @@ class CompiledFrontier:
         self._greatest_penalty_B = self._greatest_penalty_B[sentences_K]
         self._slots_B, self._max_B = self._slots_B[sentences_K], self._max_B[sentences_K]
         self._lay_out()
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A model whose steps compiled code can take."""
+
+    def ahead(self, state: Any) -> Ahead | None:  # noqa: ANN401 -- each has its own kind
+        """What the next steps need, where there are two or more that it can take by itself."""
+
+
+class StepsAhead:
+    """The next steps of a search in one call, as many as compiled code can take by itself."""
+
+    def __init__(self, model: object, frontier: object, processors: Sequence[Processor]) -> None:
+        """None can be taken where a model, a frontier or a processor is not known to it."""
+        forbids = [each for each in processors if type(each) is Forbid]
+        plain = len(forbids) == len(processors)
+        self._model = model if plain and isinstance(model, Foreseeable) else None
+        self._frontier = frontier if isinstance(frontier, CompiledFrontier) else None
+        forbidden = [token for forbid in forbids for token in forbid.ids]
+        self._forbidden_F = torch.tensor(forbidden, dtype=torch.int64, device="cpu")
+        self._calls = _CALLS.value
+
+    def advance(self, state: object, open_rows: OpenRows, last_N: Tensor) -> Advance | None:
+        """Take them; None where the next step has to be taken alone.
+
+        Whoever calls back after the step before this began is heard: it may have been asked whether
+        a sentence is withdrawn since then.
+        """
+        calls, self._calls = self._calls, _CALLS.value
+        if self._model is None or self._frontier is None:
+            return None
+        ahead = self._model.ahead(state)
+        if ahead is None:
+            return None
+        last_M = open_rows.of(last_N)
+        return self._frontier.write_ahead(ahead, last_M, open_rows, self._forbidden_F, calls)
 
 
 def begin(strategy: Strategy, limits: Limits) -> CompiledFrontier | Frontier:

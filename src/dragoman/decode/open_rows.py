@@ -44,6 +44,13 @@ class OpenRows:
         places_N[self._rows_M] = torch.arange(len(self._rows_M), device=self._device)
         return places_N
 
+    @property
+    def slots_M(self) -> Tensor:
+        """The rows that the step computes."""
+        if self._rows_M is None:
+            return torch.arange(self._count, device=self._device)
+        return self._rows_M
+
     def of(self, x_NX: Tensor) -> Tensor:
         """Take these rows of all."""
         return x_NX if self._rows_M is None else x_NX[self._rows_M]

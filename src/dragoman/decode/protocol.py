@@ -79,6 +79,18 @@ class Model(Protocol[StateT]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """Steps that were taken before another, in one call."""
+
+    tokens_NS: Tensor
+    """The tokens that each of the N rows took."""
+    parents_N: Tensor | None
+    """The row whose prefix it had before; None when every row kept its own."""
+    token_log_probs_NS: Tensor
+    """The log-probabilities of the tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
     """A strategy's decision for one step, one entry for each of the N new rows."""
 
@@ -98,6 +110,8 @@ class Advance:
     """True where the hypothesis continues. A sentence without such a row is decided."""
     quiet: bool = False
     """Whether it is known that no hypothesis ended and no sentence is decided."""
+    earlier: Earlier | None = None
+    """The quiet steps before this one, if it was not the only one."""
 
 
 class Frontier(Protocol):

@@ -26,6 +26,7 @@ from time import monotonic
 from typing import Any, Generic
 from weakref import WeakMethod, WeakSet
 
+from dragoman.decode.compiled import call_back
 from dragoman.decode.requests import (
     Answer,
     Asked,
@@ -150,6 +151,7 @@ class Scheduler(Generic[Item, Found]):
         """
         if not request.withdrawn:
             request.withdrawn = True
+            call_back()
             self._gone.append(request)
             with self._lock:
                 self._wake(request)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.decode.attended import AttendedRows
-from dragoman.decode.compiled import CompiledFrontier, begin
+from dragoman.decode.compiled import BROKEN, CompiledFrontier, StepsAhead, begin
 from dragoman.decode.open_rows import OpenRows
 from dragoman.decode.processors import Processor
 from dragoman.decode.protocol import (
@@ -67,7 +67,10 @@ def search_steps(
     limits: Limits,
     withdrawn: Callable[[int], bool] | None = None,
 ) -> Iterator[SearchStep]:
-    """The loop; yields after every step until all sentences are decided or withdrawn."""
+    """The loop; yields after every step until all sentences are decided or withdrawn.
+
+    Steps that compiled code takes together, some milliseconds of a small model's, count as one.
+    """
     _check(src_BS, limits)
     if src_BS.shape[0] == 0:
         return
@@ -78,15 +81,16 @@ def search_steps(
     rows = _Rows(src_BS.shape[0], strategy, limits, src_BS.device)
     open_rows = OpenRows(frontier, state, rows.open_N)
     rows.attended = AttendedRows.of(state, frontier, rows.last_N)
+    ahead = StepsAhead(model, frontier, processors)
     while True:
-        logits_MV = model.step(open_rows.of(rows.last_N), state)
-        if rows.attended is not None:
-            rows.attended.add(open_rows.places_N)
-        for process in processors:
-            logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
-        advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
+        advance = ahead.advance(state, open_rows, rows.last_N)
         if advance is None:
-            raise _broken(logits_MV)
+            logits_MV = model.step(open_rows.of(rows.last_N), state)
+            if rows.attended is not None:
+                rows.attended.add(open_rows.places_N)
+            for process in processors:
+                logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
+            advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
         rows.append(advance)
         undecided = [True] * len(rows.sentences)
         if not advance.quiet:
@@ -118,14 +122,18 @@ def _advanced(
     log_softmax: LogSoftmax,
     logits_MV: Tensor,
     open_M: Tensor,
-) -> Advance | None:
-    """What the frontier chooses; None where a row that is open has no probabilities."""
+) -> Advance:
+    """What the frontier chooses. Raises InputError where an open row has no probabilities."""
     if isinstance(frontier, CompiledFrontier):
-        return frontier.advance(logits_MV)
-    log_probs_MV = log_softmax(logits_MV)
-    advance = frontier.advance(log_probs_MV)
-    # One row of a softmax is NaN as a whole or not at all.
-    return None if bool((log_probs_MV[:, 0].isnan() & open_M).any()) else advance
+        chosen = frontier.advance(logits_MV)
+    else:
+        log_probs_MV = log_softmax(logits_MV)
+        advance = frontier.advance(log_probs_MV)
+        # One row of a softmax is NaN as a whole or not at all.
+        chosen = None if bool((log_probs_MV[:, 0].isnan() & open_M).any()) else advance
+    if chosen is None:
+        raise _broken(logits_MV)
+    return chosen
 
 
 def _check(src_BS: Tensor, limits: Limits) -> None:
@@ -140,10 +148,7 @@ def _check(src_BS: Tensor, limits: Limits) -> None:
 def _broken(logits_NV: Tensor) -> InputError:
     """The reason why a row has no probabilities."""
     if bool((logits_NV.isnan() | logits_NV.isposinf()).any()):
-        return InputError(
-            "The model gives NaN or infinite logits, so its weights are broken; "
-            "use another checkpoint."
-        )
+        return InputError(BROKEN)
     return InputError(
         "No token is left to generate: the processors (forbidden tokens, minimum length) "
         "exclude the whole vocabulary; relax one of them."
@@ -183,20 +188,27 @@ class _Rows:
 
     def append(self, advance: Advance) -> None:
         """Reorder the histories by parents and append the new tokens."""
-        if self._length == self._ids_NL.shape[1]:
-            room = (0, self._length)
-            self._ids_NL = F.pad(self._ids_NL, room)
-            self._log_probs_NL = F.pad(self._log_probs_NL, room)
-        if advance.parents_N is not None:
-            self._ids_NL = self._ids_NL.index_select(0, advance.parents_N)
-            self._log_probs_NL = self._log_probs_NL.index_select(0, advance.parents_N)
-            if self.attended is not None:
-                self.attended.select(advance.parents_N)
-        self._ids_NL[:, self._length] = advance.tokens_N
-        self._log_probs_NL[:, self._length] = advance.token_log_probs_N
-        self._length += 1
+        if (earlier := advance.earlier) is not None:
+            self._extend(earlier.parents_N, earlier.tokens_NS, earlier.token_log_probs_NS)
+        tokens_N1, values_N1 = advance.tokens_N[:, None], advance.token_log_probs_N[:, None]
+        self._extend(advance.parents_N, tokens_N1, values_N1)
         # The next step overwrites these; a model, or who gets the step, may keep them.
         self.last_N, self.open_N = advance.tokens_N.clone(), advance.open_N.clone()
+
+    def _extend(self, parents_N: Tensor | None, tokens_NS: Tensor, values_NS: Tensor) -> None:
+        end = self._length + tokens_NS.shape[1]
+        if end > self._ids_NL.shape[1]:
+            room = (0, end)
+            self._ids_NL = F.pad(self._ids_NL, room)
+            self._log_probs_NL = F.pad(self._log_probs_NL, room)
+        if parents_N is not None:
+            self._ids_NL = self._ids_NL.index_select(0, parents_N)
+            self._log_probs_NL = self._log_probs_NL.index_select(0, parents_N)
+            if self.attended is not None:
+                self.attended.select(parents_N)
+        self._ids_NL[:, self._length : end] = tokens_NS
+        self._log_probs_NL[:, self._length : end] = values_NS
+        self._length = end
 
     def collect(self, advance: Advance) -> None:
         """Copy the hypotheses that ended with this step; what two groups found counts once."""

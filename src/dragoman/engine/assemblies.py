@@ -26,8 +26,11 @@ from dragoman.engine.store import BeamStore, Heads, Sources
 from dragoman.models.decoder_only import DecoderOnly
 from dragoman.models.encoder_decoder import EncoderDecoder
 from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_mask, soft_cap
+from dragoman.nn.cpu.native import Ahead
 from dragoman.nn.layers import Stack
 
+MOST_AHEAD, PRODUCTS_AHEAD = 32, 1 << 30
+"""Steps, and multiplications, that compiled code does at once: a few milliseconds."""
 ALIGNED = 16
 """Sources are padded to a multiple of this many tokens: a softmax in bfloat16 fills registers."""
 
@@ -107,13 +110,35 @@ class FrozenStack:
                 store.program = Program(store.most_rows)
             if not store.program.operations:
                 self._record(store.program, store, output)
-            return store.program.run(ids_N, self._embedding.added_at(position))
+            added_PD = self._embedding.added_at(place)
+            return store.program.run(ids_N, None if added_PD is None else added_PD[0])
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store)
         hidden_MD = self._final_norm(x_MD)
         return hidden_MD if output is None else output(hidden_MD)
+
+    def ahead(self, store: BeamStore) -> Ahead | None:
+        """Return what the next steps need, where compiled code can take two or more by itself."""
+        program, start = store.program, store.length
+        if program is None or not program.operations or self.is_biased or store.watched:
+            return None
+        room = min(store.room, (self._embedding.num_positions or MOST_AHEAD) - start, MOST_AHEAD)
+        most = min(room, PRODUCTS_AHEAD // (store.rows * program.products))
+        if most < 2:
+            return None
+        ahead, positions = Ahead(most=most), range(start, start + most)
+        store.tell(ahead)
+        program.tell(ahead)
+        if (added_PD := self._embedding.added_at(positions)) is not None:
+            ahead.added, ahead.width = added_PD.data_ptr(), added_PD.shape[1]
+        parts: tuple[Tensor, ...] = ()
+        if (angles := self._info(positions).angles) is not None:
+            parts = angles.cos_Lp.float().contiguous(), angles.sin_Lp.float().contiguous()
+            ahead.cosine, ahead.sine = (part.data_ptr() for part in parts)
+        ahead.kept = added_PD, *parts
+        return ahead
 
     def _record(self, program: Program, store: BeamStore, output: QuantizedLinear | None) -> None:
         """List what `step` computes with this store."""
@@ -160,6 +185,11 @@ class FrozenDecoder:
                 hidden_MD = self._decoder.step(ids_N, state, None) * self._logit_scale
                 logits_MV = self._logits(hidden_MD, output, state.program)
             return soft_cap(logits_MV, self._logit_soft_cap)[: len(ids_N)]
+
+    def ahead(self, state: BeamStore) -> Ahead | None:
+        """What compiled code needs to take the next steps by itself; None where it can not."""
+        changed = self._logit_scale != 1.0 or self._logit_soft_cap is not None
+        return None if changed else self._decoder.ahead(state)
 
     def _logits(self, hidden_MD: Tensor, output: Product, program: Program | None) -> Tensor:
         if program is None or isinstance(output, PackedLinear):

@@ -145,13 +145,12 @@ class FrozenEmbedding:
     """`Embedding`, of which a copy is given."""
 
     def __init__(self, embedding: Embedding) -> None:
-        self.embed = embedding.embed
+        self.embed, self.num_positions = embedding.embed, embedding.num_positions
         self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
         self._norm = FrozenNorm(embedding.norm)
         self._is_normed = not isinstance(embedding.norm, nn.Identity)
-        self._added: dict[int, Tensor] = {}
+        self._added_PD = self._weight_VD.new_empty(0, self._weight_VD.shape[1])
         size = vocab_size, columns = self._weight_VD.shape
-        self._none_11D = self._weight_VD.new_zeros(1, 1, columns)
         at = address(self._weight_VD, torch.float32, *size)
         self._by = _Vectors(at, vocab_size, columns, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
@@ -163,12 +162,16 @@ class FrozenEmbedding:
         x_RD = program.embed(ctypes.addressof(self._by), self._by.columns)
         return self._norm.record(program, x_RD, x_RD) if self._is_normed else x_RD
 
-    def added_at(self, position: int) -> Tensor | None:
-        """What is added to the vector of any token at a position."""
-        if self._positions is not None and position not in self._added:
-            row: Tensor = self._positions(self._none_11D, range(position, position + 1))
-            self._added[position] = row.flatten()
-        return self._added.get(position)
+    def added_at(self, positions: range) -> Tensor | None:
+        """What is added to the vector of any token at these positions, `(positions, D)`."""
+        if self._positions is None:
+            return None
+        added_PD, end = self._added_PD, positions.stop
+        if end > len(added_PD):
+            wanted = range(max(end, min(2 * end, self.num_positions or 2 * end)))
+            none_BPD = added_PD.new_zeros(1, len(wanted), added_PD.shape[1])
+            self._added_PD = added_PD = self._positions(none_BPD, wanted)[0].contiguous()
+        return added_PD[positions.start : end]
 
 
 class _Norm(ctypes.Structure):

@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import address, compiled
+from dragoman.nn.cpu.native import Ahead, address, compiled
 
 EMBED, NORM, PRODUCT, GATE, SILU, ATTEND = range(6)
 
@@ -40,7 +40,8 @@ class Program:
     def clear(self) -> None:
         """Forget the operations and keep the memory, for those that are listed next."""
         self.operations: list[_Operation] = []
-        self._products = 0
+        self.products = 0
+        """Multiplications of a row."""
 
     def vectors(self, name: str, columns: int) -> Tensor:
         """Return memory for `(rows, columns)`, the same for the same name."""
@@ -65,7 +66,7 @@ class Program:
         self, by: int, x_RX: Tensor, out_RX: Tensor, *, relu: bool, added_RX: Tensor | None
     ) -> Tensor:
         """Multiply."""
-        self._products += x_RX.shape[1] * out_RX.shape[1]
+        self.products += x_RX.shape[1] * out_RX.shape[1]
         if self._rounded.numel() < x_RX.numel():
             self._rounded = torch.empty(x_RX.numel(), dtype=torch.uint8)
         added = None if added_RX is None else added_RX.data_ptr()
@@ -112,5 +113,12 @@ class Program:
         first.source = address(ids_N, torch.int64, rows)
         first.added = None if added_D is None else address(added_D, torch.float32, len(added_D))
         scratch = self._rounded.data_ptr(), self._scale_R.data_ptr()
-        self._functions.run(self._listed, len(self._listed), *scratch, rows, self._products)
+        self._functions.run(self._listed, len(self._listed), *scratch, rows, self.products)
         return self.output_RX[:rows]
+
+    def tell(self, ahead: Ahead) -> None:
+        """Say how a step is run, the last operation of which gives logits."""
+        ahead.operations, ahead.count = ctypes.addressof(self._listed), len(self._listed)
+        ahead.vectors, ahead.scale = self._rounded.data_ptr(), self._scale_R.data_ptr()
+        ahead.work = self.products
+        ahead.logits, ahead.columns = self.output_RX.data_ptr(), self.output_RX.shape[1]

@@ -19,7 +19,7 @@ from torch import Tensor
 from dragoman.engine.products import Product
 from dragoman.engine.program import Program
 from dragoman.nn import KeyValue, MultiHeadAttention
-from dragoman.nn.cpu.native import compiled
+from dragoman.nn.cpu.native import Ahead, compiled
 from dragoman.nn.position.scheme import Angles
 
 BLOCK = 32
@@ -122,8 +122,6 @@ class BeamStore:
 
     def __init__(self, heads: Heads, size_PW: tuple[int, int], layers: int) -> None:
         """Begin with no position."""
-        self.length = 0
-        """Positions that were read."""
         self.output: Product | None = None
         """The output layer of some tokens only, if not all are wanted."""
         places, self.beam_size = size_PW
@@ -147,6 +145,8 @@ class BeamStore:
         self._place_N = torch.arange(places, dtype=torch.int32).repeat_interleave(self.beam_size)
         self._own_N = torch.arange(self.beam_size, dtype=torch.int32).repeat(places)
         self._slots_NC = torch.zeros(self.most_rows, BLOCK, dtype=torch.int32)
+        self._reordered_NC = self._slots_NC[:0]
+        """Memory that compiled code reorders that table in."""
         self._prefixes = heads.reads(slots=self.beam_size)
 
     def remember(self, memory: Sequence[KeyValue], sources: Sources) -> None:
@@ -200,6 +200,16 @@ class BeamStore:
         self._place_N = torch.arange(len(places_N), dtype=torch.int32)
 
     @property
+    def length(self) -> int:
+        """Positions that were read."""
+        return int(self._prefixes.length)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the next step."""
+        return len(self._place_N)
+
+    @property
     def room(self) -> int:
         """Positions that can be read before the stores are doubled."""
         return self._slots_NC.shape[1] - self.length
@@ -212,11 +222,15 @@ class BeamStore:
 
     def read_prompts(self, kvs: Sequence[KeyValue]) -> None:
         """Begin with prompts, which the slots of a sentence share: `(P, K, C, d)` each."""
-        self.length = kvs[0].k_BKSd.shape[2]
+        self._prefixes.length = kvs[0].k_BKSd.shape[2]
         self._make_room()
         for store, kv in zip(self._stores, kvs, strict=True):
             for whole, part in zip(store, kv, strict=True):
                 whole[:, :, : self.length, 0] = part
+
+    def skip(self, positions: int) -> None:
+        """Go on as if so many positions had been read, to find out what comes after them."""
+        self._prefixes.length += positions
 
     def begin_step(self, rows: int) -> None:
         """Make room for a position, which each row has in its own slot.
@@ -227,17 +241,31 @@ class BeamStore:
             raise ValueError(
                 f"{rows} tokens for {len(self._place_N)} rows; select those that continue"
             )
-        self.length += 1
+        self._prefixes.length += 1
         self._make_room()
         if self.beam_size > 1:
             self._slots_NC[:, self.length - 1] = self._own_N
+        self._point()
+
+    def _point(self) -> None:
+        """Let compiled code read what is of the present rows."""
+        if self.beam_size > 1:
             self._prefixes.slot = self._slots_NC.data_ptr()
         self._prefixes.slot_stride = self._prefixes.capacity = self._slots_NC.shape[1]
-        self._prefixes.length = self.length
         self._prefixes.place, self._prefixes.rows = self._place_N.data_ptr(), len(self._place_N)
         for sources in (self._sources, *(self._watched or ())[1:]):
             if sources is not None:
                 sources.rows_at(self._place_N)
+
+    def tell(self, ahead: Ahead) -> None:
+        """Say where the prefixes are."""
+        self._point()
+        ahead.store = ctypes.addressof(self._prefixes)
+        if self.beam_size > 1:
+            if self._reordered_NC.shape != self._slots_NC.shape:
+                self._reordered_NC = torch.empty_like(self._slots_NC)
+            ahead.slots, ahead.own = self._slots_NC.data_ptr(), self._own_N.data_ptr()
+            ahead.reordered = self._reordered_NC.data_ptr()
 
     def turn_by(self, angles: Angles | None) -> None:
         """Let `attend` turn the queries and keys of this step."""

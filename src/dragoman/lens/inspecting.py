@@ -5,7 +5,7 @@ recorded by `Observed`. Then it reads the text and the result once more, watched
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from dragoman.decoding import ONE_BEST, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import ReadingDefaults
 from dragoman.folder.opening import ModelFolder
+from dragoman.lens.choices import MAX_TOKENS, Choices
 from dragoman.lens.inspection import (
     Alternative,
     Attribution,
@@ -30,7 +31,6 @@ from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree, logit_s
 from dragoman.lens.switching import switch_off
 from dragoman.lens.trace import (
     Traced,
-    Wanted,
     attentions,
     trace_continuation,
     trace_text,
@@ -57,29 +57,12 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.wording import counted
 
-MAX_TOKENS = 16
-"""Default maximum of generated tokens: each is a row to look at."""
-
 NO_GAP = Note(
     en=f'The text has no gap for the model to fill: write {MASK} for a word, as in "The {MASK} '
     'drinks tea."',
     zh=f"文本中没有可供模型填补的空位：用 {MASK} 代替一个词，例如“The {MASK} drinks tea.”。",
 )
 """The note on a text without a gap, which a masked language model cannot fill."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices(Wanted):
-    """How to decode, and which attention to keep; None if not given."""
-
-    src_lang: str | None = None
-    tgt_lang: str | None = None
-    beam_size: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    seed: int | None = None
-    switch_off: bool | None = None
-
 
 OPTIONS = {
     "encoder-decoder": {"beam_size", "src_lang", "tgt_lang", "switch_off"},
@@ -108,10 +91,9 @@ def inspect_folder(folder: ModelFolder, text: str, choices: Choices) -> Inspecti
 def _check(folder: ModelFolder, choices: Choices) -> None:
     """Raise InputError for an option of another kind, and a layer or head that does not exist."""
     kind = folder.config.model.kind
-    for name in sorted(set[str]().union(*OPTIONS.values()) - OPTIONS[kind]):
-        if getattr(choices, name) is not None:
-            option = "--" + name.replace("_", "-")
-            raise InputError(f"{folder.path} is {kind}, which has no {option}; leave it out.")
+    for name in sorted({*choices.given()} - OPTIONS[kind] - {"layers", "heads"}):
+        option = "--" + name.replace("_", "-")
+        raise InputError(f"{folder.path} is {kind}, which has no {option}; leave it out.")
     found = attentions(folder.model).values()
     heads = max(modules[0].num_heads for modules in found)
     asked = (("layer", choices.layers, max(map(len, found))), ("head", choices.heads, heads))
@@ -132,7 +114,7 @@ def _check_length(folder: ModelFolder, length: int, most: int) -> None:
 
 def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
     """Look at the translation of a text by beam search."""
-    translator = Translator.of(folder).between(choices.src_lang, choices.tgt_lang)
+    translator = Translator.of(folder).between(*choices.languages)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
     options = merged(given, ONE_BEST, translator.options)
@@ -155,8 +137,7 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
     )
     chosen = searched_steps(notes, best, tgt_tokenizer, first=0)
     steps, logits = _explained(model, (src_ids, read_ids), ids, chosen, tgt_tokenizer)
-    languages = choices.src_lang, choices.tgt_lang
-    silent = switch_off(folder, languages, inner, best, options, attention)
+    silent = switch_off(folder, choices.languages, inner, best, options, attention)
     return Inspection(
         kind="encoder-decoder",
         model=str(folder.path),
@@ -305,11 +286,7 @@ def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
 
 
 def _attributions(
-    model: EncoderOnly,
-    ids: Sequence[int],
-    traced: Traced,
-    head: ClassificationHead,
-    label: int,
+    model: EncoderOnly, ids: Sequence[int], traced: Traced, head: ClassificationHead, label: int
 ) -> tuple[Attribution, ...]:
     """Both methods, for the label that the model gives."""
     mean_LSS = torch.stack([traced.means[layer] for layer in range(traced.num_layers)])

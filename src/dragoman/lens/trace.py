@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import InputError
+from dragoman.lens.choices import Wanted
 from dragoman.lens.inspection import MapName
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly
 from dragoman.nn import Decoder, Encoder, MultiHeadAttention, evaluation_view, inference
@@ -28,16 +29,6 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 MOST_WEIGHTS = 1_000_000
 """Weights of one map that are kept: what a file and a page can hold. Beyond it layers are left out,
 then heads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which layers and heads to keep, by their numbers from 0."""
-
-    layers: Sequence[int] | None = None
-    """All, unless given."""
-    heads: Sequence[int] | None = None
-    """All, unless given."""
 
 
 ALL = Wanted()
@@ -168,10 +159,7 @@ class Watched(Generic[ModelT]):
 
 
 def choose_heads(
-    modules: Sequence[MultiHeadAttention],
-    size: int,
-    wanted: Wanted = ALL,
-    most: int = MOST_WEIGHTS,
+    modules: Sequence[MultiHeadAttention], size: int, wanted: Wanted = ALL, most: int = MOST_WEIGHTS
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Choose the layers and heads that there is room for, of a map of `size` weights a head.
 
@@ -221,10 +209,7 @@ def trace_translation(
 
 
 def trace_continuation(
-    model: DecoderOnly,
-    prompt_ids: Sequence[int],
-    read_ids: Sequence[int],
-    wanted: Wanted = ALL,
+    model: DecoderOnly, prompt_ids: Sequence[int], read_ids: Sequence[int], wanted: Wanted = ALL
 ) -> tuple[dict[MapName, Traced], Tensor]:
     """Attention while a text is continued, and the logits (P, V) after each prompt token.
 

@@ -21,10 +21,7 @@ PRESETS: dict[str, EncoderDecoderConfig] = {
     "deep": replace(_BASE, num_encoder_layers=12, num_decoder_layers=2, norm_position="pre"),
 }
 _GPT2 = DecoderOnlyConfig(
-    positions=Learned(max_length=1024),
-    norm_position="pre",
-    init="gpt2",
-    activation="gelu_tanh",
+    positions=Learned(max_length=1024), norm_position="pre", init="gpt2", activation="gelu_tanh"
 )
 _LLAMA = DecoderOnlyConfig(
     positions=Rotary(),

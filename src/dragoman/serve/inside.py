@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.v1 import V1

@@ -9,6 +9,7 @@ many models each replica loads those that it is asked for: a request with the he
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,6 @@ from ray import serve
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.decoding import Precision
 from dragoman.errors import InputError
 from dragoman.process import share_arenas
 from dragoman.serve.app import make_app
@@ -69,7 +69,7 @@ def choosing(app: Starlette, keep: Callable[[str], Awaitable[str]]) -> ASGIApp:
 
 
 class RayOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `build` is given, by names that mean the same as for `dragoman serve`."""
+    """What `build` is given, beside what `SHARED` names."""
 
     models: str
     """Folders, with commas between them, as every machine has them."""
@@ -77,41 +77,33 @@ class RayOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`auto` follows the number of requests."""
     cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
     """Of a replica."""
-    lazy: bool = False
-    max_memory: float | None = None
-    """Bytes."""
-    queue_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1 << 17
-    """Of a replica."""
-    deadline: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     api_keys: Path | None = None
-    compute: Precision = "float32"
+
+
+SHARED = ("lazy", "max_memory", "queue_tokens", "deadline", "compute")
+"""Further options: settings of `dragoman serve`; `max_memory` is in bytes."""
 
 
 def build(given: Mapping[str, Any]) -> serve.Application:
-    """Return what `serve run` and `serve deploy` start, from `RayOptions` such as `replicas=4`.
+    """Return what `serve run` and `serve deploy` start, from options such as `replicas=4`.
 
     Raises InputError for an option that is unknown or out of range.
     """
+    shared = {name: value for name, value in given.items() if name in SHARED}
+    own = {name: value for name, value in given.items() if name not in SHARED}
     try:
-        options = msgspec.convert(dict(given), RayOptions, strict=False, dec_hook=_as_path)
+        options = msgspec.convert(own, RayOptions, strict=False, dec_hook=_as_path)
+        settings = msgspec.convert(shared, ServeSettings, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"{error}; dragoman.serve.ray.RayOptions has the options.") from error
-    settings = ServeSettings(
-        models=tuple(Path(name) for name in options.models.split(",")),
-        lazy=options.lazy,
-        max_memory=options.max_memory,
-        queue_tokens=options.queue_tokens,
-        deadline=options.deadline,
-        keys=ApiKeys.read(options.api_keys),
-        compute=options.compute,
-    )
+        raise InputError(f"{error}; dragoman.serve.ray has the options.") from error
+    models, keys = map(Path, options.models.split(",")), ApiKeys.read(options.api_keys)
     deployment = serve.deployment(
         num_replicas=options.replicas,
         ray_actor_options={"num_cpus": options.cpus},
         max_ongoing_requests=WAITING,
         max_queued_requests=QUEUED,
     )
-    return deployment(TranslationReplica).bind(settings)
+    return deployment(TranslationReplica).bind(replace(settings, models=tuple(models), keys=keys))
 
 
 def _as_path(_kind: type, value: Any) -> Path:  # noqa: ANN401 -- msgspec's hook

@@ -34,7 +34,7 @@ from dragoman.models import EncoderOnly
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
 from dragoman.plain import Plain, without_nan
-from dragoman.tasks.encoders import EncoderReader, Row, read
+from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.task import model_of
 from dragoman.text.tokenizer import Tokenizer
@@ -141,7 +141,7 @@ class Embedder(EncoderReader[Embedding, Vector]):
         reading = folder.config.reading
         return cls(model, folder.src_tokenizer, pooling, reading, precision=precision)
 
-    def embed(self, text: str | Iterable[str], *, max_batch_tokens: int = 8192) -> Vector:
+    def embed(self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS) -> Vector:
         """Return the vectors of texts, `(N, D)` in their order, or of one text, `(D,)`.
 
         White space around a text is dropped. Warns where only the beginning of a text was read.

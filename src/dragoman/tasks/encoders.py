@@ -17,6 +17,7 @@ from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
 from dragoman.decode import Items, Scheduler
 from dragoman.decode.requests import Withdrawn
+from dragoman.decoding import READING
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, ReadingDefaults
 from dragoman.folder.opening import ModelFolder
@@ -40,6 +41,7 @@ DataT = TypeVar("DataT")
 LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
 Found = TypeVar("Found")
+TOKENS: int = READING.max_batch_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +276,7 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         return self._scheduler
 
     def stream(
-        self, lines: Iterable[str], *, max_batch_tokens: int = 8192, window: int = 4096
+        self, lines: Iterable[str], *, max_batch_tokens: int = TOKENS, window: int = 4096
     ) -> Iterator[Answer]:
         """Answer without end: lines are taken in windows, so memory is bounded."""
         yield from in_windows(lines, lambda taken: self.submit(taken, max_batch_tokens), window)

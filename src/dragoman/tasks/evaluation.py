@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-from dragoman.decoding import NO_FLAG, Decoding, Precision
+from dragoman.decoding import NO_FLAG, Decoding, LanguagePair, Precision
 
 Found = TypeVar("Found")
 Item = str | Sequence[Sequence[str]]
@@ -21,7 +21,7 @@ def holds_lines(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationData:
+class EvaluationData(LanguagePair):
     """What a model is measured on, and how; each task reads the fields that it needs.
 
     The options of the command line are made from the fields.
@@ -35,10 +35,6 @@ class EvaluationData:
     """Compare with this model, or with its translations in a file."""
     comet: Path | None = None
     """Folder of a COMET model that scores as well."""
-    src_lang: str | None = None
-    """Language of the source, by its code in a multilingual model."""
-    tgt_lang: str | None = None
-    """Language to translate into, by its code in a multilingual model."""
     tokenize: str | None = None
     """BLEU's tokenizer; by default that of the language."""
     text: Path | None = None

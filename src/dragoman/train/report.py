@@ -28,7 +28,7 @@ from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder, deciding
 from dragoman.train.step import Skipped, StepResult
-from dragoman.train.trackers import Tracker
+from dragoman.train.trackers import TensorBoard, Tracker
 from dragoman.version import __version__
 from dragoman.wording import clock, counted
 
@@ -153,17 +153,13 @@ class ConsoleReport(Reporter):
 class MetricsFile(Reporter):
     """One JSON object a line, `{"step": ..., "loss": ...}` or `valid` or `skipped` for `loss`.
 
-    A tracker gets the same lines.
+    Trackers get the same lines.
     """
 
     def __init__(
-        self,
-        path: Path,
-        config: TrainConfig,
-        progress: Progress,
-        tracker: Tracker | None = None,
+        self, path: Path, config: TrainConfig, progress: Progress, *trackers: Tracker | TensorBoard
     ) -> None:
-        self._path, self._tracker = path, tracker
+        self._path, self._trackers = path, trackers
         self._every = config.log_every
         self._speed = Speed()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,13 +197,13 @@ class MetricsFile(Reporter):
         self._write({"step": progress.step, "seconds": progress.seconds, "stopped": reason})
 
     def close(self) -> None:
-        """Let the tracker send what it has."""
-        if self._tracker is not None:
-            self._tracker.close()
+        """Let the trackers send what they have."""
+        for tracker in self._trackers:
+            tracker.close()
 
     def _write(self, values: Mapping[str, Any]) -> None:
-        if self._tracker is not None:
-            self._tracker.send(values)
+        for tracker in self._trackers:
+            tracker.send(values)
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(values) + "\n")
@@ -233,50 +229,16 @@ class RunPicture(Reporter):
                 write_durably(self._folder.training / "samples.txt", answers)
 
 
-class TensorBoardReport(Reporter):
-    """Curves for TensorBoard, where it is installed (the extra `track`)."""
-
-    def __init__(self, writer: Any, config: TrainConfig) -> None:  # noqa: ANN401 -- a SummaryWriter
-        self._writer = writer
-        self._every = config.log_every
-
-    def stepped(self, progress: Progress, result: StepResult) -> None:
-        """Add the loss and the learning rate of every `log_every`-th step."""
-        if progress.step % self._every == 0:
-            self._writer.add_scalar("train/loss", result.loss, progress.step)
-            self._writer.add_scalar("train/learning_rate", result.learning_rate, progress.step)
-
-    def validated(self, progress: Progress, validation: Validation) -> None:
-        """Add every figure of the validation."""
-        for name, value in validation.to_dict().items():
-            self._writer.add_scalar(f"valid/{name}", value, progress.step)
-        self._writer.flush()
-
-    def stopped(self, progress: Progress, reason: str) -> None:  # noqa: ARG002 (a reporter)
-        """Write what is still in memory."""
-        self._writer.flush()
-
-
 def reporters_of(
     folder: RunFolder, recipe: RunRecipe, progress: Progress, say: Say
 ) -> list[Reporter]:
     """Return what writes into the folder of a run, which is at this progress."""
     name = recipe.train.tracker
-    tracker = Tracker(name, folder, deciding(recipe), say) if name else None
+    trackers = [Tracker(name, folder, deciding(recipe), say)] if name else []
     return [
-        MetricsFile(folder.metrics, recipe.train, progress, tracker),
+        MetricsFile(folder.metrics, recipe.train, progress, *trackers, *TensorBoard.found(folder)),
         RunPicture(folder, recipe.metric),
-        *tensorboard(folder.training / "tensorboard", recipe.train),
     ]
-
-
-def tensorboard(folder: Path, config: TrainConfig) -> list[Reporter]:
-    """Return a TensorBoard report, or nothing where TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return []
-    return [TensorBoardReport(SummaryWriter(str(folder)), config)]
 
 
 def _cut_after(path: Path, progress: Progress) -> None:

@@ -87,10 +87,7 @@ class Stepper(Generic[BatchT]):
             expected = scale > 1 and math.isfinite(loss)
             return Skipped(loss=loss, grad_norm=grad_norm, num_tokens=num_tokens, expected=expected)
         return StepResult(
-            loss=loss,
-            grad_norm=grad_norm,
-            learning_rate=learning_rate,
-            num_tokens=num_tokens,
+            loss=loss, grad_norm=grad_norm, learning_rate=learning_rate, num_tokens=num_tokens
         )
 
     def weights(self) -> Mapping[str, Tensor]:

@@ -1,7 +1,8 @@
-"""What `metrics.jsonl` gets, sent to MLflow or Weights & Biases too, by a thread of its own.
+"""What `metrics.jsonl` gets, sent to TensorBoard, MLflow or Weights & Biases too.
 
-Training never waits for a tracker: one that is not installed, cannot be reached, fails or is too
-slow costs the run a warning. Unless the user's environment says otherwise, all stays in the folder.
+Training never waits for the last two, which have a thread: one that is not installed, cannot be
+reached, fails or is too slow costs the run a warning. Unless the user's environment says otherwise,
+all stays in the folder.
 """
 
 import os
@@ -115,6 +116,33 @@ KINDS: Mapping[str, Callable[[RunFolder, Mapping[str, Any], str | None], Tracked
     "mlflow": MlflowRun,
     "wandb": WandbRun,
 }
+
+
+class TensorBoard:
+    """Curves in `training/tensorboard/`."""
+
+    def __init__(self, writer: Any) -> None:  # noqa: ANN401 -- a SummaryWriter
+        self._writer = writer
+
+    @classmethod
+    def found(cls, folder: RunFolder) -> list["TensorBoard"]:
+        """Return one, or nothing where TensorBoard (the extra `track`) is not installed."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return []
+        return [cls(SummaryWriter(str(folder.training / "tensorboard")))]
+
+    def send(self, line: Line) -> None:
+        """Add every number of a line; those of a validation can be seen at once."""
+        for name, value in _numbers(line):
+            self._writer.add_scalar(name, value, line["step"])
+        if "valid" in line:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is still in memory."""
+        self._writer.flush()
 
 
 class Tracker:

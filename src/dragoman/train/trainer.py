@@ -183,10 +183,7 @@ class Trainer:
                 end_card(self.folder.path)
                 self.folder.mark_finished(reason, self.progress)
         return TrainResult(
-            folder=self.folder.path,
-            reason=reason,
-            interrupted=interrupted,
-            progress=self.progress,
+            folder=self.folder.path, reason=reason, interrupted=interrupted, progress=self.progress
         )
 
     def _take_steps(self) -> str:

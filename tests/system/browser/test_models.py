@@ -11,7 +11,8 @@ from tests.unit.tasks.readers import CLASSIFY, MASKED, TAG, save_reader
 from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.lens.page import write_page
 from dragoman.tasks.folders import read_folder
 

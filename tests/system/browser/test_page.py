@@ -201,10 +201,7 @@ def test_a_step_tells_what_its_logit_is_made_of(show: Opener) -> None:
     tables = page.locator("#steps .alternatives table")
     shares, lens = (table.locator("tr").all_inner_texts() for table in (tables.first, tables.last))
     rows = [row.split("\t") for row in shares]
-    assert rows[:2] == [
-        ["Decoder, layer 0, head 0", "2.00"],
-        ["Decoder, layer 0, head 1", "−1.00"],
-    ]
+    assert rows[:2] == [["Decoder, layer 0, head 0", "2.00"], ["Decoder, layer 0, head 1", "−1.00"]]
     assert [name for name, _ in rows[6:]] == ["6 others", "Logit"]
     numbers = [float(share.replace("−", "-")) for _, share in rows]
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.05)

@@ -16,8 +16,9 @@ pytest.importorskip("matplotlib", reason="pictures need the extra dragoman[plot]
 
 from matplotlib.image import imread
 
+from dragoman.lens.choices import Choices
 from dragoman.lens.film import MOST, frames_of, spread
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.task import model_of

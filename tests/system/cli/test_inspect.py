@@ -24,7 +24,8 @@ from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
 from dragoman.folder.format import FolderConfig, ReadingDefaults, save_model
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.lens.weights import gradient_input
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import NoHead

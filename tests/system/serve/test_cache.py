@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 from tests.system.serve.live import Live, serving
-from tests.unit.tasks.tiny import (
-    DECODING,
-    make_config,
-    make_model,
-    make_tokenizer,
-    save_translator,
-)
+from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.serve.cache import LONGEST

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tests.system.serve.live import Live, serving
 
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.tasks.folders import read_folder
 
 INSPECT = "/v1/inspect"

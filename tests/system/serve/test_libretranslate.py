@@ -110,10 +110,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"alternatives": "abc", "source": "zz"},
         "Invalid request: alternatives parameter is not a number",
     ),
-    "too many": (
-        {"alternatives": 10**9},
-        "Invalid request: alternatives parameter must be <= 19",
-    ),
+    "too many": ({"alternatives": 10**9}, "Invalid request: alternatives parameter must be <= 19"),
     "too many texts": (
         {"q": ["a"] * 1001, "source": "zz"},
         "Invalid request: request (1001) exceeds text limit (1000)",

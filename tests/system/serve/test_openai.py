@@ -28,11 +28,7 @@ CHAT = "/v1/chat/completions"
 def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A translator, a model of dialogues, and one without a template."""
     root = tmp_path_factory.mktemp("chat")
-    return [
-        translator_folder,
-        save_chat_generator(root / "town"),
-        save_generator(root / "plain"),
-    ]
+    return [translator_folder, save_chat_generator(root / "town"), save_generator(root / "plain")]
 
 
 @pytest.fixture(scope="module")

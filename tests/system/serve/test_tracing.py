@@ -47,9 +47,7 @@ def collector() -> Iterator[tuple[str, "Queue[bytes]"]]:
 
 
 def test_a_span_for_each_request(
-    translator_folder: Path,
-    collector: tuple[str, "Queue[bytes]"],
-    monkeypatch: pytest.MonkeyPatch,
+    translator_folder: Path, collector: tuple[str, "Queue[bytes]"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under the caller's span, with what the log says, and without a text."""
     address, bodies = collector

@@ -26,7 +26,7 @@ def test_the_tables_leave_nothing_out(
     monkeypatch.setenv("COLUMNS", "70")
     one = make_run(tmp_path / "[b]", log(), settings("start.model=m", 'start.freeze=["encoder"]'))
     two = make_run(tmp_path / ":x:", [step_line(1, loss=1 / 3)], machine=MACHINE)
-    inspect(one, str(two))
+    inspect(model=one, text=str(two))
     lines = capsys.readouterr().out.splitlines()
     cells = [re.sub(r"\x1b\[[0-9;]*m", "", line).replace("┃", "│").split("│") for line in lines]
     columns = (

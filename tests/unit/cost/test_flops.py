@@ -4,14 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.cost.counted import (
-    counted,
-    counted_training,
-    make,
-    recipe_for,
-    step_of,
-    variants,
-)
+from tests.unit.cost.counted import counted, counted_training, make, recipe_for, step_of, variants
 
 from dragoman.cost.counting import forward_pass
 from dragoman.cost.decoding import decoding_step
@@ -103,8 +96,7 @@ AGAIN = ("paper", "gqa", "gated", "no-dropout", "llama", "fused", "blocks-dropou
 
 
 @pytest.mark.parametrize(
-    ("name", "checkpointing"),
-    [(name, False) for name in CASES] + [(name, True) for name in AGAIN],
+    ("name", "checkpointing"), [(name, False) for name in CASES] + [(name, True) for name in AGAIN]
 )
 def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool) -> None:
     """Forward and backward pass of every variant, with and without activation checkpointing."""

@@ -47,10 +47,7 @@ def test_what_a_killed_run_has_left_goes(
 
 
 def test_the_arrays_are_on_the_disk_before_they_have_their_name(
-    corpus: CorpusConfig,
-    make_encoder: MakeEncoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each file of the folder, the folder itself, and afterwards the cache that it is in."""
     disk = listen(monkeypatch)

@@ -272,10 +272,7 @@ def test_a_part_is_taken(make_encoder: MakeEncoder) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("conll2003", (14041, 203621, "iob1", 2, 9)),
-        ("resume", (3821, 124099, "bioes", 4, 17)),
-    ],
+    [("conll2003", (14041, 203621, "iob1", 2, 9)), ("resume", (3821, 124099, "bioes", 4, 17))],
 )
 def test_the_entity_files_load(
     data_folder: Path, make_encoder: MakeEncoder, name: str, said: tuple[int, int, str, int, int]

@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.decode.tables import (
-    EOS,
-    Ids,
-    TableModel,
-    TableState,
-    limits,
-    random_table,
-    sources,
-)
+from tests.unit.decode.tables import EOS, Ids, TableModel, TableState, limits, random_table, sources
 from torch import Tensor
 
 from dragoman.decode import Beam, Hypothesis, search

@@ -126,9 +126,7 @@ def tagging() -> Inspection:
         src_lang="en",
         src=Sentence(text="Ada Lovelace lived in London", tokens=tokens),
         attention=(_map("encoder", tokens, tokens),),
-        prediction=Prediction(
-            tags=(None, "B-PER", "I-PER", None, "O", "O", "B-LOC", None),
-        ),
+        prediction=Prediction(tags=(None, "B-PER", "I-PER", None, "O", "O", "B-LOC", None)),
     )
 
 
@@ -265,12 +263,7 @@ def _beam() -> BeamTree:
 
 
 def _node(
-    number: int,
-    parent: int | None,
-    place: tuple[int, int],
-    token: str,
-    log_prob: float,
-    state: str,
+    number: int, parent: int | None, place: tuple[int, int], token: str, log_prob: float, state: str
 ) -> Node:
     return Node(
         id=number,

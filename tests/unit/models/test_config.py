@@ -22,10 +22,7 @@ from dragoman.models import (
     encoder_preset,
     preset,
 )
-from dragoman.nn import (
-    Causal,
-    Full,
-)
+from dragoman.nn import Causal, Full
 
 PARTS = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
 SIZES = {name: replace(size, src_vocab_size=9, tgt_vocab_size=9) for name, size in PRESETS.items()}

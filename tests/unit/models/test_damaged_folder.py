@@ -88,10 +88,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: edit_weights(folder, lambda weights: weights.pop("src_embedding.weight")),
         r"lacks weights that config.json asks for: src_embedding.weight\.",
     ),
-    "left over": (
-        set_weight("encoder.extra", torch.zeros(1)),
-        r"no place for: encoder.extra\.",
-    ),
+    "left over": (set_weight("encoder.extra", torch.zeros(1)), r"no place for: encoder.extra\."),
     "shape": (
         set_weight("src_embedding.weight", torch.zeros(13, 8)),
         r"src_embedding.weight has shape \(13, 8\), but config.json makes it \(12, 8\)",

@@ -11,13 +11,7 @@ from safetensors.torch import load_file
 from tests.processors import needs_compiler
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY
-from tests.unit.models.small import (
-    VARIANTS,
-    make_model,
-    random_ids,
-    random_sentences,
-    stir,
-)
+from tests.unit.models.small import VARIANTS, make_model, random_ids, random_sentences, stir
 
 from dragoman.engine import FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack

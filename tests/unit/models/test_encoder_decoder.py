@@ -16,13 +16,7 @@ from tests.unit.models.small import (
 
 from dragoman.models import EncoderDecoder, EncoderOnly, encoder_preset
 from dragoman.models.config import Tying
-from dragoman.nn import (
-    LayerNorm,
-    LearnedPositions,
-    MultiHeadAttention,
-    TokenEmbedding,
-    autocast,
-)
+from dragoman.nn import LayerNorm, LearnedPositions, MultiHeadAttention, TokenEmbedding, autocast
 
 
 @pytest.mark.parametrize(

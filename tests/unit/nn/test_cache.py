@@ -3,14 +3,7 @@
 import torch
 from tests.calls import OperatorCalls
 
-from dragoman.nn import (
-    Cache,
-    GrowingStorage,
-    KeyValue,
-    NoPast,
-    RollingStorage,
-    SlidingWindow,
-)
+from dragoman.nn import Cache, GrowingStorage, KeyValue, NoPast, RollingStorage, SlidingWindow
 from dragoman.nn.cache import Rows
 
 

@@ -105,10 +105,7 @@ def test_layer_drop_follows_the_generator() -> None:
 POSITIONS: tuple[Literal["post"], Literal["deepnorm"]] = ("post", "deepnorm")
 IDS = random_ids(0, 2, 12)
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Tensor, ...]]] = {
-    "encoder-decoder": (
-        lambda: EncoderDecoder(noisy(SMALL)),
-        (IDS, random_ids(1, 2, 7)),
-    ),
+    "encoder-decoder": (lambda: EncoderDecoder(noisy(SMALL)), (IDS, random_ids(1, 2, 7))),
     "decoder": (lambda: DecoderOnly(noisy(DECODER)), (IDS,)),
     "patterns": (
         lambda: DecoderOnly(

@@ -21,9 +21,7 @@ def recipe(tmp_path: Path) -> TranslateRecipe:
     return TranslateRecipe(
         out=str(tmp_path / "run"),
         data=DataConfig(
-            src=str(tmp_path / "a.src"),
-            tgt=str(tmp_path / "a.tgt"),
-            cache=str(tmp_path / "cache"),
+            src=str(tmp_path / "a.src"), tgt=str(tmp_path / "a.tgt"), cache=str(tmp_path / "cache")
         ),
         tokenizer=TokenizerConfig(vocab_size=300),
         batch=NoisyBatchConfig(max_tokens=100),

@@ -174,12 +174,7 @@ def generate(folder: Path) -> Case:
     text = "".join(f"{'it was so good ' * (1 + i % 3)}{i}\n" for i in range(60))
     (folder / "a.txt").write_text(text, encoding="utf-8")
     settings = generate_.PackConfig(
-        length=20,
-        rows=3,
-        packing="documents",
-        stride=7,
-        subword_sampling=0.3,
-        fill_in_middle=0.4,
+        length=20, rows=3, packing="documents", stride=7, subword_sampling=0.3, fill_in_middle=0.4
     )
     generation = {"context": 19, "opening": "so", "max_tokens": 11, "temperature": 0.3}
     share = HoldOut(share=0.2, by="documents")
@@ -214,8 +209,7 @@ def generate(folder: Path) -> Case:
         return Hand(
             build=lambda: DecoderOnly(config),
             batches=Stream(
-                generate_.PackedBatches(rest, settings, pieces.splits(), Middle(pieces)),
-                seed=SEED,
+                generate_.PackedBatches(rest, settings, pieces.splits(), Middle(pieces)), seed=SEED
             ),
             validation=list(generate_.PackedBatches(held, settings).fixed()),
             read=read,

@@ -41,10 +41,7 @@ def learn(hand: Hand, rates: Sequence[float], *, bf16: bool) -> Learnt:
     learned = Learnt(copy.deepcopy(model), model, copy.deepcopy(model), [], [])
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": 0.4},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": 0.4}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, betas=(0.7, 0.9), eps=1e-2, foreach=False)
     for number, rate in enumerate(rates, start=1):
         summed, count = torch.zeros(()), 0

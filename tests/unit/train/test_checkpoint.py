@@ -136,8 +136,7 @@ def test_disk_full_after_the_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"],
+    "name", ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"]
 )
 @pytest.mark.parametrize("damage", ["missing", "cut", "noise"])
 def test_damaged_files(tmp_path: Path, name: str, damage: str) -> None:

@@ -120,9 +120,7 @@ def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) ->
     assert close(ours.detach(), theirs.detach())
     parameters = list(model.parameters())
     for mine, other in zip(
-        torch.autograd.grad(ours, parameters),
-        torch.autograd.grad(theirs, parameters),
-        strict=True,
+        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
     ):
         assert close(mine, other)
 

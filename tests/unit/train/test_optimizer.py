@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.train.made import CONFIG, make_batch, make_model, make_stepper, random_pairs
 
 from dragoman.train.config import TrainConfig
-from dragoman.train.optimizer import (
-    learning_rate,
-    load_optimizer_tensors,
-    optimizer_tensors,
-)
+from dragoman.train.optimizer import learning_rate, load_optimizer_tensors, optimizer_tensors
 
 PEAK, WARMUP, D = 3e-3, 200, 512
 

@@ -313,8 +313,7 @@ def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
     """Torch's deterministic algorithms are used throughout the run, and only there."""
     used: list[bool] = []
     scorer = Scorer(
-        iter([1, 2, 3, 4]),
-        before=lambda: used.append(torch.are_deterministic_algorithms_enabled()),
+        iter([1, 2, 3, 4]), before=lambda: used.append(torch.are_deterministic_algorithms_enabled())
     )
     console, _ = make_console(terminal=False)
     handle = register_optimizer_step_post_hook(

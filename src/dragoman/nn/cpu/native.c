@@ -633,3 +633,101 @@ long advance(const struct Beams *beams, const struct Chosen *chosen, const float
         news += choose(beams, chosen, values, tokens, k, b, length, penalty);
     return news;
 }
+
+/* What compiled code needs to take steps of a search by itself: the operations of a step, the first of
+   which reads tokens, and where the last leaves its logits (rows, columns); the prefixes, the table of
+   their slots where a sentence has several, and memory to reorder it in; what is added to the vectors
+   of the tokens at each of the next positions, (most, width), and how these are turned. */
+struct Ahead {
+    struct Operation *operations;
+    uint8_t *vectors;
+    float *scale, *logits;
+    struct Store *store;
+    int32_t *slots, *reordered;
+    const int32_t *own;
+    const float *added, *cosine, *sine;
+    long count, work, columns, width, most;
+};
+
+/* The rows that are open, before and after each of these steps: the tokens that they read, the slot of
+   each and the row of each slot; and what the steps before the last chose for each of the N slots:
+   from which slot it comes, and its tokens and their log-probabilities (N, most). `chosen` is memory
+   for (most, N) of what comes out. */
+struct Written {
+    int64_t *reads;
+    const int64_t *slot_of, *row_of;
+    int64_t *origins, *tokens, *chosen_tokens, *chosen_parents;
+    float *values, *chosen_values;
+    const int64_t *forbidden;
+    long num_forbidden;
+};
+
+/* One step of the operations: the logits of all rows, with those of forbidden tokens minus infinity. */
+static void step_ahead(const struct Ahead *by, const struct Written *written, long step) {
+    struct Store *store = by->store;
+    long pairs = store->dim / 2, last = store->length++;
+    by->operations->from = (float *)written->reads;
+    by->operations->add = by->added ? (float *)by->added + step * by->width : 0;
+    if (by->cosine) {
+        store->cosine = by->cosine + step * pairs;
+        store->sine = by->sine + step * pairs;
+    }
+    if (by->slots)
+        for (long m = 0; m < store->rows; m++) by->slots[m * store->slot_stride + last] = by->own[m];
+    run(by->operations, by->count, by->vectors, by->scale, store->rows, by->work);
+    for (long m = 0; m < store->rows; m++)
+        for (long i = 0; i < written->num_forbidden; i++)
+            by->logits[m * by->columns + written->forbidden[i]] = -INFINITY;
+}
+
+/* Whether the slots that are open are those of the rows. */
+static int same_rows(const struct Written *written, const uint8_t *open, long rows, long slots) {
+    long all = 0, known = 0;
+    for (long n = 0; n < slots; n++) all += open[n];
+    for (long m = 0; m < rows; m++) known += open[written->slot_of[m]];
+    return all == rows && known == rows;
+}
+
+/* Let each row be the continuation of its parent. */
+static void follow(const struct Ahead *by, const struct Written *written, const struct Chosen *chosen) {
+    struct Store *store = by->store;
+    long stride = store->slot_stride, bytes = store->length * sizeof(int32_t);
+    for (long m = 0; m < store->rows; m++) {
+        long slot = written->slot_of[m], parent = written->row_of[chosen->parents[slot]];
+        written->reads[m] = chosen->tokens[slot];
+        if (by->slots) memcpy(by->reordered + m * stride, by->slots + parent * stride, bytes);
+    }
+    for (long m = 0; by->slots && m < store->rows; m++)
+        memcpy(by->slots + m * stride, by->reordered + m * stride, bytes);
+}
+
+/* `run` and `advance`, step by step, until there is news, other rows are open, `most` steps are taken
+   or `*calls` is not `seen`. The last step's choice is in `chosen`, as after `advance`. Returns the number of
+   steps, less than 0 if there is news, and 0 where a row has no probabilities. */
+long write_ahead(const struct Ahead *by, const struct Written *written, const struct Beams *beams,
+                 const struct Chosen *chosen, float *values, int64_t *tokens, long k, long sentences,
+                 long length, const float *penalties, const volatile long *calls, long seen) {
+    long rows = by->store->rows, slots = sentences * beams->width, step = 0, news;
+    for (;; step++) {
+        step_ahead(by, written, step);
+        news = advance(beams, chosen, by->logits, rows < slots, values, tokens, k, sentences, by->columns,
+                       length + step, penalties[step]);
+        if (news < 0) return 0;
+        if (news || step + 1 == by->most || *calls != seen) break;
+        if (!same_rows(written, chosen->open, rows, slots)) break;
+        memcpy(written->chosen_tokens + step * slots, chosen->tokens, slots * sizeof(int64_t));
+        memcpy(written->chosen_parents + step * slots, chosen->parents, slots * sizeof(int64_t));
+        memcpy(written->chosen_values + step * slots, chosen->values, slots * sizeof(float));
+        follow(by, written, chosen);
+    }
+    for (long n = 0; n < slots; n++) {
+        long from = n;
+        for (long i = step; i-- > 0;) {
+            written->tokens[n * by->most + i] = written->chosen_tokens[i * slots + from];
+            written->values[n * by->most + i] = written->chosen_values[i * slots + from];
+            from = written->chosen_parents[i * slots + from];
+        }
+        written->origins[n] = from;
+    }
+    return news ? -(step + 1) : step + 1;
+}

@@ -40,6 +40,19 @@ _LOCK = Lock()
 _IMITATED = ContextVar("_IMITATED", default=False)
 
 
+class Ahead(ctypes.Structure):
+    """`struct Ahead` of `native.c`: what takes the next steps of a decoder."""
+
+    kept: tuple[Tensor | None, ...]
+    """Memory that nothing else keeps alive."""
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("operations", "vectors", "scale", "logits")),
+        *((name, ctypes.c_void_p) for name in ("store", "slots", "reordered", "own")),
+        *((name, ctypes.c_void_p) for name in ("added", "cosine", "sine")),
+        *((name, ctypes.c_long) for name in ("count", "work", "columns", "width", "most")),
+    )
+
+
 class Functions(Protocol):
     """The functions of `native.c`, which take addresses and sizes."""
 
@@ -128,6 +141,8 @@ def _loaded() -> Functions | None:
         ctypes.c_float,
     )
     functions.advance.restype = size
+    functions.write_ahead.argtypes = (*(at, at, at, at, at, at, size, size, size), at, at, size)
+    functions.write_ahead.restype = size
     return functions
 
 

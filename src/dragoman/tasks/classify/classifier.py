@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.decode import Course
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
-from dragoman.tasks.encoders import EncoderReader, Row, read
+from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import Chunk, as_texts, to_chunks
 
 
@@ -48,16 +48,16 @@ class Classifier(EncoderReader[Classification, Tensor]):
 
     @overload
     def classify(  # type: ignore[overload-overlap]  # a str is an iterable of str
-        self, text: str, *, max_batch_tokens: int = 8192
+        self, text: str, *, max_batch_tokens: int = TOKENS
     ) -> Classification: ...
 
     @overload
     def classify(
-        self, text: Iterable[str], *, max_batch_tokens: int = 8192
+        self, text: Iterable[str], *, max_batch_tokens: int = TOKENS
     ) -> list[Classification]: ...
 
     def classify(
-        self, text: str | Iterable[str], *, max_batch_tokens: int = 8192
+        self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS
     ) -> Classification | list[Classification]:
         """Classify a text, or any number of them: as many results, in their order.
 

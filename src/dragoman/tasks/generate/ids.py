@@ -159,13 +159,14 @@ class IdGenerator:
         prompts_BS = torch.tensor(prompts, device=self.device)
         if isinstance(strategy, PowerBeam):
             strategy = replace(strategy, ends=self._ends)
-        context = self.context(options)
-        frozen = self._model.frozen
-        model = frozen if context is None else Rolling(frozen, context)
+        length, context = prompts_BS.shape[1], self.context(options)
+        most, model = options.new_tokens(length), self._model.frozen
+        if context is not None and length - 1 + most > context:
+            model = Rolling(model, context)
         limits = Limits(
             bos_id=self._tokenizer.bos_id,
             eos_id=self._eos_id,
-            max_B=torch.full_like(prompts_BS[:, 0], options.new_tokens(prompts_BS.shape[1])),
+            max_B=torch.full_like(prompts_BS[:, 0], most),
             first_B=prompts_BS[:, -1],
         )
         return search_steps(

@@ -30,7 +30,7 @@ from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows
-from dragoman.tasks.encoders import EncoderReader, Row, read
+from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each, is_blank
 from dragoman.tasks.tag.batches import features_at
 
@@ -114,14 +114,14 @@ class Tagger(EncoderReader[Tagging, Chosen]):
 
     @overload
     def tag(  # type: ignore[overload-overlap]  # a str is an iterable of str
-        self, text: str, *, max_batch_tokens: int = 8192
+        self, text: str, *, max_batch_tokens: int = TOKENS
     ) -> Tagging: ...
 
     @overload
-    def tag(self, text: Iterable[str], *, max_batch_tokens: int = 8192) -> list[Tagging]: ...
+    def tag(self, text: Iterable[str], *, max_batch_tokens: int = TOKENS) -> list[Tagging]: ...
 
     def tag(
-        self, text: str | Iterable[str], *, max_batch_tokens: int = 8192
+        self, text: str | Iterable[str], *, max_batch_tokens: int = TOKENS
     ) -> Tagging | list[Tagging]:
         """Tag the words of a text, or of any number of them: as many results, in their order.
 
@@ -131,7 +131,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         return found[0] if isinstance(text, str) else found
 
     def tag_words(
-        self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = 8192
+        self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = TOKENS
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
         return [*self._submit_words(sentences, max_batch_tokens).in_order()]
@@ -140,7 +140,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         self,
         sentences: Iterable[Sequence[str]],
         *,
-        max_batch_tokens: int = 8192,
+        max_batch_tokens: int = TOKENS,
         window: int = 4096,
     ) -> Iterator[Tagging]:
         """Tag words that are parted already without end."""

@@ -12,11 +12,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
-from dragoman.tasks.generate.batches import (
-    LanguageBatch,
-    PackConfig,
-    PackedBatches,
-)
+from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 from dragoman.text.tokenizer import SubwordSplits
 
 PAD, BOS, EOS = 0, 2, 3

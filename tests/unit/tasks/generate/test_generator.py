@@ -6,12 +6,7 @@ import pytest
 import torch
 from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import random_lines
-from tests.unit.tasks.tiny_generator import (
-    DEFAULTS,
-    PROMPTS,
-    make_generator,
-    with_positions,
-)
+from tests.unit.tasks.tiny_generator import DEFAULTS, PROMPTS, make_generator, with_positions
 
 from dragoman.decoding import Decoding
 from dragoman.nn import ALiBi, Learned, row_invariant_products

@@ -233,10 +233,7 @@ def test_windows_beyond_learned_positions_are_refused(recipe: GenerateRecipe) ->
     [("file", "stream", "\n"), ("file", "documents", None), ("line", "stream", None)],
 )
 def test_prompts_stand_where_training_has_seen_texts(
-    recipe: GenerateRecipe,
-    split: Literal["file", "line"],
-    packing: PACKING,
-    opening: str | None,
+    recipe: GenerateRecipe, split: Literal["file", "line"], packing: PACKING, opening: str | None
 ) -> None:
     """In the middle of whole files, else at the beginning of documents; unless said otherwise."""
     data, batch = replace(recipe.data, split=split), replace(recipe.batch, packing=packing)

@@ -183,11 +183,7 @@ def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
         load_tagged(tmp_path / "b.conll", TaggedLayout(), tokenizer).as_texts(),
         prepare_documents([tmp_path / "c.txt"], "line", tokenizer, tmp_path)[0],
     ]
-    expected = [
-        ["good dog", "bad dog"],
-        ["good dog", "bad"],
-        ["good dog", "bad bad dog"],
-    ]
+    expected = [["good dog", "bad dog"], ["good dog", "bad"], ["good dog", "bad bad dog"]]
     joined = TextDataset.joined(parts)
     vocabulary = Vocabulary.of(tokenizer)
     assert vocabulary == Vocabulary(260, (261, tokenizer.vocab_size))

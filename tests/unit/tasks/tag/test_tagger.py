@@ -8,14 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tasks.readers import (
-    READING,
-    TAG,
-    TAGS,
-    TOKENIZER,
-    make_model,
-    make_tagger,
-)
+from tests.unit.tasks.readers import READING, TAG, TAGS, TOKENIZER, make_model, make_tagger
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.data.tagged import find_spans, join_words

@@ -16,8 +16,9 @@ from dragoman.convert.targets import convert
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
+from dragoman.lens.choices import Choices
 from dragoman.lens.contents import contents_of
-from dragoman.lens.inspecting import Choices, inspect_folder
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.admission import AdmissionQueue
 from dragoman.serve.metrics import ServeMetrics
 from dragoman.serve.refusals import Refusal

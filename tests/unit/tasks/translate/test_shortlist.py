@@ -13,12 +13,7 @@ import dragoman
 from dragoman.data.lexical import count_links
 from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import InputError
-from dragoman.tasks.translate.shortlist import (
-    FILE,
-    learn_shortlist,
-    load_shortlist,
-    save_shortlist,
-)
+from dragoman.tasks.translate.shortlist import FILE, learn_shortlist, load_shortlist, save_shortlist
 
 TOKENIZER = make_tokenizer()
 BOTH = (TOKENIZER, TOKENIZER)

@@ -179,11 +179,7 @@ def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
 def test_the_limit_of_length_is_flagged(translator: Translator) -> None:
     """A translation that was cut says so; one that ended by itself does not."""
     options = translating(
-        beam_size=1,
-        max_length_factor=0,
-        max_length_constant=1,
-        split_sentences=False,
-        retry=False,
+        beam_size=1, max_length_factor=0, max_length_constant=1, split_sentences=False, retry=False
     )
     cut = translator.translate(random_lines(20), options=options)
     assert all(len(t.tokens) <= 1 for t in cut)

@@ -1,0 +1,112 @@
+"""Steps that compiled code takes together are those that are taken one by one, bit for bit."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.test_compiled_search import strategies
+from tests.unit.models.small import BOS, EOS, PAD, VARIANTS, make_model, random_sentences
+
+from dragoman.decode import (
+    Beam,
+    Forbid,
+    Greedy,
+    Hypothesis,
+    Limits,
+    MinimumLength,
+    Strategy,
+    search,
+)
+from dragoman.decode.compiled import call_back
+from dragoman.decode.processors import Processor
+from dragoman.engine import FrozenEncoderDecoder, freeze
+from dragoman.engine.products import can_pack
+from dragoman.engine.store import BLOCK, BeamStore
+from dragoman.errors import InputError
+from dragoman.nn.cpu.native import Ahead
+
+MANY = st.lists(st.integers(1, BLOCK + 9), min_size=1, max_size=6)
+FORBIDS = st.sampled_from([[], [Forbid((PAD, BOS))], [Forbid((PAD,)), Forbid((BOS, 9))]])
+pytestmark = pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+
+
+def frozen(name: str) -> FrozenEncoderDecoder:
+    """A model in int8, whose weights were drawn so that sentences end at different lengths."""
+    made = freeze(make_model(VARIANTS[name]).float(), "int8")
+    assert isinstance(made, FrozenEncoderDecoder)
+    return made
+
+
+def limits(*most: int) -> Limits:
+    """Where sentences begin and end."""
+    return Limits(bos_id=BOS, eos_id=EOS, max_B=torch.tensor(most))
+
+
+def found(
+    model: FrozenEncoderDecoder,
+    strategy: Strategy,
+    most: list[int],
+    processors: Sequence[Processor],
+) -> tuple[list[list[Hypothesis]], int]:
+    """What is found in some sentences, and in how many calls."""
+    calls = 0
+
+    def count(_: int) -> bool:
+        nonlocal calls
+        calls += 1
+        return False
+
+    src_BS = random_sentences(1, [3 + number for number in range(len(most))])
+    asked = search(
+        model, src_BS, strategy, processors=processors, limits=limits(*most), withdrawn=count
+    )
+    return asked, calls
+
+
+@given(st.sampled_from(list(VARIANTS)), strategies(), MANY, FORBIDS)
+@settings(max_examples=80, deadline=None)
+def test_the_same_is_found(
+    name: str, strategy: Strategy, most: list[int], forbids: list[Forbid]
+) -> None:
+    """Tokens, log-probabilities and scores, whatever ends when, and beyond the first block."""
+    model = frozen(name)
+    together, _ = found(model, strategy, most, forbids)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FrozenEncoderDecoder, "ahead", lambda *_: None)
+        alone, _ = found(model, strategy, most, forbids)
+    assert together == alone
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_quiet_steps_are_one_call(width: int) -> None:
+    """Unless something besides `Forbid` looks at their logits."""
+    model, never = frozen("paper"), Forbid((PAD, BOS, EOS))
+    _, calls = found(model, Beam(beam_size=width), [30], [never])
+    assert calls < 6
+    looks: list[Processor] = [never, MinimumLength(torch.tensor([2]), EOS)]
+    assert found(model, Beam(beam_size=width), [30], looks)[1] == 29
+
+
+def test_who_calls_back_waits_for_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence that is withdrawn while steps are taken takes no further one."""
+    told = FrozenEncoderDecoder.ahead
+
+    def interrupted(model: FrozenEncoderDecoder, state: BeamStore) -> Ahead | None:
+        call_back()
+        return told(model, state)
+
+    monkeypatch.setattr(FrozenEncoderDecoder, "ahead", interrupted)
+    assert found(frozen("paper"), Greedy(), [30], [Forbid((PAD, BOS, EOS))])[1] == 29
+
+
+def test_a_broken_position_is_named() -> None:
+    """NaN that comes in the middle of such steps."""
+    model = make_model(VARIANTS["learned"]).float()
+    with torch.no_grad():
+        dict(model.named_parameters())["tgt_embedding.positions.weight"][7] = float("nan")
+    broken = freeze(model, "int8")
+    assert isinstance(broken, FrozenEncoderDecoder)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        found(broken, Greedy(), [30], [Forbid((PAD, BOS, EOS))])
