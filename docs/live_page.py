@@ -17,8 +17,7 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from dragoman.lens import page as lens_page
-from dragoman.lens.page import as_json, fill, join_scripts
+from dragoman.lens.page import as_json, fill, parts_with
 from dragoman.models import EncoderDecoderConfig
 from dragoman.models.eight_bits import rounded
 from dragoman.settings import parse_settings
@@ -26,9 +25,8 @@ from excerpts import ROOT
 
 LIVE = ROOT / "docs" / "live"
 MODEL = LIVE / "model.js"
-LENS = Path(lens_page.__file__).parent
-SHARED = ("base.js", "frame.js", "search.js", "beam.js")
-"""Scripts of the page of `dragoman inspect`: elements and words, switches, steps, the tree."""
+SHARED = ("base.js", "frame.js", "heat.js", "search.js", "beam.js")
+"""Scripts of the page of `dragoman inspect`: elements, switches, heat maps, steps, the tree."""
 OWN = ("transformer.js", "translate.js", "page.js")
 
 SETTINGS = (
@@ -41,14 +39,7 @@ SETTINGS = (
 
 def live_page() -> str:
     """The page, which loads its weights from model.js beside it."""
-    labels = [json.loads(_text(folder / "labels.json")) for folder in (LENS, LIVE)]
-    scripts = (*(LENS / name for name in SHARED), *(LIVE / name for name in OWN))
-    parts = {
-        "STYLE": "\n".join(_text(folder / "page.css") for folder in (LENS, LIVE)),
-        "LABELS": as_json({lang: labels[0][lang] | labels[1][lang] for lang in labels[1]}),
-        "SCRIPT": join_scripts(map(_text, scripts)),
-    }
-    return fill(_text(LIVE / "template.html"), parts)
+    return fill(_text(LIVE / "template.html"), parts_with(LIVE, SHARED, OWN))
 
 
 def model_file(folder: Path) -> str:

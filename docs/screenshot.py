@@ -61,8 +61,8 @@ VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
     "inspect.png": (top, 830, False),
     "inspect-steps.png": (steps, 1700, False),
     "inspect-head.png": (head, 880, True),
-    "serve.png": (typed, 410, False),
-    "live.png": (switched, 800, False),
+    "serve.png": (typed, 430, False),
+    "live.png": (switched, 920, False),
 }
 """What each picture shows, its height, and whether it is dark."""
 

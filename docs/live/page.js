@@ -2,7 +2,9 @@
 
 const model = loadModel(MODEL);
 const { num_heads: HEADS, num_encoder_layers: ENCODER, num_decoder_layers: DECODER } = model.config;
-const STACKS = { encoder: ENCODER, decoder: DECODER, cross: DECODER };
+/** The kinds of attention, in the form in which `dragoman inspect` shows them. */
+const MAPS = Object.entries({ encoder: ENCODER, decoder: DECODER, cross: DECODER }).map(([name, layers]) =>
+  ({ name, layers: [...Array(layers).keys()], heads: [...Array(HEADS).keys()] }));
 const [BEAM_SIZE, LENGTH_PENALTY] = [4, 1];
 const EXAMPLES = ["I like studying artificial intelligence.",
   "You bought a piece of chocolate yesterday afternoon.",
@@ -45,7 +47,7 @@ function inspected({ nodes, way }) {
       score: node.score ?? null, state: node.fate, why: labels.en[why], why_zh: labels.zh[why] };
   });
   const beam = { beam_size: BEAM_SIZE, length_penalty: LENGTH_PENALTY, nodes: tree };
-  return { kind: "encoder-decoder", attention: [], languages: { src: "en", tgt: "zh" }, tgt: true, steps,
+  return { kind: "encoder-decoder", attention: MAPS, languages: { src: "en", tgt: "zh" }, tgt: true, steps,
     beam: state.search === "beam" ? beam : null };
 }
 
@@ -116,35 +118,15 @@ function lab() {
 
 // --------------------------------------------------------------------------------------- the views
 
-/** Numbers as an image, a row for each token: the accent for what is above 0, blue below. */
-function image(matrix, label, bound = Math.max(...matrix.flatMap((row) => row.map(Math.abs)))) {
-  const canvas = el("canvas", { width: matrix[0].length, height: matrix.length,
-    role: label && "img", "aria-label": label, "aria-hidden": !label && "true" });
-  canvas.paint = () => {
-    const [ground, above, below] = ["surface", "accent", "below"].map(colour);
-    const pen = canvas.getContext("2d");
-    const picture = pen.createImageData(canvas.width, canvas.height);
-    matrix.forEach((row, y) => row.forEach((value, x) => {
-      const [ink, share] = [value < 0 ? below : above, shade(Math.abs(value) / bound)];
-      const mixed = ground.map((band, n) => band + share * (ink[n] - band));
-      picture.data.set([...mixed, 255], 4 * (y * canvas.width + x));
-    }));
-    pen.putImageData(picture, 0, 0);
-  };
-  return canvas;
-}
-
-/** Paint all images; again when the theme has changed. */
-function paintAll() {
-  for (const canvas of document.querySelectorAll("canvas")) canvas.paint();
-}
+/** The largest absolute value, which gets the whole colour; a masked score is none, and zeros get no colour. */
+const largestOf = (matrix) => Math.max(...matrix.flat().filter(Number.isFinite).map(Math.abs)) || 1;
 
 /** A matrix with its tokens beside the rows. */
-function matrixOf(name, tokens, matrix, lang) {
+function matrixOf(name, { tokens, lang }, matrix) {
   const shape = `${matrix.length} × ${matrix[0].length}`;
   return el("figure", { class: "matrix" }, el("figcaption", {}, t(name), el("small", {}, shape)),
     el("div", {}, el("ol", { lang }, ...tokens.map((token) => el("li", {}, shown(token)))),
-      image(matrix, `${t(name)}, ${shape}`)));
+      image(matrix, largestOf(matrix), `${t(name)}, ${shape}`)));
 }
 
 function tokensView() {
@@ -156,13 +138,13 @@ function tokensView() {
 }
 
 function embeddingView() {
-  const { encoder: { embedding }, src } = shownRun;
+  const { encoder: { embedding }, src: tokens } = shownRun;
   return section("embedding", el("div", { class: "matrices wide" },
     ...["tokens", "positions", "sum"].map((part) =>
-      matrixOf(`embedding.${part}`, src, embedding[part], "en"))));
+      matrixOf(`embedding.${part}`, { tokens, lang: "en" }, embedding[part]))));
 }
 
-const nameOf = (head) => t("head.name", { ...head, stack: t(`map.${head.stack}`) });
+const nameOf = (head) => t("head.name", { ...head, map: t(`map.${head.stack}`) });
 
 /** What a head computed. */
 const computed = ({ stack, layer, head }) =>
@@ -176,64 +158,40 @@ function headsView() {
     for (const button of document.querySelectorAll(".thumb"))
       button.setAttribute("aria-pressed", button.getAttribute("aria-label") === nameOf(head));
   };
-  const thumb = (head) => {
-    const { weights_TS, off } = computed(head);
-    const label = nameOf(head);
-    return el("button", { type: "button", class: off ? "thumb off" : "thumb", "aria-label": label,
-      "aria-pressed": label === nameOf(state.head), onclick: choose(head) }, image(weights_TS, null, 1));
+  const headAndSwitch = ({ name: stack }, layer, head) => {
+    const { weights_TS, off } = computed({ stack, layer, head });
+    const [name, label] = [`${stack}.${layer}.${head}`, nameOf({ stack, layer, head })];
+    const onchange = ({ target }) => {
+      const others = state.switches.off.filter((each) => each !== name);
+      state.switches.off = target.checked ? others : [...others, name];
+      update();
+    };
+    return [
+      thumbnail(weights_TS, 1, { class: off ? "thumb off" : "thumb", "aria-label": label,
+        "aria-pressed": label === nameOf(state.head), onclick: choose({ stack, layer, head }) }),
+      el("input", { type: "checkbox", name, checked: !off, "aria-label": t("heads.on", { head: label }), onchange }),
+    ];
   };
-  const box = ({ stack, layer, head }) => {
-    const name = `${stack}.${layer}.${head}`;
-    return el("input", { type: "checkbox", name, checked: !state.switches.off.includes(name),
-      "aria-label": t("heads.on", { head: nameOf({ stack, layer, head }) }), onchange: ({ target }) => {
-        const others = state.switches.off.filter((each) => each !== name);
-        state.switches.off = target.checked ? others : [...others, name];
-        update();
-      } });
-  };
-  const grid = ([stack, layers]) => {
-    const rows = Array.from({ length: layers }, (_, layer) =>
-      Array.from({ length: HEADS }, (_, head) => ({ stack, layer, head })));
-    return el("div", { class: "thumbs" }, el("h3", {}, t(`map.${stack}`)),
-      ...rows.map((row) => el("div", {}, ...row.map((head) => el("div", {}, thumb(head), box(head))))));
-  };
-  return section("heads", el("div", { class: "maps" }, ...Object.entries(STACKS).map(grid)));
-}
-
-/** A table of a row for each query and a column for each key; `point` is told of the cell. */
-function table(name, [queries, keys], matrix, text, bound, point) {
-  const cells = matrix.map((row, q) => row.map((value, k) => {
-    const cell = el("td", { role: "gridcell" }, text(value));
-    tint(cell, Number.isFinite(value) ? Math.abs(value) / bound : 0);
-    cell.classList.toggle("below", value < 0);
-    for (const event of ["pointerenter", "focus"]) cell.addEventListener(event, () => point(q, k));
-    return cell;
-  }));
-  const header = (token, scope) => el("th", { scope }, shown(token));
-  const grid = el("table", { class: "heat", role: "grid", "aria-label": t(name) },
-    el("thead", {}, el("tr", {}, el("td", {}), ...keys.map((key) => header(key, "col")))),
-    el("tbody", {}, ...cells.map((row, q) => el("tr", {}, header(queries[q], "row"), ...row))));
-  roving(grid, cells);
-  return el("div", {}, el("h3", {}, t(name)), el("div", { class: "scroll" }, grid));
+  return section("heads", el("div", { class: "maps" }, ...data.attention.map((map) => headGrid(map, headAndSwitch))));
 }
 
 function headView() {
   const { stack } = state.head;
   const { q_Td, k_Sd, v_Sd, scores_TS, weights_TS } = computed(state.head);
-  const [queries, keys] = [stack === "encoder" ? "src" : "tgt", stack === "decoder" ? "tgt" : "src"];
+  const side = (name) => ({ tokens: shownRun[name], lang: { src: "en", tgt: "zh-CN" }[name] });
+  const [queries, keys] = [side(stack === "encoder" ? "src" : "tgt"), side(stack === "decoder" ? "tgt" : "src")];
   const { line, say } = readout(t("head.hint"));
   const signed = (value) => (Number.isFinite(value) ? number(value, 1) : "−∞");
-  const rows = [shownRun[queries], shownRun[keys]];
-  const point = (q, k) => say(t("head.said", { query: named(rows[0][q]), key: named(rows[1][k]),
-    product: number(dot(q_Td[q], k_Sd[k])), score: signed(scores_TS[q][k]),
-    share: percent(weights_TS[q][k]) }));
-  const bound = Math.max(...scores_TS.flat().filter(Number.isFinite).map(Math.abs));
+  const said = (q, k) => t("head.said", { query: named(queries.tokens[q]), key: named(keys.tokens[k]),
+    product: number(dot(q_Td[q], k_Sd[k])), score: signed(scores_TS[q][k]), share: percent(weights_TS[q][k]) });
+  const table = (name, matrix, bound, text) => el("div", {}, el("h3", {}, t(name)), el("div", { class: "scroll" },
+    heatTable(t(name), queries, keys, matrix, { bound, text, said, say })));
   return el("section", { id: "head", "aria-labelledby": "head-title" },
     el("h2", { id: "head-title" }, nameOf(state.head)), el("p", { class: "lead" }, t("head.lead")),
-    el("div", { class: "matrices" }, matrixOf("head.q", rows[0], q_Td),
-      matrixOf("head.k", rows[1], k_Sd), matrixOf("head.v", rows[1], v_Sd)),
-    table(state.switches.scale ? "head.scores" : "head.unscaled", rows, scores_TS, signed, bound, point),
-    table("head.weights", rows, weights_TS, (w) => (w < 0.005 ? "" : w.toFixed(2)), 1, point), line);
+    el("div", { class: "matrices" }, matrixOf("head.q", queries, q_Td), matrixOf("head.k", keys, k_Sd),
+      matrixOf("head.v", keys, v_Sd)),
+    table(state.switches.scale ? "head.scores" : "head.unscaled", scores_TS, largestOf(scores_TS), signed),
+    table("head.weights", weights_TS, 1, (weight) => (weight < 0.005 ? "" : weight.toFixed(2))), line);
 }
 
 /** The mean norm over all tokens, before and behind each sublayer. */
@@ -242,15 +200,11 @@ function streamView() {
   const all = ["encoder", "decoder"].map((stack) => shownRun[stack].stream.map((part) =>
     ({ ...part, size: mean(part.x_LD), added: part.change_LD && mean(part.change_LD) })));
   const most = Math.max(...all.flat().map(({ size }) => size));
-  const list = (parts, stack) => el("div", {}, el("h3", {}, t(`map.${stack}`)),
-    el("ol", { class: "bars", "aria-label": t(`map.${stack}`) }, ...parts.map(({ name, size, added }) => {
-      const [, layer, sublayer] = name.split(".");
-      const bar = el("span", { class: "bar", "aria-hidden": "true" });
-      bar.style.setProperty("--share", size / most);
-      return el("li", {}, el("span", { class: "name" }, t(`stream.${sublayer ?? "embedding"}`, { layer })),
-        bar, el("span", { class: "share" }, number(size, 1),
-          el("small", {}, added ? ` +${number(added, 1)}` : "")));
-    })));
+  const list = (parts, stack) => el("div", {}, el("h3", {}, t(`map.${stack}`)), bars(parts.map(({ name, size, added }) => {
+    const [, layer, sublayer = "embedding"] = name.split(".");
+    return { name: t(`stream.${sublayer}`, { layer }), share: size / most,
+      text: [number(size, 1), el("small", {}, added ? ` +${number(added, 1)}` : "")] };
+  }), t(`map.${stack}`)));
   return section("stream", el("div", { class: "streams" }, list(all[0], "encoder"), list(all[1], "decoder")));
 }
 
@@ -258,7 +212,7 @@ function streamView() {
 
 function ask() {
   let waiting = 0;
-  const field = el("input", { id: "text", type: "text", value: state.text, lang: "en", maxlength: 120,
+  const field = el("input", { id: "text", class: "field", type: "text", value: state.text, lang: "en", maxlength: 120,
     spellcheck: "false", autocomplete: "off", oninput: () => {
       state.text = field.value;
       clearTimeout(waiting);

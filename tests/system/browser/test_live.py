@@ -55,6 +55,8 @@ SEARCH = """([ids, size, switches]) => {
     return detokenize(way.at(-1).ids, model.tokenizer);
 }"""
 
+FIRST_PIXEL = "(canvas) => [...canvas.getContext('2d').getImageData(0, 0, 1, 1).data.slice(0, 3)]"
+
 
 @pytest.fixture(scope="module")
 def parts() -> dict[str, Any]:
@@ -300,8 +302,10 @@ def test_the_page_tells_the_size_and_the_score(model: EncoderDecoder, tokenizer:
 
 
 def test_the_code_is_short() -> None:
-    """Plain JavaScript of at most 600 lines, to be read."""
-    assert sum(len((LIVE / name).read_text(encoding="utf-8").splitlines()) for name in OWN) <= 600
+    """Plain JavaScript of at most 600 lines, to be read; the page says how many."""
+    lines = sum(len((LIVE / name).read_text(encoding="utf-8").splitlines()) for name in OWN)
+    assert lines <= 600
+    assert numbers(r"is (\d+) lines of JavaScript", r"是 (\d+) 行供人阅读") == [round(lines, -1)]
 
 
 @pytest.fixture
@@ -323,6 +327,7 @@ def test_a_switch_changes_the_translation_at_once(show: Opener) -> None:
     page.keyboard.press("Space")
     expect(result).to_have_text("老师昨天批评了老师。")
     expect(page.locator(".result .note")).to_have_text("As trained: 老师昨天批评了护士。")
+    assert page.locator("#embedding canvas").nth(1).evaluate(FIRST_PIXEL) == [255, 255, 255]
     page.locator(".chip").last.focus()
     expect(page.locator(".counter")).to_contain_text("the best hypothesis ended at step")
     page.get_by_role("button", name="As trained").click()
@@ -330,7 +335,9 @@ def test_a_switch_changes_the_translation_at_once(show: Opener) -> None:
     box = page.get_by_role("checkbox", name="Use Cross-attention, layer 1, head 0")
     box.uncheck()
     expect(box).to_be_focused()
-    assert page.locator(".thumb.off").count() == 1
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".thumb.off")).to_be_focused()
+    assert not box.is_checked()
 
 
 def test_the_search_goes_step_by_step(show: Opener) -> None:

@@ -71,6 +71,7 @@ def answers(page: Page, *translations: dict[str, Any]) -> None:
     page.route(TRANSLATE, partial(Route.fulfill, json=body))
 
 
+UNSURE = {"language": None, "candidates": [{"language": "en"}, {"language": "zh"}]}
 PLAIN = {"score": -0.5, "flags": [], "alternatives": [], "alignment": [], "src_tokens": []}
 APPLES = {
     "text": "我吃 é 红苹果。",
@@ -156,6 +157,7 @@ ERRORS = [
     (429, {"retry-after": "1"}, "trying again in 1 s", "1 秒后自动重试"),
     (503, {"retry-after": "1"}, "the page continues when it is ready", "就绪后本页会自动继续"),
     (504, {}, "longer than the server allows", "超过了服务器的限制"),
+    (429, {}, "trying again in 1 s", "1 秒后自动重试"),
     (502, {}, "The server does not answer", "服务器没有响应"),
 ]
 
@@ -166,7 +168,8 @@ def test_an_error_is_one_sentence(show: Show, live: Live) -> None:
     problem = page.get_by_role("alert")
     for number, (status, headers, english, chinese) in enumerate(ERRORS):
         error = {"error": {"what": "It is bad.", "where": "text", "do": "Mend it."}}
-        body = "<html>" if status == 502 else json.dumps(error)  # a proxy's own
+        proxys = not headers and status in {429, 502}
+        body = "<html>" if proxys else json.dumps(error)
         page.route(TRANSLATE, partial(Route.fulfill, status=status, headers=headers, body=body))
         source(page).fill(f"the cat {number}")
         expect(problem).to_contain_text(english)
@@ -175,7 +178,7 @@ def test_an_error_is_one_sentence(show: Show, live: Live) -> None:
         assert source(page).input_value() == f"the cat {number}"
         page.get_by_role("radio", name="EN").click()
         page.unroute(TRANSLATE)
-        if not headers and status != 502:
+        if not headers and not proxys:
             source(page).fill("the dog")
         expect(words(page)).to_have_count(1)
         expect(problem).to_be_empty()
@@ -255,6 +258,10 @@ def test_languages_are_detected_or_chosen(show: Show, folder: Path, tmp_path: Pa
         page.get_by_role("button", name="Swap languages").click()
         expect(by).to_have_text("zh-en")
         expect(origin.locator("option:checked")).to_have_text("Chinese")
+        page.route("**/v1/detect", partial(Route.fulfill, json={"detections": [UNSURE]}))
+        origin.select_option("")
+        page.locator(".guesses").get_by_role("button", name="English").click()
+        expect(by).to_have_text("en-zh")
         page.get_by_role("combobox", name="Model").select_option("en-zh")
         expect(page.locator("#from")).to_contain_text("English")
         assert origin.count() == 0
@@ -314,6 +321,7 @@ def test_a_file_is_translated_by_the_terms_that_are_typed(
     assert json.loads(asked.value.post_data or "")["glossary"] == {"cat": "我"}
     file = tmp_path / "é.txt"
     file.write_text("the cat\n\nthe cat", encoding="utf-8")
+    page.route("**/v1/documents", partial(Route.fulfill, status=429, body="<html>"), times=1)
     with page.expect_download() as saved:
         page.get_by_label("Translate a file").set_input_files(file)
     assert saved.value.suggested_filename == "é.txt"
@@ -349,6 +357,21 @@ def test_the_inside_follows_what_is_typed(show: Show, live: Live) -> None:
     assert barriers(page, "#inside", {}) == []
     source(page).fill("")
     expect(page.locator("#inside .stage")).to_have_count(0)
+
+
+def test_a_word_leads_to_what_else_was_considered(show: Show, live: Live) -> None:
+    """At the step that wrote it, of any line; the answer stays in sight below a long text."""
+    page = show(live)
+    source(page).fill("the cat\n" + "sees a dog\n" * 30)
+    word = page.locator(".line").nth(1).locator(".word").last
+    word.click()
+    expect(page.locator("#origin")).to_be_in_viewport()
+    page.get_by_role("button", name="What else the model considered").click()
+    chip = page.locator("#inside .chip[aria-current=step]")
+    expect(chip).to_be_focused()
+    assert word.inner_text() in chip.inner_text()
+    page.keyboard.press("Escape")
+    expect(page.locator("#others")).to_be_hidden()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -1,5 +1,6 @@
 """The files of the server's page: words in both languages, and nothing that is forbidden."""
 
+import json
 import re
 from collections import Counter
 from importlib.resources import files
@@ -11,9 +12,16 @@ pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 from dragoman.cli.flags import FLAGS
 from dragoman.lens import page as lens_page
 from dragoman.serve import page
-from dragoman.serve.page import LENS_SCRIPTS, SCRIPTS, contents, labels
+from dragoman.serve.page import LENS_SCRIPTS, SCRIPTS, contents
 
 PATHS = ("/", "/page/page.js", "/page/page.css", "/page/icon.svg")
+
+
+def labels() -> dict[str, dict[str, str]]:
+    """All words of the page."""
+    _, labels = contents()["/"][1].decode().split(' id="labels">')
+    found: dict[str, dict[str, str]] = json.loads(labels.split("</script>")[0])
+    return found
 
 
 def scripts() -> str:

@@ -2,13 +2,14 @@
 
     template.html, page.css, labels.json (every word of the page, in English and Chinese)
     base.js     words, elements, arrow keys       frame.js     switches of colours and language
-    sentence.js who looks at whom                 heads.js     the heads of every layer
-    open_head.js one head, large                  search.js    step by step: alternatives
-    beam.js     the tree of beam search           encoder.js   labels, tags, what mattered
-    main.js     the page itself
+    heat.js     numbers as colours                sentence.js  who looks at whom
+    heads.js    the heads of every layer          open_head.js one head, large
+    search.js   step by step: alternatives        beam.js      the tree of beam search
+    encoder.js  labels, tags, what mattered       main.js      the page itself
 
 The scripts are plain JavaScript without a library. They are joined in the order of `SCRIPTS`
-and see each other's functions.
+and see each other's functions. Other pages are made from the same parts and their own: that of a
+server (`serve.page`) and the one that computes (docs/live).
 """
 
 import base64
@@ -16,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from dragoman.files.writing import replacing
 from dragoman.lens.inspection import Inspection
 from dragoman.version import __version__
 
+HERE = files(__package__)
+
 MAX_WEIGHTS = 4_000_000
 """The most attention weights of one page; it is then about 12 MB large and opens in seconds."""
 
@@ -33,7 +37,7 @@ ONE = 10_000
 """What the page writes for a weight of 1: four digits, and no decimal point."""
 
 SCRIPTS = (
-    *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
+    *("base.js", "frame.js", "heat.js", "sentence.js", "heads.js", "open_head.js"),
     *("search.js", "beam.js", "encoder.js", "main.js"),
 )
 """The scripts in the order in which they are joined."""
@@ -87,6 +91,19 @@ def page(inspection: Inspection) -> str:
     return fill(_part("template.html"), parts)
 
 
+def parts_with(folder: Traversable, shared: Iterable[str], own: Iterable[str]) -> dict[str, str]:
+    """The style, words and script of another page: `shared` scripts of this one, and its own.
+
+    Its folder holds its scripts, a page.css, and a labels.json, whose words come before the shared.
+    """
+    words, own_words = (json.loads(_part("labels.json", each)) for each in (HERE, folder))
+    return {
+        "STYLE": "\n".join(_part("page.css", each) for each in (HERE, folder)),
+        "LABELS": as_json({each: words[each] | own_words[each] for each in own_words}),
+        "SCRIPT": join_scripts((*map(_part, shared), *(_part(name, folder) for name in own))),
+    }
+
+
 def fill(template: str, parts: Mapping[str, str]) -> str:
     """A template with each `%%NAME%%` replaced; what is put in is not searched."""
     pieces = template.split("%%")  # text and names in turn
@@ -112,8 +129,8 @@ def _in_whole_numbers(inspection: Inspection) -> dict[str, Any]:
     return found
 
 
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+def _part(name: str, folder: Traversable = HERE) -> str:
+    return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

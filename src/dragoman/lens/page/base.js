@@ -129,9 +129,9 @@ function percent(share) {
   return share > 0 && share < 0.001 ? "<0.1%" : `${(100 * share).toFixed(digits)}%`;
 }
 
-/** A number with a proper minus sign. */
+/** A number with a proper minus sign, which a zero has not. */
 function number(value, digits = 2) {
-  return value.toFixed(digits).replace("-", "\u2212");
+  return value.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "\u2212");
 }
 
 // --------------------------------------------------------------------------------------- colours

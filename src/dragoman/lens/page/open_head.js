@@ -42,7 +42,7 @@ function headParts(map, l, h, dialog, show) {
       el("div", {}, el("dt", {}, t(name)), el("dd", {}, values[n])))),
     el("p", { class: "axes" }, t(`axes.${rowsOf(map.name)}`)),
     line,
-    el("div", { class: "scroll" }, heatTable(map, map.weights[l][h], say)),
+    el("div", { class: "scroll" }, weightTable(map, map.weights[l][h], say)),
     el("p", {}, el("button", { type: "button", class: "plain-button", onclick: () => {
       dialog.close();
       showOnSentence({ name: map.name, layer: l, head: h });
@@ -51,39 +51,15 @@ function headParts(map, l, h, dialog, show) {
   ];
 }
 
-/** Rows are queries, columns keys; hovering or going there with the arrows tells the weight. */
-function heatTable(map, matrix, say) {
+/** The weights of a head, as large as fits, with numbers where a cell has room for one. */
+function weightTable(map, matrix, say) {
   const longest = Math.max(map.key_tokens.length, map.query_tokens.length);
   const size = Math.max(13, Math.min(44, Math.floor(700 / longest)));
-  const columns = map.key_tokens.map((token) =>
-    el("th", { scope: "col", lang: languageOf(map.keys) }, shown(token)));
-  const rows = map.query_tokens.map((token) =>
-    el("th", { scope: "row", lang: languageOf(map.queries) }, shown(token)));
-  const cells = matrix.map((weights, q) => weights.map((whole, k) => {
-    const weight = whole / data.one;
-    const said = t("share", { token: named(map.key_tokens[k]), share: percent(weight) });
-    const cell = el("td", { role: "gridcell",
-      "aria-label": t("looks.at", { token: named(map.query_tokens[q]), list: said }) });
-    if (size >= 30 && weight >= 0.005) cell.append(String(Math.round(weight * 100)));
-    tint(cell, weight);
-    cell.place = [q, k];
-    return cell;
-  }));
-  const table = el("table", { class: "heat", role: "grid", "aria-label": t("head.table") },
-    el("thead", {}, el("tr", {}, el("td", {}), ...columns)),
-    el("tbody", {}, ...cells.map((row, q) => el("tr", {}, rows[q], ...row))));
+  const table = heatTable(t("head.table"), { tokens: map.query_tokens, lang: languageOf(map.queries) },
+    { tokens: map.key_tokens, lang: languageOf(map.keys) }, matrix, { bound: data.one, say,
+      text: (whole) => (size >= 30 && whole >= 0.005 * data.one ? String(Math.round((100 * whole) / data.one)) : ""),
+      said: (q, k) => t("looks.at", { token: named(map.query_tokens[q]), list:
+        t("share", { token: named(map.key_tokens[k]), share: percent(matrix[q][k] / data.one) }) }) });
   table.style.setProperty("--cell", `${size}px`);
-  const point = (event) => {
-    const cell = event.target.closest("td");
-    for (const header of table.querySelectorAll("th.here")) header.classList.remove("here");
-    if (!cell || !cell.place) return say("");
-    const [q, k] = cell.place;
-    columns[k].classList.add("here");
-    rows[q].classList.add("here");
-    say(cell.getAttribute("aria-label"));
-  };
-  table.addEventListener("pointerover", point);
-  table.addEventListener("focusin", point);
-  roving(table, cells);
   return table;
 }

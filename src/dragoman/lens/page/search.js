@@ -112,12 +112,13 @@ function smallTable(title, lead, rows) {
 
 /** Shares as bars: a list whose items say their numbers in text, and the logit where it is known. */
 function bars(rows, label) {
-  return el("ol", { class: "bars", "aria-label": label }, ...rows.map(({ token, share, logit, here }) => {
-    const bar = el("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.setProperty("--share", share.toFixed(4));
-    return el("li", { class: here ? "here" : null }, el("span", { class: "name", dir: "auto" },
-      shown(token), here ? el("span", { class: "unseen" }, ` ${t("steps.here")}`) : null),
-    logit === undefined ? null : el("span", { class: "logit" }, number(logit)),
-    bar, el("span", { class: "share" }, percent(share)));
-  }));
+  return el("ol", { class: "bars", "aria-label": label }, ...rows.map(
+    ({ token, name = shown(token), share, text = [percent(share)], logit, here }) => {
+      const bar = el("span", { class: "bar", "aria-hidden": "true" });
+      bar.style.setProperty("--share", share.toFixed(4));
+      return el("li", { class: here ? "here" : null }, el("span", { class: "name", dir: "auto" },
+        name, here ? el("span", { class: "unseen" }, ` ${t("steps.here")}`) : null),
+      logit === undefined ? null : el("span", { class: "logit" }, number(logit)),
+      bar, el("span", { class: "share" }, ...text));
+    }));
 }

@@ -10,7 +10,6 @@ The scripts are plain JavaScript, joined behind those parts of the page of `drag
 this page has too (`lens.page`). It needs nothing but this server.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib.resources import files
@@ -18,13 +17,14 @@ from importlib.resources import files
 from starlette.responses import Response
 
 from dragoman import __version__
-from dragoman.lens import page as lens_page
-from dragoman.lens.page import as_json, join_scripts
+from dragoman.lens.page import fill, parts_with
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.web import Call
 
+HERE = files(__package__)
+
 LENS_SCRIPTS = (
-    *("base.js", "frame.js", "sentence.js", "heads.js", "open_head.js"),
+    *("base.js", "frame.js", "heat.js", "sentence.js", "heads.js", "open_head.js"),
     *("search.js", "beam.js"),
 )
 """What both pages have."""
@@ -48,31 +48,16 @@ HEADERS: Mapping[str, str] = {
 PAGE = Dialect(name="page")
 
 
-def labels() -> dict[str, dict[str, str]]:
-    """Return every word of the page by language: those of both pages, and its own."""
-    own, shared = (
-        json.loads(_part(package, "labels.json")) for package in (__name__, lens_page.__name__)
-    )
-    return {language: shared[language] | own[language] for language in own}
-
-
 @cache
 def contents() -> Mapping[str, tuple[str, bytes]]:
     """Return the type and the content of each path."""
-    html = _part(__name__, "index.html")
-    filled = {"%%LABELS%%": as_json(labels()), "%%VERSION%%": __version__}
-    for place, text in filled.items():
-        html = html.replace(place, text)
-    scripts = (
-        *(_part(lens_page.__name__, name) for name in LENS_SCRIPTS),
-        *(_part(__name__, name) for name in SCRIPTS),
-    )
-    styles = "\n".join(_part(package, "page.css") for package in (lens_page.__name__, __name__))
+    parts = parts_with(HERE, LENS_SCRIPTS, SCRIPTS)
+    html, icon = (HERE.joinpath(name).read_text("utf-8") for name in ("index.html", "icon.svg"))
     texts = {
-        "/": ("text/html", html),
-        "/page/page.js": ("text/javascript", join_scripts(scripts)),
-        "/page/page.css": ("text/css", styles),
-        "/page/icon.svg": ("image/svg+xml", _part(__name__, "icon.svg")),
+        "/": ("text/html", fill(html, {"VERSION": __version__, **parts})),
+        "/page/page.js": ("text/javascript", parts["SCRIPT"]),
+        "/page/page.css": ("text/css", parts["STYLE"]),
+        "/page/icon.svg": ("image/svg+xml", icon),
     }
     return {path: (kind, text.encode()) for path, (kind, text) in texts.items()}
 
@@ -81,10 +66,6 @@ async def _show(path: str, _call: Call) -> Response:
     """Send a file of the page."""
     kind, content = contents()[path]
     return Response(content, headers=HEADERS, media_type=kind)
-
-
-def _part(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 ENDPOINTS = tuple(

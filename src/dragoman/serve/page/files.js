@@ -29,7 +29,7 @@ async function translateFile(file, fields) {
 
 /** Where terms are typed. */
 function termsField(typed) {
-  const field = el("textarea", { id: "terms", rows: 3, dir: "auto", spellcheck: "false",
+  const field = el("textarea", { id: "terms", class: "field", rows: 3, dir: "auto", spellcheck: "false",
     "aria-label": t("terms"), placeholder: t("terms.hint") });
   field.value = state.terms;
   field.addEventListener("input", () => {

@@ -26,7 +26,7 @@ async function look() {
   try {
     const { inspection } = await ask("v1/inspect", { text: line, ...result.chosen }, signal);
     data = { ...inspection, one: 1 };
-    state.step = null;
+    state.step = stepOf(state.word);
     state.view = { name: viewNames()[0] || null, layer: "mean", head: "mean" };
     drawInside();
   } catch (error) {
@@ -49,11 +49,26 @@ function drawInside() {
   paintAll();
 }
 
-/** Show what else was considered where a word of the translation was written. */
-function showStep(word, text) {
-  if (data?.tgt.text !== text) return;
+/** The step that wrote a word of the line that is looked at, or null. */
+function stepOf(word) {
+  const { text } = state.result.translations[state.line];
+  if (!word || data?.tgt.text !== text) return null;
   const step = placesOf(data.tgt.tokens, text).findIndex((place) => place && overlaps(place, word));
-  if (step < 0) return;
+  return step < 0 ? null : step;
+}
+
+/** Show what else was considered where the chosen word was written, if the line is looked at. */
+function showStep() {
+  const step = stepOf(state.word);
+  if (step === null) return;
   state.step = step;
   drawInside();
+}
+
+/** Open the part at that step. */
+async function openStep() {
+  state.inside = document.getElementById("inside").open = true;
+  await look();
+  const step = document.querySelector("#steps [aria-current=step]");
+  (step || document.querySelector("#inside summary")).focus(); // a large model is not inspected
 }

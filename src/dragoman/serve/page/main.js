@@ -14,6 +14,7 @@ Object.assign(state, {
   detected: null,
   result: null,
   line: 0,
+  word: null,
   problem: null,
   locked: false,
   inside: false,
@@ -92,6 +93,7 @@ async function fileChosen(file) {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.status === 401) state.locked = true;
+    if (error.passes) setTimeout(fileChosen, 1000 * (error.seconds || 1), file);
     state.problem = error;
     part("by").textContent = "";
   }
@@ -164,7 +166,9 @@ function targetPane() {
   sayOrigin = say;
   return el("section", { class: "pane", "aria-label": t("translation") },
     el("div", { class: "pane-bar", id: "to" }),
-    el("div", { id: "translation" }), line,
+    el("div", { id: "translation" }),
+    el("div", { class: "origin" }, line, el("button",
+      { type: "button", class: "quiet", id: "others", hidden: true, onclick: openStep }, t("others"))),
     el("div", { class: "pane-foot" }, el("span", { id: "by" }),
       el("button", { type: "button", class: "quiet", id: "copy", onclick: copy }, t("copy"))));
 }
@@ -251,7 +255,7 @@ function drawProblem() {
 }
 
 function keyField() {
-  const field = el("input", { id: "key", type: "password", autocomplete: "off", value: key });
+  const field = el("input", { id: "key", class: "field", type: "password", autocomplete: "off", value: key });
   return el("form", { class: "lock", onsubmit: (event) => {
     event.preventDefault();
     key = field.value.trim();
@@ -264,8 +268,7 @@ function keyField() {
 function drawResult() {
   const { result } = state;
   const place = part("translation");
-  drawSource();
-  sayOrigin("");
+  pick(null);
   const single = !result || result.lines.filter((line) => line.trim()).length === 1;
   place.replaceChildren(...(result ? result.translations.map((one, n) => lineOf(one, n, single, pick)) : []));
   part("by").textContent = result && state.models.length > 1 ? result.chosen.model : "";
@@ -276,6 +279,8 @@ function drawResult() {
 function pick(chosen) {
   for (const button of document.querySelectorAll(".word[aria-pressed=true]"))
     button.setAttribute("aria-pressed", "false");
+  part("others").hidden = !chosen;
+  state.word = chosen && chosen.part;
   if (!chosen) {
     drawSource();
     return sayOrigin("");
@@ -288,7 +293,7 @@ function pick(chosen) {
   if (lines.join("\n") === state.text) drawSource(origins.map(({ start, end }) => ({ start: before + start, end: before + end })));
   const list = origins.map(({ text }) => t("quoted", { text })).join(t("comma"));
   sayOrigin(t(list ? "comes.from" : "comes.from.nothing", { word: word.text, list }));
-  if (state.line === n) return showStep(word, translations[n].text);
+  if (state.line === n) return showStep();
   state.line = n;
   look();
 }

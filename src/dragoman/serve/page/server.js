@@ -12,7 +12,7 @@ class Refused extends Error {
 
   /** Whether the same request may be answered a little later. */
   get passes() {
-    return this.status === 0 || this.status === 502 || this.seconds !== null;
+    return [0, 429, 502].includes(this.status) || this.seconds !== null;
   }
 }
 
