@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from random import Random
 from time import perf_counter
 from typing import Any
 
+SOON = 0.05
+"""Seconds within which a refusal should come."""
 HEAD = "POST {} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}"
 
 
@@ -101,12 +104,18 @@ async def _client(
 
 
 def summary(replies: Sequence[Reply], seconds: float) -> dict[str, Any]:
-    """Return answers a second, milliseconds of half and of 99 % of them, and counts by status."""
+    """Return answers a second, milliseconds of half and of 99 % of them, and counts by status.
+
+    The same of refusals, from when a text was sent, and of how late texts were sent: as long as
+    some client is free, that is the lag of this process.
+    """
     times = sorted(reply.seconds for reply in replies if reply.status == 200)
     refused = sorted(reply.sent for reply in replies if reply.status not in {200, 0})
+    late = sorted(reply.seconds - reply.sent for reply in replies)
     counts = Counter(str(reply.status) for reply in replies)
     found: dict[str, Any] = {"rate": len(times) / seconds, "status": dict(counts)}
-    return found | _middle("", times) | _middle("refused_", refused)
+    found["refused_soon"] = bisect(refused, SOON) / len(refused) if refused else 1.0
+    return found | _middle("", times) | _middle("refused_", refused) | _middle("late_", late)
 
 
 def _middle(name: str, times: Sequence[float]) -> dict[str, float]:

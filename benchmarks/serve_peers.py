@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from benchmarks.decode_peers import SIZES, made_up_tokenizer
-from benchmarks.http_load import load, summary
+from benchmarks.http_load import SOON, load, summary
 from benchmarks.paired import Figures, environment
 from benchmarks.processes import running
 from benchmarks.servers import Launcher, MemoryWatch, Server
@@ -162,14 +162,17 @@ def measure_overload(launcher: Launcher, texts: Sequence[str], chosen: Chosen) -
         with MemoryWatch(server) as memory:
             sent = load(server.target, texts, chosen.senders, seconds=chosen.overload, rate=rate)
         found = summary(*sent) | {"slope": memory.slope, "memory": server.memory()}
-    found["sent"] = len(sent[0]) / sent[1]
-    found["lost"] = sum(found["status"].values()) - sum(
-        found["status"].get(status, 0) for status in ("200", "429")
-    )
+    found |= {"capacity": full["rate"], "sent": len(sent[0]) / sent[1]}
+    statuses = found["status"]
+    found["lost"] = sum(statuses.values()) - statuses.get("200", 0) - statuses.get("429", 0)
     print(
-        f"overload: {found['sent']:,.0f} a second sent, {found['rate']:,.0f} answered, "
-        f"{found['lost']} lost; p99 {found['p99']:,.0f} ms, of refusals {found['refused_p99']:.1f} "
-        f"ms; {found['memory']:,.0f} MiB, {found['slope']:+.2f} a minute",
+        f"overload: {found['sent']:,.0f} a second sent for {sent[1]:,.0f} s, "
+        f"{found['sent'] / found['capacity']:.1f} times the {found['capacity']:,.0f} that can be "
+        f"answered, {found['late_p99']:.1f} ms late at p99\n"
+        f"  {statuses.get('200', 0):,} answered, p99 {found['p99']:,.0f} ms; {found['lost']} lost\n"
+        f"  {statuses.get('429', 0):,} refused, p50 {found['refused_p50']:.1f} ms, p99 "
+        f"{found['refused_p99']:.1f} ms, {found['refused_soon']:.2%} within {1000 * SOON:.0f} ms\n"
+        f"  memory {found['memory']:,.0f} MiB, {found['slope']:+.2f} a minute in the second half",
         flush=True,
     )
     return found

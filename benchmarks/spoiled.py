@@ -1,20 +1,20 @@
 """What `dragoman data clean` finds of faults that are made on purpose, and what they cost.
 
     python -m benchmarks spoiled
-    python -m benchmarks spoiled --train copies cut --minutes 10
+    python -m benchmarks spoiled --train copies cut --settings train.max_minutes=10
 
 Of Multi30k's training pairs (en-de) a share is spoiled in one way; a line of the table says how
 many of these pairs are removed, and how many of the others. With --train a model learns from the
-clean pairs, from the spoiled ones, and from what `clean` leaves of these, as long each; BLEU on
-test_2016_flickr.
+clean pairs, from the spoiled ones, and from what `clean` leaves of these, by the same recipe; BLEU
+on test_2016_flickr.
 """
 
 import argparse
-import lzma
 import os
 import string
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -22,8 +22,11 @@ import numpy as np
 
 from benchmarks.multi30k import train_and_score
 from benchmarks.paired import Figures, environment
-from dragoman.corpus.checking import Pair, check
+from dragoman.corpus.checking import Pair, Score, check
 from dragoman.corpus.config import CleaningConfig
+from dragoman.corpus.scoring import cross_entropies
+from dragoman.files.reading import read_lines
+from dragoman.tasks.translate.translator import Translator
 
 SHARE = 0.2
 """Of the pairs that are spoiled."""
@@ -31,8 +34,8 @@ SHARE = 0.2
 
 def read(name: str) -> list[str]:
     """Return the lines of a file of Multi30k."""
-    path = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k" / f"{name}.xz"
-    return lzma.decompress(path.read_bytes()).decode().splitlines()
+    path = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k" / name
+    return [*read_lines(path if path.exists() else path.with_name(f"{name}.xz"))]
 
 
 def misspelt(text: str, rng: Random) -> str:
@@ -53,8 +56,8 @@ Spoil = Callable[[list[Pair], list[int], Random], dict[int, Pair]]
 """Makes other pairs of some, by their numbers."""
 
 
-def spoilers() -> dict[str, Spoil]:
-    """Return the ways in which pairs are spoiled."""
+def spoilers(french: list[str]) -> dict[str, Spoil]:
+    """Return the ways in which pairs are spoiled; `french` has the translations into French."""
 
     def each(change: Callable[[str, str, Random], Pair]) -> Spoil:
         return lambda pairs, some, rng: {n: change(*pairs[n], rng) for n in some}
@@ -69,7 +72,6 @@ def spoilers() -> dict[str, Spoil]:
         return {n: pairs[rng.choice(good)] for n in some}
 
     def in_french(pairs: list[Pair], some: list[int], _: Random) -> dict[int, Pair]:
-        french = read("train.fr")
         return {n: (pairs[n][0], french[n]) for n in some}
 
     def cut(src: str, tgt: str, rng: Random) -> Pair:
@@ -91,23 +93,33 @@ def spoilers() -> dict[str, Spoil]:
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
     """Measure, print lines and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks spoiled", description=__doc__)
+    parser.add_argument("--texts", nargs="+", default=["train"], help="names of files of Multi30k")
     parser.add_argument("--pairs", type=int, default=29_000, help="the first so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="+", help="ways of spoiling; all by default")
+    parser.add_argument("--score-by", nargs="+", metavar="MODEL", help="en-de, and perhaps de-en")
     parser.add_argument("--train", nargs="*", default=[], metavar="KIND", help="also train on it")
-    parser.add_argument("--minutes", type=float, default=10.0, help="of each training")
+    parser.add_argument(
+        "--settings", nargs="*", default=[], metavar="KEY=VALUE", help="of a recipe"
+    )
     chosen = parser.parse_args(arguments)
-    clean = [*zip(read("train.en"), read("train.de"), strict=True)][: chosen.pairs]
-    figures: Figures = {"clean": {"lost": _checked(clean, set())[1]}}
+    scorers = [Translator.load(path) for path in chosen.score_by or ()]
+    score = partial(cross_entropies, scorers) if scorers else None
+    en, de, fr = (
+        [line for name in chosen.texts for line in read(f"{name}.{code}")][: chosen.pairs]
+        for code in ("en", "de", "fr")
+    )
+    clean = [*zip(en, de, strict=True)]
+    figures: Figures = {"clean": {"lost": _checked(clean, set(), score)[1]}}
     print(f"{'clean':<12}{figures['clean']['lost']:>8.2%} removed", flush=True)
     made = {"clean": clean}
-    for kind, spoil in spoilers().items():
+    for kind, spoil in spoilers(fr).items():
         if chosen.kinds is None or kind in chosen.kinds:
             rng = Random(chosen.seed)
             some = sorted(rng.sample(range(len(clean)), round(SHARE * len(clean))))
             changed = spoil(clean, some, rng)
             pairs = [changed.get(n, pair) for n, pair in enumerate(clean)]
-            found, lost, by_rule, kept = _checked(pairs, {*changed})
+            found, lost, by_rule, kept = _checked(pairs, {*changed}, score)
             figures[kind] = {"found": found, "lost": lost, "by_rule": by_rule}
             rules = ", ".join(f"{rule} {share:.0%}" for rule, share in by_rule.items())
             print(f"{kind:<12}{found:>8.2%} found, {lost:>6.2%} of the others; {rules}", flush=True)
@@ -116,16 +128,16 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         for name in ("clean", kind, f"{kind}, cleaned"):
             figures.setdefault("bleu", {})
             if name not in figures["bleu"]:
-                figures["bleu"][name] = _bleu(made[name], chosen.minutes, chosen.seed)
+                figures["bleu"][name] = _bleu(made[name], chosen.settings, chosen.seed)
                 print(f"{name:<20}BLEU {figures['bleu'][name]:.1f}", flush=True)
     return {"spoiled": figures | {"options": vars(chosen), "environment": environment([])}}
 
 
 def _checked(
-    pairs: list[Pair], spoiled: set[int]
+    pairs: list[Pair], spoiled: set[int], score: Score | None
 ) -> tuple[float, float, dict[str, float], list[Pair]]:
     """The shares of spoiled pairs and of the others that are removed, and what is left."""
-    found = check(lambda: pairs, CleaningConfig(), ("en", "de"))
+    found = check(lambda: pairs, CleaningConfig(), ("en", "de"), score=score)
     bad = np.isin(np.arange(len(pairs)), [*spoiled])
     report = found.report(lambda: pairs)
     shares = {each.rule: each.removed / len(pairs) / SHARE for each in report.rules if each.removed}
@@ -135,14 +147,14 @@ def _checked(
     return share, float(removed[~bad].mean()), shares, kept
 
 
-def _bleu(pairs: list[Pair], minutes: float, seed: int) -> float:
-    """What a model scores that has learned from these pairs for some minutes."""
+def _bleu(pairs: list[Pair], others: Sequence[str], seed: int) -> float:
+    """What a model scores that has learned from these pairs by the recipe of ten minutes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for side, end in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"train.{end}").write_text(text, encoding="utf-8")
         settings = [f"data.src={folder / 'train.en'}", f"data.tgt={folder / 'train.de'}"]
-        settings += [f"train.max_minutes={minutes}", f"train.seed={seed}"]
+        settings += [f"train.seed={seed}", *others]
         found = train_and_score("multi30k-en-de", settings, folder / "run")
     return float(found["test"]["bleu"])

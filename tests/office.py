@@ -13,6 +13,7 @@ from openpyxl import Workbook
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.comments import Comment
+from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table as SheetTable
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
@@ -22,7 +23,8 @@ from tests.damage import change_bytes
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<w:document {W} xmlns:r="http://r" xmlns:mc="http://mc" xmlns:m="http://m"><w:body>
+<w:document {W} xmlns:r="http://r" xmlns:mc="http://mc" xmlns:m="http://m" \
+xmlns:wp="http://wp"><w:body>
 <w:p w:rsidR="1"><w:pPr><w:jc w:val="left"/></w:pPr><w:r w:rsidR="2">\
 <w:t xml:space="preserve">The </w:t></w:r>\
 <w:proofErr w:type="spellStart"/><w:r><w:rPr><w:lang w:val="de"/></w:rPr><w:t>fi</w:t></w:r>\
@@ -47,6 +49,10 @@ BODY = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <w:r><w:t xml:space="preserve"> control</w:t></w:r></w:sdtContent></w:sdt></w:p>
 <w:p><w:r><mc:AlternateContent><mc:Choice><w:p><w:r><w:t>Alone</w:t></w:r></w:p></mc:Choice>\
 </mc:AlternateContent></w:r></w:p><w:p/>
+<w:p><w:r><w:drawing><wp:docPr id="1" name="Picture 1" descr='A cat &amp; "Tom"&#10;asleep'/>\
+</w:drawing></w:r><w:sdt><w:sdtPr><w:alias w:val="Your choice"/><w:dropDownList>\
+<w:listItem w:displayText="Yes please" w:value="y"/></w:dropDownList></w:sdtPr><w:sdtContent>\
+<w:r><w:t>Choose one</w:t></w:r></w:sdtContent></w:sdt></w:p>
 </w:body></w:document>"""
 
 
@@ -118,6 +124,10 @@ def pptx() -> bytes:
     chart.has_title = True
     chart.chart_title.text_frame.text = "Chart title"
     slide.shapes.add_table(1, 2, *place).table.cell(0, 0).text = "In a table"
+    box = slide.shapes.add_textbox(*place)
+    box.text_frame.text = "On every slide"
+    slide.slide_layout.shapes._spTree.append(box._element)
+    slide.shapes[0]._element.nvSpPr.cNvPr.set("descr", "The words of the title")
     return _saved(presentation.save)
 
 
@@ -130,6 +140,11 @@ def xlsx() -> bytes:
         sheet.append(row)
     sheet.add_table(SheetTable(displayName="T", ref="A1:B3"))
     sheet["A4"].comment = Comment("Look here", "me")
+    sheet.oddHeader.left.text, sheet.oddHeader.center.text = "Page &P of &N", "&BA && b"
+    sheet.oddFooter.center.text = "&D"
+    validation = DataValidation("list", formula1='"Yes,No"', prompt="Take one", promptTitle="Do it")
+    validation.add("B9")
+    sheet.add_data_validation(validation)
     sheet["A5"] = CellRichText("This is ", TextBlock(InlineFont(b=True), "very"), " rich")
     return _saved(book.save)
 

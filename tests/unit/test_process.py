@@ -71,9 +71,10 @@ def test_nothing_is_set_once_torch_is_loaded() -> None:
 ARENAS_OF_THREADS = """
 import ctypes, sys
 from threading import Barrier, Thread
-from dragoman.process import share_arenas
+from dragoman.process import TURN, prepare_threads
 if sys.argv[1] == "shared":
-    share_arenas()
+    prepare_threads()
+    assert sys.getswitchinterval() == TURN
 libc, barrier = ctypes.CDLL(None), Barrier(8)
 libc.malloc.restype = ctypes.c_void_p
 def allocate():
@@ -91,7 +92,7 @@ libc.malloc_stats()
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="its allocator is not glibc's")
 def test_threads_share_few_arenas() -> None:
-    """Otherwise each begins one; the user's own number wins."""
+    """Otherwise each begins one; the user's own number wins. Their turns are short, too."""
     ours = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
 
     def arenas(how: str, **given: str) -> int:

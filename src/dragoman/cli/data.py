@@ -1,23 +1,25 @@
 """`dragoman data`: a corpus of pairs checked, cleaned, split and sampled."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.errors import DragomanError, escaped
+from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read
+    from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read, Score
     from dragoman.corpus.counting import CorpusStats
 
 Out = Annotated[Path, option("Folder for the files that are written.")]
@@ -30,6 +32,14 @@ HeldOut = Annotated[
 Removed = Annotated[
     Path | None, option("Write what is removed to this TSV file: rule, line, source, target.")
 ]
+ScoreBy = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Model that scores the pairs that break no other rule; a second one reads the other "
+        "direction. Repeatable.",
+    ),
+]
 
 with_corpus = with_options("files", PairFiles())
 with_thresholds = with_options("config", CleaningConfig())
@@ -37,11 +47,14 @@ with_thresholds = with_options("config", CleaningConfig())
 
 @with_corpus
 @with_thresholds
-def check(
+@with_device
+def check(  # noqa: PLR0913 -- the options of the verb
     *,
     files: PairFiles,
     held_out: HeldOut = None,
+    score_by: ScoreBy = None,
     config: CleaningConfig,
+    loading: Loading,
     html: Annotated[
         Path | None,
         option("Write a page with histograms and examples to this HTML file.", "--report"),
@@ -59,7 +72,7 @@ def check(
         to_read = [*corpus.paths, *(held_out or ())]
         check_writable(html, to_read, "--report")
         check_unused(html, to_read, "--report")
-    read, found = _checked(files, config, held_out)
+    read, found = _checked(files, config, held_out, score_by, loading)
     report = found.report(read)
     if html is not None:
         from dragoman.corpus.page import page
@@ -72,13 +85,16 @@ def check(
 
 @with_corpus
 @with_thresholds
-def clean(
+@with_device
+def clean(  # noqa: PLR0913 -- the options of the verb
     *,
     files: PairFiles,
     out: Out,
     held_out: HeldOut = None,
     keep_removed: Removed = None,
+    score_by: ScoreBy = None,
     config: CleaningConfig,
+    loading: Loading,
     as_json: Json = False,
 ) -> None:
     """Write the pairs that break no rule of `data check` to files of the same names.
@@ -91,7 +107,7 @@ def clean(
     (paths,) = files_of(corpus, out, [""])
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
-    read, found = _checked(files, config, held_out)
+    read, found = _checked(files, config, held_out, score_by, loading)
     report = found.report(read)
     print_report(report, files.unit, as_json=as_json)
     check_kept(report)
@@ -185,7 +201,8 @@ def merge(
         list[str],
         typer.Argument(
             metavar="CORPUS...",
-            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), or source and target: a.en,a.de",
+            help="A file (TSV, CSV, JSONL, TMX, XLIFF, PO), with keys of its own after it if it "
+            "has any: a.jsonl,en,de; or source and target: a.en,a.de",
         ),
     ],
     *,
@@ -248,17 +265,45 @@ def _say_torn(left: int) -> None:
 
 
 def _checked(
-    files: PairFiles, config: CleaningConfig, held_out: list[Path] | None
+    files: PairFiles,
+    config: CleaningConfig,
+    held_out: list[Path] | None,
+    score_by: list[Path] | None,
+    loading: Loading,
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
     from dragoman.corpus.checking import check as check_pairs
     from dragoman.corpus.writing import read_of
     from dragoman.files.reading import read_lines
 
+    score = _score_by(score_by, files, loading) if score_by else None
     read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
     with progress_of_pairs() as progress:
-        return read, check_pairs(read, config, languages, held, progress=progress)
+        return read, check_pairs(read, config, languages, held, score=score, progress=progress)
+
+
+def _score_by(models: Sequence[Path], files: PairFiles, loading: Loading) -> "Score":
+    """What scores pairs by a model of their direction, and perhaps one of the other."""
+    from dragoman.cli.score import load_scorer
+    from dragoman.corpus.scoring import cross_entropies
+    from dragoman.tasks.translate.translator import Translator
+
+    if len(models) > 2:
+        raise InputError("--score-by takes one model, or one of each direction.")
+    languages, scorers = [files.src_lang, files.tgt_lang], []
+    for model in models:
+        scorer = load_scorer(model, loading)
+        if isinstance(scorer, Translator) and scorer.is_multilingual:
+            if None in languages:
+                raise InputError(
+                    f"{model} has several languages; say by --src-lang and --tgt-lang which two "
+                    "the corpus has."
+                )
+            scorer = scorer.between(*languages)
+        scorers.append(scorer)
+        languages.reverse()
+    return partial(cross_entropies, scorers)
 
 
 @contextmanager

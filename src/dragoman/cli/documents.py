@@ -99,8 +99,11 @@ class AsDocument:
             raise
         out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
-        count = counted(report.translated, "text")
-        say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
+        if draft.total:
+            count = counted(report.translated, "text")
+            say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
+        else:
+            say(f"{file} has no text to translate; {to.output} is a copy of it")
         _tell(report, as_json=bool(command["--json"]))
 
 

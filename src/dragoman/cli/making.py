@@ -15,11 +15,10 @@ from dragoman.cli.data import (
     print_report,
     progress_of_pairs,
     with_corpus,
-    with_thresholds,
 )
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
-from dragoman.cli.options import options_of
+from dragoman.cli.options import options_of, with_options
 from dragoman.cli.output import (
     Destination,
     ModelFolder,
@@ -45,6 +44,11 @@ if TYPE_CHECKING:
 
 _Read = Callable[[], Iterable[tuple[str, str | None]]]
 """Reads texts, and their references if there are any."""
+with_thresholds = with_options(
+    "config",
+    CleaningConfig(),
+    only=[each.name for each in options_of(CleaningConfig()) if each.name != "max_surprise"],
+)
 ONE_EACH = [each.name for each in options_of(TRANSLATING) if each.name != "n_best"]
 
 

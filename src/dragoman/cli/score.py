@@ -1,7 +1,7 @@
 """`dragoman score`: log-probabilities of given texts."""
 
 import math
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from dragoman.errors import InputError
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.tasks.results import Scored
+    from dragoman.tasks.results import Scored, Scorer
 
 
 @with_languages
@@ -36,13 +36,9 @@ def score(
     """
     pairs = read_pairs(CorpusConfig(src=str(src), tgt=str(tgt)))
     ahead = list(islice(pairs, WINDOW))
-    from dragoman.tasks.folders import load
-    from dragoman.tasks.results import Scorer
+    from dragoman.tasks.results import stream_scores
 
-    loading.check(model)
-    scorer = load(model, device=loading.device)
-    if not isinstance(scorer, Scorer):
-        raise InputError(f"{model} holds an encoder, which cannot score texts.")
+    scorer = load_scorer(model, loading)
     if any(pair.languages):
         from dragoman.tasks.translate.translator import Translator
 
@@ -51,16 +47,26 @@ def score(
         scorer = scorer.between(*pair.languages)
     log_prob, num_tokens, num_pairs = 0.0, 0, 0
     with to_stdout() as write:
-        while ahead:
-            for scored in scorer.score(ahead):
-                write(to_json(scored) if as_json else _to_line(scored))
-                log_prob += scored.log_prob
-                num_tokens += len(scored.tokens)
-            num_pairs += len(ahead)
-            ahead = list(islice(pairs, WINDOW))
+        for scored in stream_scores(scorer, chain(ahead, pairs), WINDOW):
+            write(to_json(scored) if as_json else _to_line(scored))
+            log_prob += scored.log_prob
+            num_tokens += len(scored.tokens)
+            num_pairs += 1
     perplexity = math.exp(-log_prob / max(1, num_tokens))
     counts = f"{counted(num_pairs, 'pair')}, {counted(num_tokens, 'token')}"
     say(f"{counts}, perplexity {perplexity:.2f}")
+
+
+def load_scorer(model: Path, loading: Loading) -> "Scorer":
+    """The model of a folder. Raises InputError for an encoder."""
+    from dragoman.tasks.folders import load
+    from dragoman.tasks.results import Scorer
+
+    loading.check(model)
+    scorer = load(model, device=loading.device)
+    if not isinstance(scorer, Scorer):
+        raise InputError(f"{model} holds an encoder, which cannot score texts.")
+    return scorer
 
 
 def _to_line(scored: "Scored") -> str:

@@ -4,10 +4,10 @@
     found.kept                      # a mask of the pairs
     found.report(read)              # how many, with examples
 
-A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths. The
-corpus is read once for the rules that see one pair, again for the language, which the first good
-pairs tell, then as often as the last rule finds something, and to show examples or to write what is
-left. What is left is checked as the whole was: it breaks no rule.
+A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 40
+more while all are compared. The corpus is read once for the rules that see one pair, again for the
+language, which the first good pairs tell, then as often as a later rule finds something, and to
+show examples or to write what is left. What is left is checked as the whole was: it breaks no rule.
 """
 
 import unicodedata
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.relation import Numbers, Relation, relatedness
+from dragoman.corpus.relation import Numbers, Relation, relatedness, surprise
 from dragoman.corpus.rules import Languages, likely_side, rules_of, words
 from dragoman.plain import Plain
 
@@ -30,6 +30,8 @@ Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
 Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
 """Shows how many pairs have been read."""
+Score = Callable[[Iterable[Pair]], Iterable[float]]
+"""How little models expect each pair."""
 Bits = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
 
@@ -88,11 +90,11 @@ class Checked:
         """The pairs that break no rule."""
         return np.equal(self.broken, 0)
 
-    def first(self) -> npt.NDArray[np.int64]:
+    def first(self) -> npt.NDArray[np.int8]:
         """The number of the rule that removes each pair; of one that stays, that of no rule."""
         lowest = self.broken & (~self.broken + np.uint32(1))
-        numbers = np.full(len(self.broken), len(EVERY))
-        numbers[lowest > 0] = np.log2(lowest[lowest > 0]).astype(np.int64)
+        numbers = np.full(len(self.broken), len(EVERY), np.int8)
+        numbers[lowest > 0] = np.log2(lowest[lowest > 0])
         return numbers
 
     def report(self, read: Read) -> CorpusReport:
@@ -130,6 +132,7 @@ def check(
     languages: Languages = (None, None),
     held_out: Iterable[str] = (),
     *,
+    score: Score | None = None,
     progress: Progress = iter,
 ) -> Checked:
     """Check each pair of a corpus, and compare it with those before it and with lines held out.
@@ -137,7 +140,7 @@ def check(
     A side whose language is None is in that of most of the first pairs that break no other rule, as
     far as it can be told.
     A pair is among the lines that are held out by both of its sides, or by one that is no everyday
-    phrase.
+    phrase. What breaks no other rule is given to `score`.
     """
     rules = [
         (_bit(name), rule)
@@ -156,16 +159,27 @@ def check(
         bits.append(broken)
         keys.append(key_of("\t".join(sides)))
         lengths.extend(map(words, pair))
-    found = np.array(bits, np.uint32)
-    keys_P, lengths_P2 = np.array(keys, np.uint64), np.array(lengths, np.float32).reshape(-1, 2)
-    told, before = _languages(compress(read(), found == 0), languages), None
-    while told != before:
-        _mark_foreign(read, found, config, told, progress)
-        if "duplicate" not in config.skip:
-            found |= _repeated(keys_P, found == 0) * np.uint32(_bit("duplicate"))
-        if "unrelated" not in config.skip:
-            _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
-        told, before = _languages(compress(read(), found == 0), languages, told), told
+    found, keys_P, lengths_P2 = np.asarray(bits), np.asarray(keys), np.asarray(lengths)
+    lengths_P2 = lengths_P2.reshape(-1, 2)
+
+    def settle() -> Languages:
+        """Mark what depends on the other good pairs, until these have none any more."""
+        told, before = _languages(compress(read(), found == 0), languages), None
+        while told != before:
+            _mark_foreign(read, found, config, told, progress)
+            if "duplicate" not in config.skip:
+                found[:] |= _repeated(keys_P, found == 0) * np.uint32(_bit("duplicate"))
+            if "unrelated" not in config.skip:
+                _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
+            told, before = _languages(compress(read(), found == 0), languages, told), told
+        return told
+
+    told = settle()
+    if score is not None and "unlikely" not in config.skip:
+        good, scores_P = found == 0, np.zeros(len(found), np.float32)
+        scores_P[good] = np.fromiter(score(compress(progress(read()), good)), np.float32)
+        while _mark_unlikely(found, scores_P, config.max_surprise):
+            told = settle()
     return Checked(told, found, lengths_P2)
 
 
@@ -186,16 +200,26 @@ def _mark_unrelated(
 
     Of a small corpus nothing can be learnt.
     """
-    while (count := int(np.count_nonzero(found == 0))) >= FEWEST:
-        (places,) = np.nonzero(found == 0)
+    while (count := int(np.count_nonzero(good := found == 0))) >= FEWEST:
         step = -(-count // MOST_LEARNT)
-        relation = Relation(islice(compress(read(), found == 0), None, None, step), step)
-        pairs = progress(compress(read(), found == 0))
+        relation = Relation(islice(compress(read(), good), None, None, step), step)
+        pairs = progress(compress(read(), good))
         each = (relation.evidence(*pair, number) for number, pair in enumerate(pairs))
-        related = relatedness(np.fromiter(each, _TWO, count), lengths_P2[places])
-        if not (related < least).any():
+        unrelated = relatedness(np.fromiter(each, _TWO, count), lengths_P2[good]) < least
+        if not unrelated.any():
             return
-        found[places[related < least]] |= _bit("unrelated")
+        found[good] = unrelated * np.uint32(_bit("unrelated"))
+
+
+def _mark_unlikely(found: Bits, scores_P: Numbers, most: float) -> bool:
+    """Mark what is unlikely among the pairs that break no rule, until these have none any more.
+
+    Returns whether there was any.
+    """
+    before = np.count_nonzero(found)
+    while (good := found == 0).any() and (unlikely := surprise(scores_P[good]) > most).any():
+        found[good] = unlikely * np.uint32(_bit("unlikely"))
+    return bool(np.count_nonzero(found) > before)
 
 
 def _bit(rule: str) -> int:
@@ -233,7 +257,7 @@ def key_of(text: str) -> int:
 
 def _repeated(keys: npt.NDArray[np.uint64], good: Mask) -> Mask:
     """Which pairs came before: of equal ones the first good one stays, else the first."""
-    order = np.lexsort((np.arange(len(keys)), ~good, keys))
+    order = np.lexsort((~good, keys))  # which is stable
     repeated = np.zeros(len(keys), np.bool_)
     repeated[order[1:]] = keys[order[1:]] == keys[order[:-1]]
     return repeated

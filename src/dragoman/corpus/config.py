@@ -25,10 +25,11 @@ MEANING = {
     "unrelated": "has sides that have little to do with each other",
     "duplicate": "was there before",
     "held_out": "is in the texts that are held out",
+    "unlikely": "has a side that the models do not expect",
 }
 """What is wrong with a pair, after "line 7"."""
 EVERY = tuple(MEANING)
-"""All rules, in the order in which they remove; the last three see the whole corpus."""
+"""All rules, in the order in which they remove; those from "unrelated" on see more than a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,9 @@ class CleaningConfig:
     min_relation: float = 0.15
     """How much the words of both sides must have to do with each other, as the corpus tells; about
     1.5 for translations, and 0 for pairs that were shuffled."""
+    max_surprise: Positive = 3.5
+    """Standard deviations by which a pair may be less likely than most, by the models of
+    --score-by."""
     skip: tuple[str, ...] = ()
     """Rule not to apply. May be repeated."""
 

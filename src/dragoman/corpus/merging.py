@@ -23,18 +23,23 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
-    """The corpus that is named by a file, or by source and target with a comma between.
+    """The corpus that is named by a file, perhaps with its own keys after it, or by source and
+    target, with commas between.
 
-    `files` has its keys and languages. Raises InputError for a name that tells no layout.
+    `files` has the languages, and the keys of a file that is named alone. Raises InputError for a
+    name that tells no layout.
     """
-    src, comma, tgt = given.partition(",")
-    if comma and not Path(given).exists():
-        return replace(files, src=Path(src), tgt=Path(tgt)).corpus()
+    parts = [given] if Path(given).exists() else given.split(",")
+    if len(parts) == 2:
+        return replace(files, src=Path(parts[0]), tgt=Path(parts[1])).corpus()
+    if len(parts) == 3:
+        given, files = parts[0], replace(files, src_key=parts[1], tgt_key=parts[2])
     layout = LAYOUTS.get(ending_of(Path(given)))
     if layout is None:
         raise InputError(
             f"The name of {given} tells no layout; name source and target with a comma between "
-            f"(a.en,a.de), or a file that ends in one of {', '.join(LAYOUTS)}."
+            f"(a.en,a.de), or a file that ends in one of {', '.join(LAYOUTS)}, and its own keys "
+            "after it if it has any (a.jsonl,en,de)."
         )
     return replace(files, **{layout: Path(given)}).corpus()  # type: ignore[arg-type] # a path
 
@@ -44,17 +49,23 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
 
     Raises InputError for names that no corpus has.
     """
+    keys = files.src_key, files.tgt_key
     corpora = [corpus_of(name, files) for name in given]
     found = [
-        each if _has_keys(each) else replace(each, src_key=KEYS[0], tgt_key=KEYS[1])
+        replace(each, src_key=KEYS[0], tgt_key=KEYS[1])
+        if _keys(each) == keys and not _has_keys(each)
+        else each
         for each in corpora
     ]
-    keys = files.src_key, files.tgt_key
-    if keys != KEYS and not any((each.src_key, each.tgt_key) == keys for each in found):
+    if keys != KEYS and keys not in map(_keys, found):
         raise InputError(
             f"No corpus has {keys[0]!r} and {keys[1]!r}; correct --src-key and --tgt-key."
         )
     return found
+
+
+def _keys(corpus: CorpusConfig) -> tuple[str, str]:
+    return corpus.src_key, corpus.tgt_key
 
 
 def _has_keys(corpus: CorpusConfig) -> bool:
@@ -84,7 +95,8 @@ def write_merged(
         if wanted[1]:
             write([wanted[1]])
         for corpus, numbers in zip(corpora, times, strict=True):
-            is_same, often = _shape(corpus) == wanted, [*numbers]
+            is_same = _shape(corpus) == wanted and _keys(corpus) == _keys(layout)
+            often = [*numbers]
             for turn in range(max(often, default=0)):
                 rest = iter(often)
                 for raw, pairs, _ in read_entries(corpus, strict=False):

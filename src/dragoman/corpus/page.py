@@ -48,7 +48,7 @@ def _parts(found: Checked, report: CorpusReport, name: str) -> Iterator[str]:
             f"<td class=number>{each.broken:,}</tr>"
         )
     yield "</table><h2>Lengths</h2><p>Pairs that stay are blue, those that are removed red.</p>"
-    src, tgt = found.lengths_P2.T.astype(np.float64)
+    src, tgt = found.lengths_P2.T
     yield _histogram("Words of the source", src, found.kept)
     yield _histogram("Words of the target", tgt, found.kept)
     yield _histogram(

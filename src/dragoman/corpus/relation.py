@@ -108,11 +108,19 @@ def unevenness(lengths_P2: Numbers) -> Numbers:
     `(t - c s) / sqrt(m v)`, where c is the usual ratio, m the mean of c s and t, and v the usual
     square; both are medians, which a fifth of bad pairs hardly changes.
     """
-    src_P, tgt_P = lengths_P2.T.astype(np.float64) + 1
+    src_P, tgt_P = lengths_P2.T + np.float32(1)
     ratio = np.median(tgt_P / src_P)
-    away_P = (tgt_P - ratio * src_P) / np.sqrt((tgt_P + ratio * src_P) / 2)
+    return _in_deviations((tgt_P - ratio * src_P) / np.sqrt((tgt_P + ratio * src_P) / 2))
+
+
+def surprise(scores_P: Numbers) -> Numbers:
+    """By how many standard deviations each score is above the median."""
+    return _in_deviations(scores_P - np.median(scores_P))
+
+
+def _in_deviations(away_P: Numbers) -> Numbers:
     deviation = np.median(np.abs(away_P)) / 0.6745  # of a normal distribution
-    return np.asarray(away_P / max(deviation, 1e-6), np.float32)
+    return np.asarray(away_P / max(float(deviation), 1e-6), np.float32)
 
 
 def relatedness(evidence_P2: Numbers, lengths_P2: Numbers) -> Numbers:

@@ -42,7 +42,10 @@ RULES = Rules(
     raw=_RAW,
     breaks=_names("br"),
     empty=_names("area base br col embed hr img input link meta param source track wbr"),
-    attributes=_names("alt aria-label placeholder title"),
+    attributes=_names(
+        "abbr alt aria-description aria-label aria-placeholder aria-roledescription aria-valuetext "
+        "label placeholder summary title"
+    ),
     ended_by={
         "li": _names("li"),
         **dict.fromkeys(_TERMS, _TERMS),

@@ -1,4 +1,4 @@
-"""Markdown: paragraphs, headings, items and cells, with emphasis and links as tags.
+"""Markdown: paragraphs, headings, items, cells and titles, with emphasis and links as tags.
 
 Code, front matter, formulas, HTML blocks, the targets of links, and lines that are directives of
 other tools are left alone. A paragraph whose text changes is written as one line, or as many as it
@@ -9,14 +9,15 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Segment, limited
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
@@ -47,6 +48,10 @@ _SIGNS = re.compile(
     r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[^{}]*\}$)"
 )
 """What would be read as markup, if it were written as it is."""
+_TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
+"""The end of a link with its title."""
+_CUT = re.compile("[\r\n\ud800-\udfff]")
+"""What a title is left alone for: ends of lines, bytes that are not UTF-8."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|>|[-*_=][\s*_=-]*$)")
 """What would be, where a line begins."""
 
@@ -57,19 +62,20 @@ def read(data: bytes, name: str) -> Document:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
-    document = one_part(text, encode, reader.segments(), name)
+    segments = limited(reader.segments(), name)
     left = [f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items()]
-    return replace(document, left=tuple(left))
+    return reader.asides.document(segments, encode, left)
 
 
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
     def __init__(self, text: str) -> None:
-        self._text, self.left = text, Counter[str]()
+        self._text, self.left, self.asides = text, Counter[str](), Asides(text)
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
+        self._line, self._counted = 1, 0  # and how far lines are counted
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
 
     def _without_directive(self, found: re.Match[str]) -> str:
@@ -102,7 +108,7 @@ class _Paragraphs:
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
-        skipped, line, counted = "", 1, 0
+        skipped = ""
         for kind, name, more, start, end in self._events():
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
@@ -112,11 +118,11 @@ class _Paragraphs:
                 skipped = self._add(kind, name, more, start, end)
             else:
                 if any(piece_name == " " for piece_name, _ in self._pieces):
-                    line += self._text.count("\n", counted, self._start)
-                    counted, source = self._start, paired(self._pieces)
+                    self._line += self._text.count("\n", self._counted, self._start)
+                    self._counted, source = self._start, paired(self._pieces)
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    yield Segment(self._start, self._end, source, _written, f"line {line}")
+                    yield Segment(self._start, self._end, source, _written, f"line {self._line}")
                 self._pieces = []
                 if kind == "Start" and name in _LEFT:
                     self.left[name] += 1
@@ -155,6 +161,14 @@ class _Paragraphs:
         more, start, mark = self._opened.pop()
         kind = more["link_type"] if name in ("Link", "Image") else ""
         raw = self._text[before:end] if kind else mark
+        title = _TITLE.fullmatch(raw) if kind == "Inline" else None
+        if title is not None and not _CUT.search(title[1]):
+            first, last = (before + place for place in title.span(1))
+            write = partial(_written_title, end=raw[title.end(1)])
+            line = self._line + self._text.count("\n", self._counted, first)
+            where, source = f"line {line}, title", Marked((more["title"],))
+            cut = self.asides.cut(first, last, source, write, where)
+            raw = f"{raw[: title.start(1)]}{cut}{raw[title.end(1) :]}"
         if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
             raw = f"][{self._text[start:before]}]"
             self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
@@ -200,6 +214,11 @@ def _written(marked: Marked) -> str:
         made.append(text)
         begins = False
     return "".join(made)
+
+
+def _written_title(marked: Marked, end: str) -> str:
+    """A title that ends with this sign."""
+    return re.sub(rf"[\\`|$()<&{re.escape(end)}]", r"\\\g<0>", marked.text)
 
 
 def _mend(made: list[str], opens: list[int], after: str) -> None:

@@ -6,13 +6,14 @@ broken is read as browsers read it, and nothing fails.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape, unescape
 from typing import Literal, NamedTuple
 
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.asides import Asides
+from dragoman.documents.document import Document, Segment, limited
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -37,9 +38,11 @@ _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
 _SCOPES = ("ul", "ol", "menu", "dl", "table", "select")
 """What has items of its own."""
 _META = re.compile(
-    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|title)[\"'\s/>]",
+    r"\s(?:name|property)\s*=\s*[\"']?(?:og:|twitter:)?(?:description|image:alt|keywords|title)"
+    r"[\"'\s/>]",
     re.IGNORECASE,
 )
+_BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
 _SPACE = re.compile(rf"{_W}+")
 _REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
@@ -125,36 +128,22 @@ class _Item(NamedTuple):
 
 
 class Page:
-    """A text in markup: the places of sentences, and of attributes that are translated.
-
-    An attribute is a part of its own: where it was, the text has its number between marks, so that
-    it goes with its tag to wherever that is put.
-    """
+    """A text in markup: the places of sentences, and the attributes that are translated."""
 
     def __init__(self, text: str, rules: Rules) -> None:
-        used = {*text}
-        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in used)
+        self._asides = Asides(text)
         self._rules, self._tags = rules, dict[Tag, Tag]()
-        self._text, self._copied, self._read_to = text, 0, 0
-        self._made, self._length, self._line = list[str](), 0, 1
+        self._place, self._line = 0, 1
         self._items: list[_Item] = []
         self._segments: list[Segment] = []
-        self._attributes: list[Part] = []
         self._passed = Counter[str]()
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Callable[[str], bytes], name: str) -> Document:
         """The document, whose bytes are written by `encode`."""
-        segments = limited(self._segments, name)
-        text = "".join([*self._made, self._text[self._copied :]])
-        parts = Part(text, segments), *self._attributes
-        left = (f"{count} of <{name}>, left alone" for name, count in self._passed.items() if count)
-        mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
-
-        def assemble(texts: Sequence[str]) -> bytes:
-            return encode(mark.sub(lambda found: texts[int(found[1])], texts[0]))
-
-        return Document(parts, assemble, tuple(left))
+        passed = self._passed.items()
+        left = (f"{count} of <{name}>, left alone" for name, count in passed if count)
+        return self._asides.document(limited(self._segments, name), encode, left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
         token = next(tokens, None)
@@ -174,25 +163,25 @@ class Page:
     def _read_tag(self, token: Token, tokens: Iterator[Token]) -> Token | None:
         """Read a tag, and an element that is left alone; return what has ended that, if unread."""
         rules, (kind, raw, name) = self._rules, token
-        given, after = raw, None
+        marked, after = raw, None
         left = kind == "open" and _is_left(raw)
         block = name != "" and rules.block(name)
         if kind == "open" and (name in rules.opaque or (left and block)):
             inner, after = _until_closed(tokens, name, rules)
             kind, raw = "void", raw + "".join(inner)
-            given = raw
+            marked = raw
             self._passed[name] += name not in rules.raw
         elif kind != "close" and name and not left:
-            raw = self._with_marks(raw, name)
+            marked = self._with_marks(raw, name)
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:
-            self._write(raw, given)
+            self._pass(raw)
         else:
-            tag = Token(kind, raw).tag
+            tag = Token(kind, marked).tag
             kept = kind == "open" and (left or name in rules.copied)
             tag = replace(tag, kept=kept, shown=" " if name in rules.breaks else "")
-            self._add(name, self._tags.setdefault(tag, tag), raw, given)
+            self._add(name, self._tags.setdefault(tag, tag), raw)
         return after
 
     def _ends_in(self, name: str) -> bool:
@@ -203,6 +192,7 @@ class Page:
     def _with_marks(self, raw: str, name: str) -> str:
         """A tag with marks in place of its attributes that are translated."""
         wanted = self._rules.attributes | ({"content"} if _META.search(raw) else set())
+        wanted |= {"value"} if name == "input" and _BUTTON.search(raw) else set()
 
         def mark(found: re.Match[str]) -> str:
             value = found[2] or ""
@@ -213,27 +203,21 @@ class Page:
                 or value[-1] != value[0]
             ):
                 return found[0]
-            text, quote = value[1:-1], value[0]
+            text, quote, end = value[1:-1], value[0], self._place + found.end() - 1
             source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"line {self._line}, {found[1]} of <{name}>"
-            self._attributes.append(Part(text, (Segment(0, len(text), source, write, where),)))
-            number = f"{self._mark}{len(self._attributes)}{self._mark}"
+            number = self._asides.cut(end - len(text), end, source, write, where)
             return found[0].removesuffix(value) + quote + number + quote
 
         return _ATTRIBUTE.sub(mark, raw) if wanted else raw
 
-    def _add(self, name: str, piece: str | Tag, raw: str, given: str | None = None) -> None:
-        self._items.append(_Item(name, piece, raw, self._length, self._line))
-        self._write(raw, given)
+    def _add(self, name: str, piece: str | Tag, raw: str) -> None:
+        self._items.append(_Item(name, piece, raw, self._place, self._line))
+        self._pass(raw)
 
-    def _write(self, raw: str, given: str | None = None) -> None:
-        """Go on in the text, which has these characters, in place of others if they are `given`."""
-        if given is not None and given != raw:
-            self._made += self._text[self._copied : self._read_to], raw
-            self._copied = self._read_to + len(given)
-        self._read_to += len(raw if given is None else given)
-        self._length += len(raw)
+    def _pass(self, raw: str) -> None:
+        self._place += len(raw)
         self._line += raw.count("\n")
 
     def _flush(self) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 
 from dragoman.documents.archive import Archive
+from dragoman.documents.attributes import attributes_of, headers_of_sheets
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
 from dragoman.documents.runs import has_text, read_runs
@@ -15,9 +16,10 @@ from dragoman.text.marked import Marked
 
 _TEXT_PARTS = {
     r"wordprocessingml\.(document|template)\.main": {"p"},
+    r"wordprocessingml\.document\.glossary": {"p"},
     r"ms-word\.(document|template)\.macroEnabled(Template)?\.main": {"p"},
     r"wordprocessingml\.(header|footer|footnotes|endnotes|comments)": {"p"},
-    r"presentationml\.(slide|notesSlide)": {"p"},
+    r"presentationml\.(slide|notesSlide|slideLayout|slideMaster)": {"p"},
     r"presentationml\.comments": {"text"},
     r"ms-powerpoint\.comments": {"p"},
     r"spreadsheetml\.sharedStrings": {"si"},
@@ -27,9 +29,28 @@ _TEXT_PARTS = {
     r"drawingml\.(chart|chartshapes|diagramData)": {"p", "v"},
     r"ms-office\.(chartex|drawingml\.diagramDrawing)": {"p"},
     r"openxmlformats-officedocument\.drawing": {"p"},
+    r"openxmlformats-package\.core-properties": {"title", "subject", "description"},
 }
 """What has text, by its type of content: the elements that are paragraphs."""
 
+_ATTRIBUTES = attributes_of(
+    {
+        **dict.fromkeys(("docPr", "cNvPr"), "descr title"),  # pictures
+        **dict.fromkeys(("shape", "rect", "textbox"), "alt title"),
+        "textpath": "string",  # a watermark
+        **dict.fromkeys(("hyperlink", "hlinkClick"), "tooltip"),
+        **dict.fromkeys(("tblCaption", "tblDescription"), "val"),
+        **dict.fromkeys(("alias", "listEntry", "helpText", "statusText"), "val"),  # controls
+        "listItem": "displayText",
+        "dataValidation": "promptTitle prompt errorTitle error",
+    },
+    most={"promptTitle": 32, "errorTitle": 32, "prompt": 255, "error": 255},
+)
+"""What is shown or read aloud."""
+
+_IN_SHEET = re.compile(rb"inlineStr|<(?:\w+:)?(?:headerFooter|dataValidation|hyperlink)\b")
+"""What in a sheet may have text: the others are numbers."""
+_PROMPT = re.compile(r"<(?:\w+:)?ph\b")
 _CELLS = {"si", "is"}
 """The elements that are texts of cells."""
 _LONGEST_CELL = 32_767
@@ -47,11 +68,8 @@ def read(data: bytes, name: str) -> Document:
     archive = Archive.open(data, name)
     types = _types(archive)
     found = {member: names for part, names in _TEXT_PARTS.items() for member in _parts(types, part)}
-    numbers = {
-        member
-        for member in _parts(types, "worksheet")
-        if b"inlineStr" not in archive.read(member)[member]
-    }
+    sheets = _parts(types, "worksheet")
+    numbers = {each for each in sheets if not _IN_SHEET.search(archive.read(each)[each])}
     columns = _column_names(archive, types)
     documents = {
         member: read_xml(
@@ -63,15 +81,18 @@ def read(data: bytes, name: str) -> Document:
                 columns,
                 (f"{member} paragraph {n}" for n in count(1)),
             ),
+            _ATTRIBUTES,
+            *([headers_of_sheets] if member in sheets else []),
+            place=f"{member} ",
         )
         for member, content in archive.read(
             *(each for each in found if each not in numbers)
         ).items()
     }
     left = {
-        "Formulas, what they show, and the names of sheets.": _parts(types, "worksheet"),
+        "Formulas, what they show, and the names of sheets.": sheets,
         "The headers of tables, by which formulas find their columns.": columns,
-        "Slide masters and layouts.": _parts(types, "slideMaster"),
+        "The prompts of slide masters and layouts.": _parts(types, "slideMaster"),
         "Embedded files, such as the tables behind charts.": [
             member for member in archive.members if "/embeddings/" in member
         ],
@@ -111,7 +132,7 @@ def _read_paragraph(
     columns: frozenset[str], places: Iterator[str], paragraph: Element, text: str, raw: Raw
 ) -> Segment | None:
     """A paragraph of any part, or a text without runs."""
-    if paragraph.local == "v" and not _is_label(paragraph):
+    if (paragraph.local == "v" and not _is_label(paragraph)) or _is_prompt(paragraph, text):
         return None
     children = list(paragraph.elements)
     with_text = [n for n, child in enumerate(children) if has_text(child)]
@@ -146,3 +167,13 @@ def _is_label(value: Element) -> bool:
     while around is not None and around.local in {"pt", "lvl"}:
         around = around.parent
     return around is not None and around.local in {"strCache", "multiLvlStrCache"}
+
+
+def _is_prompt(paragraph: Element, text: str) -> bool:
+    """Whether a paragraph is shown only where a slide is made."""
+    shape = root = paragraph.parent
+    while root is not None and root.parent is not None:
+        shape, root = (root if root.local == "sp" else shape), root.parent
+    if root is None or shape is None or root.local not in {"sldMaster", "sldLayout"}:
+        return False
+    return _PROMPT.search(text, shape.start, paragraph.start) is not None

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 
 from dragoman.documents.archive import Archive
+from dragoman.documents.attributes import attributes_of
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import (
     Raw,
@@ -20,7 +21,14 @@ from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
 from dragoman.text.marked import Marked, Tag
 
-_PARAGRAPHS = {"p", "h", "title", "desc"}
+_PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description"}
+_ATTRIBUTES = attributes_of(
+    dict.fromkeys(("button", "checkbox", "column", "fixed-text", "frame"), "label title")
+    | dict.fromkeys(("item", "option", "radio"), "label title")
+    | dict.fromkeys(("combobox", "date", "listbox", "number", "text", "textarea"), "title")
+    | {"a": "title"}
+)
+"""Of the controls of forms, and of links."""
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
@@ -34,14 +42,15 @@ _ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?</office:annotation\s*>")
 
 
 def read(data: bytes, name: str) -> Document:
-    """The paragraphs of content and styles (headers, footers), of charts and other objects too.
+    """The paragraphs of content and styles (headers, footers), of charts and other objects too,
+    and the title of the document.
 
     Raises InputError for a damaged document, and for one whose archive or XML is refused.
     """
     if data[:2] != b"PK":
         return _read_member(data, name, "")
     archive = Archive.open(data, name)
-    members = [m for m in archive.members if re.search(r"(^|/)(content|styles)\.xml$", m)]
+    members = [m for m in archive.members if re.search(r"(^|/)(content|styles|meta)\.xml$", m)]
     if "content.xml" not in members:
         raise InputError(f"{name} is no OpenDocument: it has no content.xml.")
     manifest = archive.read("META-INF/manifest.xml")
@@ -60,7 +69,8 @@ def read(data: bytes, name: str) -> Document:
 
 def _read_member(data: bytes, name: str, place: str) -> Document:
     places = (f"{place}paragraph {n}" for n in count(1))
-    document = read_xml(data, name, _PARAGRAPHS, partial(_read_paragraph, places))
+    read = partial(_read_paragraph, places)
+    document = read_xml(data, name, _PARAGRAPHS, read, _ATTRIBUTES, place=place)
 
     def assemble(texts: Sequence[str]) -> bytes:
         old, encode = decode_xml(data, name)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import Document, Part, Segment, limited
 from dragoman.errors import InputError
@@ -25,6 +26,8 @@ Raw = Callable[[Element], str]
 """How an element is written in a tag."""
 ReadParagraph = Callable[[Element, str, Raw], Segment | None]
 """What reads a paragraph of a text; None if there is nothing to translate in it."""
+SetAside = Callable[[str, Asides, str], str]
+"""Returns a text without what it sets aside; names of places there begin with the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,32 @@ def decode_xml(data: bytes, name: str) -> tuple[str, Encode]:
     return text, encode
 
 
-def read_xml(data: bytes, name: str, names: Collection[str], read: ReadParagraph) -> Document:
+def read_xml(
+    data: bytes,
+    name: str,
+    names: Collection[str],
+    read: ReadParagraph,
+    *set_aside: SetAside,
+    place: str = "",
+) -> Document:
     """A document of XML whose paragraphs are the elements with these local names.
 
-    Raises InputError as `decode_xml` and `find_elements` do.
+    What is `set_aside` comes after them; `place` is what names of its places begin with. Raises
+    InputError as `decode_xml` and `find_elements` do.
     """
     text, encode = decode_xml(data, name)
-    parts = _Parts(text, read)
-    parts.fill(parts.reserve(), (0, len(text)), find_elements(text, names, name))
-    limited((segment for part in parts.parts for segment in part.segments), name)
-    return Document(tuple(parts.parts), lambda texts: encode(_joined(texts, 0)))
+    asides = Asides(text)
+    for each in set_aside:
+        text = each(text, asides, place)
+    found = _Parts(text, read)
+    found.fill(found.reserve(), (0, len(text)), find_elements(text, names, name))
+    count, parts = len(found.parts), (*found.parts, *asides.parts)
+    limited((segment for part in parts for segment in part.segments), name)
+
+    def assemble(texts: Sequence[str]) -> bytes:
+        return encode(asides.filled(_joined(texts, 0), texts[count:]))
+
+    return Document(parts, assemble)
 
 
 def _joined(texts: Sequence[str], number: int) -> str:

@@ -15,6 +15,7 @@ from dragoman.text.marked import Marked
 DELIMITERS = ",;\t|"
 _OPEN = re.compile(r'"(?:[^"]|"")*+')
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+_CELL = re.compile(rf"(?:^|(?<=[{DELIMITERS}])){_QUOTED.pattern}")
 
 
 def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
@@ -30,7 +31,7 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
     start = int(text.startswith("\ufeff"))
     first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
-    bare = re.sub('"[^"]*"', "", first)
+    bare = _CELL.sub("", first)
     sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
     sign = sign if sign in bare or sign == "\t" else ""
     write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import InputError
-from dragoman.process import share_arenas
+from dragoman.process import prepare_threads
 from dragoman.serve.app import make_app
 from dragoman.serve.service import WAITING, Service
 from dragoman.serve.settings import ApiKeys, ServeSettings
@@ -36,7 +36,7 @@ class TranslationReplica:
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
-        share_arenas()
+        prepare_threads()
         self.service = Service(settings)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:

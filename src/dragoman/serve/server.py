@@ -14,7 +14,7 @@ from types import FrameType
 import uvicorn
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.process import share_arenas
+from dragoman.process import prepare_threads
 from dragoman.serve.app import make_app
 from dragoman.serve.connections import LimitedProtocol
 from dragoman.serve.metrics import log, log_library
@@ -36,7 +36,7 @@ def serve(settings: ServeSettings) -> None:
     Raises InputError for an address that cannot be had and where no model can be used,
     DragomanError where time ran out before all was answered, KeyboardInterrupt after Ctrl-C.
     """
-    share_arenas()
+    prepare_threads()
     service = Service(settings)
     listening = _listen(settings)
     host, port = listening.getsockname()[:2]

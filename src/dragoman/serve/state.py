@@ -9,19 +9,17 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
 from dragoman.errors import InputError
 
-TABLES = ("document", "glossary")
-"""Each has contents in JSON by their ids, and whose they are."""
-
 
 class StoredDocument(msgspec.Struct, kw_only=True):
     """A document that is translated."""
 
+    table: ClassVar = "document"
     id: str
     owner: str = ""
     """A hash of the API key that made it; "" where the server has no keys."""
@@ -48,6 +46,7 @@ class StoredDocument(msgspec.Struct, kw_only=True):
 class StoredGlossary(msgspec.Struct, kw_only=True):
     """A glossary."""
 
+    table: ClassVar = "glossary"
     id: str
     owner: str = ""
     """As that of a document."""
@@ -62,7 +61,10 @@ Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
 
 
 class StateFolder:
-    """A folder. Used in the event loop, but for the files of documents."""
+    """A folder. Used in the event loop, but for the files of documents.
+
+    A table has contents in JSON by their ids, and whose they are.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         """Without a folder, one that goes with the server. Raises InputError for one in use."""
@@ -76,10 +78,10 @@ class StateFolder:
             self._base = sqlite3.connect(path / "state.sqlite", timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
-            for table in TABLES:
+            for kind in (StoredDocument, StoredGlossary):
                 columns = "id TEXT PRIMARY KEY, owner TEXT, content BLOB"
-                self._do(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
-                self._do(f"CREATE INDEX IF NOT EXISTS {table}_of ON {table} (owner)")
+                self._do(f"CREATE TABLE IF NOT EXISTS {kind.table} ({columns})")
+                self._do(f"CREATE INDEX IF NOT EXISTS {kind.table}_of ON {kind.table} (owner)")
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
@@ -91,36 +93,35 @@ class StateFolder:
 
     def all(self, kind: type[Stored], owner: str | None = None) -> list[Stored]:
         """Return all of a kind, or those of an owner, in the order in which they came."""
-        table = _table(kind)
         rows = self._base.execute(
-            f"SELECT content FROM {table} WHERE ?1 IS NULL OR owner = ?1 ORDER BY rowid",  # noqa: S608 -- a name of ours
+            f"SELECT content FROM {kind.table} WHERE ?1 IS NULL OR owner = ?1 ORDER BY rowid",  # noqa: S608 -- a name of ours
             (owner,),
         )
         return [msgspec.json.decode(content, type=kind) for (content,) in rows]
 
     def count(self, kind: type[Stored], owner: str | None = None) -> int:
         """Return how many of a kind there are, or how many of them an owner has."""
-        query = f"SELECT COUNT(*) FROM {_table(kind)} WHERE ?1 IS NULL OR owner = ?1"  # noqa: S608
+        query = f"SELECT COUNT(*) FROM {kind.table} WHERE ?1 IS NULL OR owner = ?1"  # noqa: S608
         (found,) = self._base.execute(query, (owner,)).fetchone()
         return int(found)
 
     def get(self, kind: type[Stored], name: str) -> Stored | None:
         """Return one by its id."""
-        found = self._base.execute(f"SELECT content FROM {_table(kind)} WHERE id = ?", (name,))  # noqa: S608
+        found = self._base.execute(f"SELECT content FROM {kind.table} WHERE id = ?", (name,))  # noqa: S608
         row = found.fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=kind)
 
     def put(self, one: StoredDocument | StoredGlossary) -> None:
         """Keep one, in place of that with the same id."""
         self._do(
-            f"INSERT INTO {_table(type(one))} VALUES (?, ?, ?) "  # noqa: S608
+            f"INSERT INTO {one.table} VALUES (?, ?, ?) "  # noqa: S608
             "ON CONFLICT (id) DO UPDATE SET content = excluded.content",
             (one.id, one.owner, msgspec.json.encode(one)),
         )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
         """Keep one no longer; nor the files of a document."""
-        self._do(f"DELETE FROM {_table(type(one))} WHERE id = ?", (one.id,))  # noqa: S608
+        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
         if isinstance(one, StoredDocument):
             for name in ("source", "target", "glossary"):
                 self.file(one, name).unlink(missing_ok=True)
@@ -145,7 +146,3 @@ class StateFolder:
     def _do(self, statement: str, values: tuple[Any, ...] = ()) -> None:
         with self._base:
             self._base.execute(statement, values)
-
-
-def _table(kind: type[StoredDocument | StoredGlossary]) -> str:
-    return "document" if kind is StoredDocument else "glossary"

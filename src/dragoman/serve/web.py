@@ -115,9 +115,9 @@ class Call:
 
     @property
     def named(self) -> str:
-        """What its path names."""
+        """What its path names; bytes that are no UTF-8 become question marks."""
         (name,) = self.scope["path_params"].values()
-        return str(name)
+        return str(name).encode(errors="replace").decode()
 
     def error(self, error: BaseException) -> Response:
         """Return the answer to an error, in the words of the dialect.

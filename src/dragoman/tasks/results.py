@@ -1,9 +1,9 @@
 """The results of translating, generating and scoring."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -283,3 +283,12 @@ class Scorer(Protocol):
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """Return the log-probability of the second text of each pair, given the first."""
+
+
+def stream_scores(
+    scorer: Scorer, pairs: Iterable[tuple[str, str]], window: int = 4096
+) -> Iterator[Scored]:
+    """Score without end: pairs are taken in windows, so memory is bounded."""
+    pairs = iter(pairs)
+    while taken := [*islice(pairs, window)]:
+        yield from scorer.score(taken)

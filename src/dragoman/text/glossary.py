@@ -11,9 +11,10 @@ written only. A term with an empty target, or its source as the target, is not t
 import csv
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from io import BytesIO
 from itertools import chain, islice, pairwise
@@ -188,13 +189,27 @@ class Glossary:
         return sha256(repr(sorted(map(astuple, self))).encode()).hexdigest()
 
     @cached_property
-    def _sizes(self) -> dict[str, list[int]]:
-        """How long the terms are that begin with a token, the longest first."""
-        found: dict[str, set[int]] = {}
+    def _tree(self) -> tuple[dict[tuple[int, str], int], set[int]]:
+        """All terms, token by token: the node after each node and token; those that end a term."""
+        nodes, ends = dict[tuple[int, str], int](), set[int]()
         for source, _ in self._terms:
-            begins = _TOKEN.match(fold(source))
-            found.setdefault(begins[0] if begins else "", set()).add(len(source))
-        return {token: sorted(sizes, reverse=True) for token, sizes in found.items()}
+            node = 0
+            for token in _TOKEN.findall(fold(source)):
+                node = nodes.setdefault((node, token), len(nodes) + 1)
+            ends.add(node)
+        return nodes, ends
+
+    def _stops(self, tokens: Sequence[re.Match[str]], first: int) -> list[int]:
+        """Where terms may end that begin with a token of a text, the longest first."""
+        (nodes, ends), node, stops = self._tree, 0, list[int]()
+        for number in range(first, len(tokens)):
+            after = nodes.get((node, tokens[number][0]))
+            if after is None:
+                break
+            node = after
+            if node in ends:
+                stops.append(tokens[number].end())
+        return stops[::-1]
 
     def find(self, text: str, protected: Sequence[Span] = ()) -> list[Occurrence]:
         """The terms of a text, whole words, from left to right: the longest at each place.
@@ -206,17 +221,16 @@ class Glossary:
         around = {place: span for span in longest_last for place in range(*span)}
         usual, places = _usual(text)
         folded, end = fold(usual), 0
-        found = []
-        for token in _TOKEN.finditer(folded):
+        found, tokens = [], [*_TOKEN.finditer(folded)]
+        for number, token in enumerate(tokens):
             start = token.start()
             if start < end or not is_boundary(usual, start):
                 continue
-            for size in self._sizes.get(token[0], ()):
-                stop = start + size
+            for stop in self._stops(tokens, number):
                 term = self._terms.get((usual[start:stop], True)) or self._terms.get(
                     (folded[start:stop], False)
                 )
-                if term is None or stop > len(usual) or not is_boundary(usual, stop):
+                if term is None or not is_boundary(usual, stop):
                     continue
                 span = places[start], places[stop]
                 whole = around.get(span[0], span)
@@ -305,19 +319,21 @@ def _joins(char: str) -> bool:
 def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
     """What became of the terms of a text; one place in the translation is of one term only."""
     outcomes: dict[int, Outcome] = {}
-    taken: list[Span] = []
-    kinds: tuple[tuple[Outcome, Callable[[str, str], Iterator[Span]]], ...]
-    kinds = ("applied", _exact), ("inflected", _inflected)
+    taken = bytearray(len(translation))
+    kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
+    kinds = ("applied", partial(_exact, translation)), ("inflected", _Words(translation).akin)
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
+        left = dict[
+            str, Iterator[Span]
+        ]()  # of the places of a form, without those before a free one
         for n in longest_first:
             if n in outcomes or (found[n].term.kept and outcome == "inflected"):
                 continue
-            spans = (span for form in found[n].forms for span in places(translation, form))
-            free = (s for s in spans if all(s[1] <= a or b <= s[0] for a, b in taken))
-            if (span := next(free, None)) is not None:
+            spans = (s for form in found[n].forms for s in left.setdefault(form, places(form)))
+            if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
                 outcomes[n] = outcome
-                taken.append(span)
+                taken[slice(*span)] = b"\1" * (span[1] - span[0])
     return [outcomes.get(n, "missed") for n in range(len(found))]
 
 
@@ -331,14 +347,24 @@ def _exact(text: str, form: str) -> Iterator[Span]:
         start = text.find(form, start + 1)
 
 
-def _inflected(text: str, form: str) -> Iterator[Span]:
-    """Where words stand that begin as those of a form do."""
-    wanted = fold(form).split()
-    words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
-    for n in range(len(words) - len(wanted) + 1):
-        some = words[n : n + len(wanted)]
-        if all(_akin(word[0], each) for word, each in zip(some, wanted, strict=True)):
-            yield some[0].start(), some[-1].end()
+class _Words:
+    """The words of a text, by their first letters."""
+
+    def __init__(self, text: str) -> None:
+        self._words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
+        self._numbers = defaultdict[str, list[int]](list)
+        for n, word in enumerate(self._words):
+            for size in range(1, min(LEAST_STEM, len(word[0])) + 1):
+                self._numbers[word[0][:size]].append(n)
+
+    def akin(self, form: str) -> Iterator[Span]:
+        """Where words stand that begin as those of a form do."""
+        wanted = fold(form).split()
+        for n in self._numbers.get(wanted[0][:LEAST_STEM], ()) if wanted else ():
+            some = self._words[n : n + len(wanted)]
+            pairs = zip(some, wanted, strict=False)
+            if len(some) == len(wanted) and all(_akin(word[0], each) for word, each in pairs):
+                yield some[0].start(), some[-1].end()
 
 
 def _akin(word: str, wanted: str) -> bool:

@@ -31,6 +31,7 @@ RULES = (
     "--max-similarity --min-language --max-words --max-ratio --max-word --max-repeats "
     "--min-letters --max-marks --min-relation --skip"
 )
+SCORED = "--score-by --max-surprise --device --verify"
 SEARCH = (
     "--beam-size --beam-groups --diversity --mbr --length-penalty --min-length "
     "--repetition-penalty --no-repeat-ngrams --temperature --top-k --top-p --min-p --seed "
@@ -76,8 +77,8 @@ VERBS: dict[str, str | None] = {
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",
     "download": "",
-    "data check": f"{PAIRS} --held-out {RULES} --report --json",
-    "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} --json",
+    "data check": f"{PAIRS} --held-out {RULES} {SCORED} --report --json",
+    "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} {SCORED} --json",
     "data split": f"{PAIRS} --out --dev --test --seed",
     "data sample": f"{PAIRS} --out --size --seed",
     "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weight --unique --seed",

@@ -73,6 +73,8 @@ def test_glossaries_of_several_pairs(client: Client) -> None:
     assert (listed.name, listed.dictionaries[0].entry_count) == ("theirs", 3)
     (read,) = client.get_multilingual_glossary_entries(made, "EN", "ZH").dictionaries
     assert read.entries.splitlines() == ["cat\t习", "big house\t习", "dog\t我"]
+    from_csv = client.update_multilingual_glossary_dictionary_from_csv(made, "EN", "ZH", "a,习")
+    assert from_csv.dictionaries[0].entry_count == 4
     replaced = client.replace_multilingual_glossary_dictionary(made, dictionary)
     assert replaced.entry_count == 2
     told = {"source_lang": "EN", "target_lang": "ZH"}

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.system.cli.command import Run, write
+from tests.unit.tasks.tiny import make_translator, save_translator
+
+from dragoman.corpus.scoring import cross_entropies
+from dragoman.tasks.translate.translator import Translator
 
 PAIRS = [f"Source number {n} is here.\tZiel Nummer {n} ist hier." for n in range(5)]
 
@@ -32,6 +36,24 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     assert "sentences, script LATIN\t9\t9" in done.lines
     as_json = run("data", "stats", "--tsv", tmp_path / "merged.tsv", "--json")
     assert json.loads(as_json.out)["src"]["words"] == 39
+
+
+def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
+    """Each is read by its own, and written by those of the first; what is missing is told."""
+    first = write(tmp_path / "a.jsonl", ['{"src": "a house", "tgt": "ein Haus", "id": 1}'])
+    second = write(tmp_path / "b.jsonl", ['{"tgt": "a cat", "src": {"de": "eine Katze"}}'])
+    third = write(tmp_path / "c.tsv", ["de\ten", "ein Hund\ta dog"])
+    of_their_own = f"{second},tgt,src.de", f"{third},en,de"
+    done = run("data", "merge", first, *of_their_own, "--out", tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "merged.jsonl").read_text().splitlines() == [
+        '{"src": "a house", "tgt": "ein Haus", "id": 1}',
+        '{"src": "a cat", "tgt": "eine Katze"}',
+        '{"src": "a dog", "tgt": "ein Hund"}',
+    ]
+    wrong = run("data", "merge", first, f"{third},en,fr", "--out", tmp_path / "out")
+    assert wrong.code == 2
+    assert "fr" in wrong.err
 
 
 def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
@@ -106,3 +128,32 @@ def test_a_page_names_a_corpus_that_is_not_utf_8(run: Run, tmp_path: Path) -> No
     file, page = write(tmp_path / "n\udcff.tsv", PAIRS), tmp_path / "a.html"
     assert run("data", "check", "--tsv", file, "--report", page).code == 0
     assert "n\\udcff.tsv</h1>" in page.read_text()
+
+
+def test_models_score_what_is_good(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each direction; what most surprises them goes, and nothing more the next time."""
+    file, model = write(tmp_path / "a.tsv", PAIRS), save_translator(tmp_path / "model")
+    pairs = [(src, tgt) for src, _, tgt in (line.partition("\t") for line in PAIRS)]
+    scores = [*cross_entropies([Translator.load(model)] * 2, pairs)]
+    by = ("--score-by", model, "--score-by", model, "--max-surprise", "0.5")
+    done = run("data", "clean", "--tsv", file, *by, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    left = (tmp_path / "out" / "a.tsv").read_text().splitlines()
+    assert 0 < len(left) < len(PAIRS)
+    limit = max(score for score, line in zip(scores, PAIRS, strict=True) if line in left)
+    assert left == [line for score, line in zip(scores, PAIRS, strict=True) if score <= limit]
+    assert f"unlikely\t{len(PAIRS) - len(left)}\t{len(PAIRS) - len(left)}" in done.lines
+    again = run("data", "check", "--tsv", tmp_path / "out" / "a.tsv", *by)
+    assert f"{len(left)} are good, 0 are not" in again.lines[0]
+    third = run("data", "check", "--tsv", file, *by, "--score-by", model)
+    assert (third.code, third.out) == (2, "")
+    assert "--score-by takes one model, or one of each direction." in third.err
+    several = make_translator(several=True)
+    monkeypatch.setattr("dragoman.cli.score.load_scorer", lambda *_: several)
+    unknown = run("data", "check", "--tsv", file, *by)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert f"{model} has several languages; say by --src-lang and --tgt-lang which" in unknown.err
+    languages = ("--src-lang=en", "--tgt-lang=zh", "--skip=language", "--max-surprise=0.1")
+    assert "unlikely\t" in run("data", "check", "--tsv", file, *by, *languages).out

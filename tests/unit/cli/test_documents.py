@@ -53,6 +53,10 @@ def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
     assert "left as it is: 1 of <pre>, left alone" in done.err
     done = translated(run, tmp_path, page, "--output", output, "--overwrite", "--json")
     assert json.loads(done.out)["translated"] == 3
+    page.write_text("<pre>left</pre><p>1")
+    done = translated(run, tmp_path, page, "--output", output, "--overwrite")
+    assert (done.code, output.read_text()) == (0, page.read_text())
+    assert f"{page} has no text to translate; {output} is a copy of it" in done.err
 
 
 def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A corpus is checked as a whole, and what is written of it obeys laws."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from dragoman.corpus.checking import Checked, Pair, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
+from dragoman.corpus.scoring import cross_entropies
 from dragoman.corpus.writing import check_removed, files_of, read_of, write_removed, write_sets
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
+from dragoman.tasks.results import Scored
 
 WORDS = st.sampled_from(
     ["a", "B", "house", "Haus", "12", "999", "{x}", "é", "Ã©", "\ufffd", "房子", "!", "...", "ha"]
@@ -80,6 +83,50 @@ def test_unrelated_pairs_are_found_by_the_words_of_the_others() -> None:
     assert check(lambda: kept, config, (None, None)).kept.all()
     skip = ("unrelated", "ratio")
     assert check(lambda: pairs, CleaningConfig(skip=skip), (None, None)).kept.all()
+
+
+def test_what_is_left_is_scored() -> None:
+    """Only what breaks no other rule; without what is unlikely, these find nothing more."""
+    pairs = [*invented(1300), ("same words here", "same words here")]
+    seen = list[Pair]()
+
+    def score(some: Iterable[Pair]) -> Iterator[float]:
+        for src, tgt in some:
+            seen.append((src, tgt))
+            yield 9.0 if "b" in src[:1] else 1.0
+
+    def found_in(some: list[Pair]) -> Checked:
+        return check(lambda: some, CleaningConfig(), (None, None), score=score)
+
+    found = found_in(pairs)
+    unlikely = np.array(["unlikely" in rules for rules in rules_at(found)])
+    assert ("same words here", "same words here") not in seen
+    assert unlikely.any()
+    assert all(src[0] == "b" for (src, _), bad in zip(pairs, unlikely, strict=True) if bad)
+    kept = [pair for pair, good in zip(pairs, found.kept, strict=True) if good]
+    assert not any(src[0] == "b" for src, _ in kept)
+    assert found_in(kept).kept.all()
+
+
+class Stub:
+    """A model that gives a letter of a target a nat for each of its source, and cannot write x."""
+
+    def score(self, pairs: Iterable[Pair]) -> list[Scored]:
+        """The score of each."""
+        found = [
+            tuple(-math.inf if c == "x" else -1.0 * len(src) for c in tgt) for src, tgt in pairs
+        ]
+        return [
+            Scored(log_prob=sum(each), score=0.0, tokens=("?",) * len(each), token_log_probs=each)
+            for each in found
+        ]
+
+
+def test_a_cross_entropy_is_by_both_models() -> None:
+    """The mean and the difference of both; one model alone gives its own."""
+    pairs = [("abc", "ab"), ("a", "axbx"), ("", ""), ("a", "x")]
+    assert [*cross_entropies([Stub()], pairs)] == [3.0, 1.0, 0.0, 0.0]
+    assert [*cross_entropies([Stub(), Stub()], pairs)] == [3.5, 5.5, 0.0, 1.5]
 
 
 def test_lines_that_are_held_out() -> None:

@@ -69,8 +69,8 @@ def test_a_fault_is_found(rule: str, pair: tuple[str, str]) -> None:
 
 
 def test_every_rule_of_a_pair_is_tried_here() -> None:
-    """The three others see the whole corpus."""
-    assert [*BAD] == [*EVERY[:-3]] == [*rules_of(CleaningConfig(), ("en", "de"))]
+    """The four others see more than one pair."""
+    assert [*BAD] == [*EVERY[:-4]] == [*rules_of(CleaningConfig(), ("en", "de"))]
 
 
 @pytest.mark.parametrize("text", ["房" * 60_000, "a." * 30_000, "@" * 60_000, "x{" * 30_000])

@@ -13,6 +13,8 @@ from pptx import Presentation
 from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, packed, replaced, xlsx
 from tests.word_translator import WordTranslator
 
+from dragoman.documents.asides import Asides
+from dragoman.documents.attributes import attributes_of, headers_of_sheets
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -51,7 +53,8 @@ def test_a_docx_has_its_texts_in_all_parts() -> None:
     assert found.sections[0].header.paragraphs[0].text == "THE HEADER"
     assert found.sections[0].footer.paragraphs[0].text == "THE FOOTER"
     assert [comment.text for comment in found.comments] == ["A COMMENT"]
-    assert report.segments == report.translated == 6
+    assert found.core_properties.title == before.core_properties.title.upper()
+    assert report.segments == report.translated
 
 
 def test_a_docx_with_everything_forgets_nothing() -> None:
@@ -66,6 +69,9 @@ def test_a_docx_with_everything_forgets_nothing() -> None:
     assert ">ALONE<" in body
     assert "<w:delText>deleted</w:delText>" in body
     assert "<m:t>x</m:t>" in body
+    assert "descr='A CAT &amp; \"TOM\"&#10;ASLEEP'" in body
+    assert '<w:alias w:val="YOUR CHOICE"/>' in body
+    assert '<w:listItem w:displayText="YES PLEASE" w:value="y"/>' in body
     found = Docx(io.BytesIO(data)).paragraphs
     assert found[0].text == "THE FIRST LINK TO BOLD & PAGE seven.\nNEXT"
     assert found[0].hyperlinks[0].text == "LINK TO BOLD"
@@ -142,6 +148,10 @@ def test_a_pptx_has_slides_notes_and_charts() -> None:
     assert chart.chart_title.text_frame.text == "CHART TITLE"
     assert list(chart.plots[0].categories) == ["EAST", "WEST"]
     assert "xml:space" not in members(data)["ppt/slides/slide1.xml"]
+    assert 'descr="THE WORDS OF THE TITLE"' in members(data)["ppt/slides/slide1.xml"]
+    layout = members(data)["ppt/slideLayouts/slideLayout2.xml"]
+    assert "ON EVERY SLIDE" in layout
+    assert "Click to edit" in layout, "which is shown to who makes a slide"
     assert any("Embedded files" in line for line in report.left)
 
 
@@ -158,6 +168,39 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
     assert sheet["A4"].comment is not None
     assert sheet["A4"].comment.text == "LOOK HERE"
     assert any("headers of tables" in line for line in report.left)
+    assert sheet.oddHeader.left.text == "PAGE &P OF &N"
+    assert sheet.oddHeader.center.text == "&BA && B"
+    assert sheet.oddFooter.center.text == "&D"
+    (validation,) = sheet.data_validations.dataValidation
+    assert (validation.prompt, validation.promptTitle) == ("TAKE ONE", "DO IT")
+    assert validation.formula1 == '"Yes,No"', "with which formulas compare cells"
+
+
+def test_a_header_that_would_be_too_long_stays() -> None:
+    """Excel would find the file damaged: what is free of 255 characters is divided."""
+    text, asides = f"<oddHeader>&amp;L{'a b ' * 50}&amp;Rtwo</oddHeader>", Asides("")
+    headers_of_sheets(text, asides, "")
+    left, right = (part.segments[0] for part in asides.parts)
+    for each in (left, right):
+        longest = len(each.source.text) + 16
+        assert each.fault(Marked(("x" * longest,))) == ""
+        assert each.fault(Marked(("x" * (longest + 1),)))
+    assert right.fault(Marked(("y" * 40,))) == "Excel takes at most 19 characters there"
+    assert left.write(Marked((Tag("&amp;12"), "3 & 4"))) == "&amp;12 3 &amp;&amp; 4"
+
+
+def test_attributes_are_found_in_tags_only() -> None:
+    """By the names of their elements, in their quotes; comments and sections have none."""
+    text = (
+        "<!-- <x title='a'> --><![CDATA[<x title='a'>]]><a:x name=\"title='no'\" b:title = "
+        "'it&apos;s' c=''/><y title='a'/><x title='1'/>"
+    )
+    asides = Asides(text)
+    made = attributes_of({"x": "title"})(text, asides, "part ")
+    ((segment,),) = (part.segments for part in asides.parts)
+    assert (segment.source.text, segment.where) == ("it's", "part title of <x>")
+    assert asides.filled(made, ["it&apos;s"]) == text
+    assert segment.write(Marked(("<i'm",))) == "&lt;i&apos;m"
 
 
 def test_a_cell_that_would_be_too_long_stays() -> None:
@@ -217,6 +260,16 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
     assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)
     assert '<text:span text:style-name="T1">WORDS BOLD</text:span>' in content
+
+
+def test_opendocument_has_forms_and_a_title() -> None:
+    """Labels of controls, not their names."""
+    flat = (
+        '<office:document xmlns:office="o" xmlns:form="f" xmlns:dc="d"><dc:title>a b</dc:title>'
+        '<form:button form:name="c d" form:label="e f"/></office:document>'
+    )
+    data, _ = translated(flat.encode(), "a.fodt")
+    assert data.decode() == flat.replace("a b", "A B").replace("e f", "E F")
 
 
 def test_a_cell_has_no_old_text_in_an_attribute() -> None:

@@ -39,6 +39,13 @@ def translated(
         ("<a title='&lt;it&#39;s&gt; x'>y</a>", "<a title='&lt;IT&#39;S&gt; X'>Y</a>"),
         ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
         ("<meta name=generator content='a b'>", None),
+        (
+            "<meta property='og:image:alt' content='a b'>",
+            "<meta property='og:image:alt' content='A B'>",
+        ),
+        ("<input type=submit value='go on'>", "<input type=submit value='GO ON'>"),
+        ("<input value='a b'><input type=hidden value='a b'>", None),
+        ("<optgroup label='a b'>", "<optgroup label='A B'>"),
         ("<p>a <a href='x>y'>b</a", "<p>A <a href='x>y'>B</a"),
         ("a <b>c <i>d</b> e</i> f", "A <b>C <i>D</b> E</i> F"),
         ("if a < b and c > d", "IF A &lt; B AND C &gt; D"),
@@ -76,8 +83,19 @@ def test_html_in_another_encoding() -> None:
 def test_markdown(source: str, expected: str | None) -> None:
     """Paragraphs and what is in them; a link that is found by its text keeps its name."""
     if expected is None:
-        expected = source.replace("[a b]", "[A B]").replace(" [c]", " [C][c]")
+        expected = source.replace("[a b]", "[A B]").replace(" [c]", " [C][c]").replace("'t'", "'T'")
     assert translated(source, "a.md")[0] == expected
+
+
+def test_titles_of_links() -> None:
+    """They go with their links; signs in them have a backslash."""
+    source = 'a [b](<u "v"> "the \\"title\\"") c\n\n![](x.png (a\nb))![d.png]( /u\n\'e &lt; f\' )\n'
+    translator = WordTranslator(lambda word: f"{word}'")
+    made, texts, _ = translated(source, "a.md", translator)
+    assert texts == ["a b c", 'the "title"', "e < f"]
+    first, last = made.split("\n\n")
+    assert first == """a' [b'](<u "v"> "the' \\"'title'\\"'") c'"""
+    assert last == "![](x.png (a\nb))![d.png]( /u\n'e\\' \\<\\' f\\'' )\n"
 
 
 @pytest.mark.parametrize("text", ["1. x", "# x", "- x", "+", "> x", "* * *", "12) x", "---"])
@@ -231,6 +249,9 @@ def test_tables() -> None:
     assert lines == ['a "b"', "c", "d"]
     comma = WordTranslator(lambda word: f"{word},")
     assert translated("a,b\nc,d e", "a.csv", comma)[0] == 'a,b\n"c,","d, e,"'
+    inches = '5" pipe,7" pipe\na b,"c"'
+    assert translated(inches, "a.csv")[0] == inches.replace('a b,"c"', 'A B,"C"')
+    assert translated('a,"b;\nc;"\nd e,f', "a.csv", comma)[0] == 'a,"b;\nc;"\n"d, e,","f,"'
     assert translated("a\tb\nc\td e", "a.tsv", comma)[0] == "a\tb\nc,\td, e,"
 
 

@@ -179,3 +179,15 @@ def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
 def test_what_became_of_terms(source: str, translation: str, outcomes: list[str]) -> None:
     """Listed forms are applied, words with their stem inflected; each place counts once."""
     assert judge(TERMS.find(source), translation) == outcomes
+
+
+def test_a_hostile_glossary_is_no_burden() -> None:
+    """Terms that begin alike, and the same term thousands of times: seconds become hours else."""
+    glossary = Glossary({"a " + "b " * n + "c": "x" for n in range(1, 500)})
+    assert glossary.find("a b " * 10_000) == []
+    assert len(glossary.find("a b b c " * 10_000)) == 10_000
+    found = Glossary({"a": "x", "b": "tree"}).find("a b " * 5_000)
+    translation = "x " * 4_000 + "trees " * 6_000
+    outcomes = judge(found, translation)
+    counts = [outcomes.count(each) for each in ("applied", "inflected", "missed")]
+    assert counts == [4_000, 5_000, 1_000]

@@ -175,11 +175,12 @@ class LineTranslator:
     def _sources(self, line: Line, part: LinePart, wanted: Sequence[WantedText]) -> list[Source]:
         """A sentence's chunks, each with what is wanted of it."""
         sources = [Source(ids, text=text) for text, ids in part.chunks]
-        if not any(each.start < part.end and part.start < each.end for each in wanted):
+        inside = [each for each in wanted if each.start < part.end and part.start < each.end]
+        if not inside:
             return sources
         tgt, spans_of = self.tgt_tokenizer, self._spans(line.text, part)
         pairs = zip(sources, spans_of, strict=True)
-        return [with_terms(source, spans, wanted, tgt) for source, spans in pairs]
+        return [with_terms(source, spans, inside, tgt) for source, spans in pairs]
 
     def _spans(self, line: str, part: LinePart) -> Iterator[list[Span | None]]:
         """Where in the line the pieces of each chunk stand."""

@@ -15,6 +15,7 @@ from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
 from dragoman.tasks.translate.quality import LONG_ENOUGH, is_degenerate, quality_flags, severity
 from dragoman.tasks.translate.source import Source
+from dragoman.tasks.translate.terms import terms_of_parts
 from dragoman.text.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
@@ -94,15 +95,16 @@ def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
     """At punctuation, else at spaces or anywhere, into parts of at most half the tokens.
 
     The text is cut that the ids are of: what they decode to may be less, or nothing. The prefix of
-    the translation is the first one's; terms are let go of.
+    the translation is the first one's; a term is that of the part that has all of it.
     """
     if len(src) < LONG_ENOUGH:
         return []
     (parts,) = to_chunks([src.text], tokenizer, (len(src) + 1) // 2)
-    prefixes = chain([src.prefix], repeat(()))
+    chunks, prefixes = parts or [], chain([src.prefix], repeat(()))
+    terms = terms_of_parts(src, [part.text for part in chunks], tokenizer)
     return [
-        replace(src, ids=part.ids, text=part.text, prefix=prefix, terms=())
-        for part, prefix in zip(parts or (), prefixes, strict=False)
+        replace(src, ids=part.ids, text=part.text, prefix=prefix, terms=some)
+        for part, prefix, some in zip(chunks, prefixes, terms, strict=False)
     ]
 
 

@@ -4,13 +4,14 @@ They are terms of a glossary, and text that is kept: placeholders, code, what a 
 not to be translated. The search is told which ids they are (`dragoman.decode.constrained`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.decode.constrained import Term
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
 from dragoman.text.glossary import Occurrence, is_spaced, judge
 from dragoman.text.spans import Span
@@ -58,6 +59,23 @@ def with_terms(
         if on and forms:
             terms.append(Term(on[0], on[-1] + 1, forms))
     return replace(source, terms=tuple(terms))
+
+
+def terms_of_parts(
+    source: Source, texts: Sequence[str], tokenizer: Tokenizer
+) -> Iterator[tuple[Term, ...]]:
+    """Yield the terms of each text that a source is cut into; a term that is cut has no part."""
+    (whole,) = read_spans(source.text, 0, [source.text], tokenizer)
+    for spans in read_spans(source.text, 0, texts, tokenizer):
+        shown = [(n, span) for n, span in enumerate(spans) if span]
+        found = list[Term]()
+        for term in source.terms:
+            seen = [span for span in whole[term.start : term.end] if span]
+            start, end = seen[0][0], seen[-1][1]
+            on = [n for n, span in shown if span[0] < end and start < span[1]]
+            if on and shown[0][1][0] <= start and end <= shown[-1][1][1]:
+                found.append(replace(term, start=on[0], end=on[-1] + 1))
+        yield tuple(found)
 
 
 def _ids_of(wanted: WantedText, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:

@@ -113,6 +113,11 @@ class Translator(Answering[Decoding, Translation]):
         """The ids around sources and targets, for the languages that were chosen."""
         return self._ids.specials
 
+    @property
+    def is_multilingual(self) -> bool:
+        """Whether `between` chooses from its languages."""
+        return self._languages is not None
+
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
         """Return a translator from one language to another, of the same model.
 

@@ -20,8 +20,9 @@ from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.quality import SEVERITIES, severity
-from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
+from dragoman.tasks.translate.retries import Found, Searching, _cut, search_and_retry
 from dragoman.tasks.translate.source import Source
+from dragoman.tasks.translate.terms import WantedText, with_terms
 from dragoman.tasks.translate.translator import Translator
 
 TOKENIZER = make_tokenizer()
@@ -69,6 +70,21 @@ class Stub:
             next(course)
         found: list[Found] = end.value.value
         return found
+
+
+def test_a_cut_source_keeps_its_terms() -> None:
+    """Each is of the part that has all of it, at the place of its ids there."""
+    places = [LONG.find(text) for text in ("cat", "a dog, the", "house")]
+    ends = [place + size for place, size in zip(places, (3, 10, 5), strict=True)]
+    wanted = [WantedText(*span, ("tree",)) for span in zip(places, ends, strict=True)]
+    plain = Source(TOKENIZER.encode(LONG), text=LONG)
+    source = with_terms(plain, TOKENIZER.spans(LONG), wanted, TOKENIZER)
+    parts = _cut(source, TOKENIZER)
+    assert len(parts) > 1
+    words = [TOKENIZER.decode(p.ids[t.start : t.end]) for p in parts for t in p.terms]
+    assert len(source.terms) == 3
+    assert words == ["cat", "house"], "one is in no part as a whole"
+    assert all(term.forms == source.terms[0].forms for part in parts for term in part.terms)
 
 
 def test_nothing_is_searched_again_without_need() -> None:

@@ -1,0 +1,34 @@
+"""How little models of ours expect the pairs of a corpus: their dual conditional cross-entropy.
+
+    |H(t | s) - H(s | t)| + (H(t | s) + H(s | t)) / 2
+
+in nats per token, by a model of each direction (Junczys-Dowmunt 2018). Both find a translation
+likely, and about as likely. What was cut short is likely enough by itself, but its source is not:
+the first term tells that. One model alone gives its own H(t | s).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
+
+from dragoman.corpus.checking import Pair
+from dragoman.tasks.results import Scored, Scorer, stream_scores
+
+
+def cross_entropies(scorers: Sequence[Scorer], pairs: Iterable[Pair]) -> Iterator[float]:
+    """Return the cross-entropy of each pair, by a model that reads its source, and perhaps another
+    one that reads its target.
+    """
+    one, other = tee(pairs)
+    there = map(_per_token, stream_scores(scorers[0], one))
+    if len(scorers) == 1:
+        return there
+    turned = ((tgt, src) for src, tgt in other)
+    back = map(_per_token, stream_scores(scorers[1], turned))
+    return (abs(a - b) + (a + b) / 2 for a, b in zip(there, back, strict=True))
+
+
+def _per_token(scored: Scored) -> float:
+    """The mean over the tokens that the model can write; 0 where there is none."""
+    known = [each for each in scored.token_log_probs if each > -math.inf]
+    return -math.fsum(known) / max(1, len(known))

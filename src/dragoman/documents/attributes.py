@@ -1,0 +1,114 @@
+"""Attributes of XML that are read, and the headers of sheets: what is set aside of a text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from html import unescape
+
+from dragoman.documents.asides import Asides
+from dragoman.documents.paragraphs import SetAside, has_letters, lines
+from dragoman.files.xml import escape_xml
+from dragoman.text.marked import Marked, Tag, merged
+
+_NO_TAG = r"<!--(?s:.*?)(?:-->|\Z)|<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
+_QUOTED = r"\"[^\"<]*+\"|'[^'<]*+'"
+_ATTRIBUTE = re.compile(rf"(?:[^\s:\"'=<>/]++:)?([^\s:\"'=<>/]++)\s*+=\s*+({_QUOTED})")
+
+_HEADER = re.compile(
+    rf"{_NO_TAG}|(<(?:\w+:)?((?:odd|even|first)(?:Header|Footer))(?:\s[^<>]*+)?>)([^<]++)(?=</)"
+)
+_SECTION = re.compile(r"(&amp;[LCR])")
+_CODE = re.compile(
+    r"&amp;(?:(&amp;)|([PNDTZFA])|\"[^\"]*+\"|&quot;(?s:.*?)&quot;|K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+"
+    r"|&\w+;|.)"
+)
+"""What a header of a sheet has after &: itself; what is computed, such as a page; a format."""
+_LONGEST_HEADER = 255
+"""Characters, beyond which Excel finds a file damaged."""
+
+
+def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = None) -> SetAside:
+    """What sets aside attributes of XML: those of each element, all by their local names.
+
+    Some have at `most` so many characters.
+    """
+    limits, wanted = most or {}, {element: {*of.split()} for element, of in names.items()}
+    tag = re.compile(
+        rf"{_NO_TAG}|<(?:[\w.-]++:)?({'|'.join(names)})(?=\s)(?:[^<>\"']++|{_QUOTED})*+>"
+    )
+
+    def set_aside(text: str, asides: Asides, place: str) -> str:
+        def each(element: str, found: re.Match[str]) -> str:
+            name, quoted = found.groups()
+            quote, raw = quoted[0], quoted[1:-1]
+            value = merged(lines(unescape(re.sub(r"[\t\r\n]", " ", raw))))
+            if name not in wanted[element] or not has_letters(value):
+                return found[0]
+            where = f"{place}{name} of <{element}>"
+            fault = partial(_fault, most=limits.get(name))
+            mark = asides.put(raw, value, partial(_written, quote=quote), where, fault)
+            return f"{found[0][: -len(quoted)]}{quote}{mark}{quote}"
+
+        def attributes(found: re.Match[str]) -> str:
+            element = found[1]
+            return _ATTRIBUTE.sub(partial(each, element), found[0]) if element else found[0]
+
+        return tag.sub(attributes, text)
+
+    return set_aside
+
+
+def _fault(marked: Marked, most: int | None) -> str:
+    size = len("".join(piece if isinstance(piece, str) else piece.raw for piece in marked.pieces))
+    return f"Excel takes at most {most} characters there" if most and size > most else ""
+
+
+def _written(marked: Marked, quote: str) -> str:
+    text = "".join(piece if isinstance(piece, str) else piece.raw for piece in marked.pieces)
+    text = escape_xml(text).replace(quote, "&quot;" if quote == '"' else "&apos;")
+    return text.replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def headers_of_sheets(text: str, asides: Asides, place: str) -> str:
+    """Set aside what the headers and footers of a sheet have at the left, the middle, the right."""
+
+    def sections(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        parts, whole = _SECTION.split(found[3]), len(unescape(found[3]))
+        room = max(0, _LONGEST_HEADER - whole) // (len(parts) // 2 + 1)
+        for n, part in enumerate(parts):
+            if any(map(str.isalpha, unescape(_CODE.sub("", part)))):
+                fault = partial(_fault, most=len(unescape(part)) + room)
+                marked, where = merged(_header(part)), f"{place}{found[2]}"
+                parts[n] = asides.put(part, marked, _written_header, where, fault)
+        return found[1] + "".join(parts)
+
+    return _HEADER.sub(sections, text)
+
+
+def _header(raw: str) -> Iterator[str | Tag]:
+    """Its text, and codes as tags; what is computed is copied."""
+    end = 0
+    for code in _CODE.finditer(raw):
+        yield from lines(unescape(raw[end : code.start()]))
+        end = code.end()
+        if code[1]:
+            yield "&"
+        elif code[2]:
+            yield from (Tag("", "open", kept=True), f"&{code[2]}", Tag("", "close"))
+        else:
+            yield Tag(code[0])
+    yield from lines(unescape(raw[end:]))
+
+
+def _written_header(marked: Marked) -> str:
+    made, kept = "", False
+    for piece in marked.pieces:
+        if isinstance(piece, Tag):
+            made, kept = made + piece.raw, piece.kept
+            continue
+        if made[-1:].isdigit() and piece[:1].isdigit():  # which would be of the size of letters
+            made += " "
+        made += escape_xml(piece if kept else piece.replace("&", "&&"))
+    return made
