@@ -342,7 +342,7 @@ def test_without_positions_mirrored_sentences_are_one_bag(model: str) -> None:
     own: dict[str, Any] = {"__name__": "experiment"}
     code = WITHOUT.code.partition("\nprint(")[0].replace("400, 32, 400", "1, 32, 400")
     code = code.replace("lines[:200]", "lines[:2]")
-    code += f"\nmade = run(*CHANGES[{model!r}])\n"
+    code += f"\nmade = run(1, *CHANGES[{model!r}])\n"
     run([replace(WITHOUT, code=code, alone=False)], own)
     made = SimpleNamespace(**own["made"])
     ids = [made.english.encode(made.words(text)) for text in own["examples"]]

@@ -29,7 +29,7 @@ from tests.docs.pages import ROOT, name_of
 
 WALK = ROOT / "docs" / "walk"
 ENGLISH = sorted(WALK.glob("*.md"))
-WORKED = (ROOT / "docs" / "speech.md",)
+WORKED = (ROOT / "docs" / "clip.md", ROOT / "docs" / "speech.md")
 
 ROUNDING = 0.02
 """Of a number, where its page says nothing else: processors sum in different orders."""
@@ -73,11 +73,13 @@ class Experiment:
         before it.
         """
         heard = io.StringIO()
-        lines = "\n" * (self.line - 1 - self.before.count("\n"))
-        code = compile(self.before + lines + self.code, name_of(self.page), "exec")
+        code = compile("\n" * (self.line - 1) + self.code, name_of(self.page), "exec")
         own = {"__name__": "experiment"} if names is None or self.alone else names
-        with torch.random.fork_rng(devices=[], enabled=self.alone), redirect_stdout(heard):
-            exec(code, own)  # noqa: S102 (the page is ours)
+        with torch.random.fork_rng(devices=[], enabled=self.alone):
+            with redirect_stdout(io.StringIO()):
+                exec(self.before, own)  # noqa: S102 (the page is ours)
+            with redirect_stdout(heard):
+                exec(code, own)  # noqa: S102 (the page is ours)
         return heard.getvalue()
 
 
