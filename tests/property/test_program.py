@@ -1,4 +1,4 @@
-"""A step as one call computes what its operations compute one by one."""
+"""Sources and steps as one call compute what their operations compute one by one."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def with_and_without(model: EncoderDecoder) -> tuple[FrozenEncoderDecoder, Froze
     fast, slow = freeze(model, "int8"), freeze(model, "int8")
     assert isinstance(fast, FrozenEncoderDecoder)
     assert isinstance(slow, FrozenEncoderDecoder)
-    slow._decoder._recorded = False
+    slow._decoder._recorded = slow._encoder._recorded = False
     return fast, slow
 
 

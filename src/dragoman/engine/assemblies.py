@@ -79,18 +79,34 @@ class FrozenStack:
     def encode(
         self, ids_BL: Tensor, mask: Tensor | Sources | None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
+        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer.
+
+        Without these where sources are read by a program.
+        """
         size = (ids_BL.shape[0], ids_BL.shape[1])
+        if isinstance(mask, Sources):  # every token attends to its own sentence
+            mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
+            if self._recorded and self._rotation is None:
+                return self._read(ids_BL, mask), []
         x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._like)
         info = self._info(range(size[1]))
         x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
-        if isinstance(mask, Sources):  # every token attends to its own sentence
-            mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
         kvs = []
         for layer in self.layers:
             x_MD, kv = layer.encode(x_MD, size, mask, info)
             kvs.append(kv)
         return self._final_norm(x_MD), kvs
+
+    def _read(self, ids_BL: Tensor, sources: Sources) -> Tensor:
+        """`encode` in one call of compiled code."""
+        batch, length = ids_BL.shape
+        program = Program(batch * length, length)
+        x_RD = self._embedding.record(program)
+        for layer in self.layers:
+            layer.record(program, x_RD, sources)
+        if self._is_normed:
+            self._final_norm.record(program, x_RD, x_RD)
+        return program.finish().run(ids_BL.flatten(), self._embedding.added_at(range(length)))
 
     def step(self, ids_N: Tensor, store: BeamStore, output: Product | None) -> Tensor:
         """Read one more token of each row: last hidden states `(M, D)`, or their logits.
@@ -110,8 +126,7 @@ class FrozenStack:
                 store.program = Program(store.most_rows)
             if not store.program.operations:
                 self._record(store.program, store, output)
-            added_PD = self._embedding.added_at(place)
-            return store.program.run(ids_N, None if added_PD is None else added_PD[0])
+            return store.program.run(ids_N, self._embedding.added_at(place))
         x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:

@@ -89,13 +89,17 @@ class FrozenAttention:
         return _all_recorded(self._project, self.output) and not self._normed
 
     def record(
-        self, program: Program, x_RD: Tensor, layer: int, store: BeamStore, *, own: bool
+        self, program: Program, x_RD: Tensor, layer: int, store: BeamStore | Sources, *, own: bool
     ) -> Tensor:
-        """Append `step` to a program, or without `own` `look`."""
+        """Append `step` to a program, or without `own` `look`; of sources `encode`."""
         q_RX, columns = (
             _quantized(self._project).record(program, x_RD),
             self._num_heads * self._head_dim,
         )
+        if isinstance(store, Sources):
+            keys_values = store.memory
+            program.lay_out(store.at, q_RX, columns, keys_values)
+            return program.attend(store.at, q_RX, columns, keys_values, own=False)
         reads, keys_values = store.reads(layer, own=own)
         return program.attend(reads, q_RX, columns, keys_values, own=own)
 
@@ -350,8 +354,8 @@ class FrozenLayer:
             residuals = residuals and self._cross_residual.recorded and self._cross_attn.recorded
         return residuals and self._self_attn.recorded and self._ffn.recorded
 
-    def record(self, program: Program, x_RD: Tensor, store: BeamStore) -> None:
-        """Append `step` to a program."""
+    def record(self, program: Program, x_RD: Tensor, store: BeamStore | Sources) -> None:
+        """Append `step` to a program, or `encode` of sources."""
         own, cross, index = self._self_attn, self._cross_attn, self._index
         self._self_residual.record(
             program, x_RD, lambda x: own.record(program, x, index, store, own=True), own.output

@@ -1,4 +1,4 @@
-"""A step of a decoder as a list of operations of `native.c`, which one call runs.
+"""A step of a decoder, or an encoder, as a list of operations of `native.c`, which one call runs.
 
 Between two operations of a lone row Python takes longer than many an operation itself, and a second
 thread that is woken for each of them comes too late. What a step computes does not change from one
@@ -14,14 +14,14 @@ from torch import Tensor
 
 from dragoman.nn.cpu.native import Ahead, address, compiled
 
-EMBED, NORM, PRODUCT, GATE, SILU, ATTEND = range(6)
+EMBED, NORM, PRODUCT, GATE, SILU, ATTEND, LAY_OUT = range(7)
 
 
 class _Operation(ctypes.Structure):
     """`struct Operation` of `native.c`."""
 
     _fields_ = (
-        *((name, ctypes.c_long) for name in ("kind", "relu", "width")),
+        *((name, ctypes.c_long) for name in ("kind", "relu", "width", "length")),
         *((name, ctypes.c_void_p) for name in ("by", "source", "added", "to", "keys", "values")),
     )
 
@@ -29,9 +29,9 @@ class _Operation(ctypes.Structure):
 class Program:
     """Operations on the vectors of up to `rows` rows, and the memory of these."""
 
-    def __init__(self, rows: int) -> None:
-        """Begin with no operation."""
-        self._functions, self._rows = compiled(), rows
+    def __init__(self, rows: int, length: int = 1) -> None:
+        """Begin with no operation; the rows are sequences of `length` tokens."""
+        self._functions, self._rows, self.length = compiled(), rows, length
         self._memory: dict[tuple[str, int], Tensor] = {}
         self._rounded = torch.empty(0, dtype=torch.uint8)
         self._scale_R = torch.empty(rows, dtype=torch.float32)
@@ -56,7 +56,7 @@ class Program:
         `by` is the address of the operation's parameters, here and below.
         """
         x_RX = self.vectors("input", columns)
-        return self._add(_Operation(kind=EMBED, by=by), x_RX, x_RX)
+        return self._add(_Operation(kind=EMBED, by=by, length=self.length), x_RX, x_RX)
 
     def norm(self, by: int, x_RX: Tensor, out_RX: Tensor) -> Tensor:
         """Normalise."""
@@ -92,6 +92,15 @@ class Program:
         operation.width = q_RX.shape[1]
         return self._add(operation, q_RX, self.vectors("attended", columns))
 
+    def lay_out(
+        self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor]
+    ) -> None:
+        """Put the keys and values that follow the queries where those of sources are read."""
+        keys, values = (each.data_ptr() for each in keys_values)
+        operation = _Operation(kind=LAY_OUT, by=by, keys=keys, values=values, length=self.length)
+        operation.width = q_RX.shape[1]
+        self._add(operation, q_RX[:, columns:], q_RX)
+
     def _add(self, operation: _Operation, x_RX: Tensor, out_RX: Tensor) -> Tensor:
         operation.source, operation.to = x_RX.data_ptr(), out_RX.data_ptr()
         self.operations.append(operation)
@@ -103,15 +112,17 @@ class Program:
         self._listed = (_Operation * len(self.operations))(*self.operations)
         return self
 
-    def run(self, ids_N: Tensor, added_D: Tensor | None) -> Tensor:
+    def run(self, ids_N: Tensor, added_LD: Tensor | None) -> Tensor:
         """Compute the last operation's result for these tokens, valid until the next call.
 
-        `added_D` is added to their vectors.
+        `added_LD` is added to the vectors of each sequence.
         """
         ids_N, rows = ids_N.long().contiguous(), len(ids_N)
         first = self._listed[0]
         first.source = address(ids_N, torch.int64, rows)
-        first.added = None if added_D is None else address(added_D, torch.float32, len(added_D))
+        first.added = None
+        if added_LD is not None:
+            first.added = address(added_LD, torch.float32, self.length, added_LD.shape[1])
         scratch = self._rounded.data_ptr(), self._scale_R.data_ptr()
         self._functions.run(self._listed, len(self._listed), *scratch, rows, self.products)
         return self.output_RX[:rows]

@@ -10,6 +10,7 @@ Axes beyond those of `dragoman.nn`: P places for sentences, C positions, M rows.
 import ctypes
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import torch
@@ -100,6 +101,14 @@ class Sources:
         self._place_N = place_N
         self._reads.place, self._reads.rows = place_N.data_ptr(), len(place_N)
         self._reads.lengths = self._lengths_P.data_ptr()
+
+    @cached_property
+    def memory(self) -> tuple[Tensor, Tensor]:
+        """Memory for what `laid_out` returns, with zeros where no position is."""
+        heads, reads = self._reads.kv_heads, self._reads
+        shape = len(self._lengths_P), heads, reads.dim, reads.capacity
+        k_PKdS = torch.zeros(shape, dtype=torch.float32)
+        return k_PKdS, k_PKdS.new_zeros(*shape[:2], *shape[:1:-1])
 
     def select(self, places_P: Tensor) -> None:
         """Keep the sentences at these places."""

@@ -371,24 +371,41 @@ struct Vectors {
     float scale;
 };
 
-/* out[n] = weight[ids[n]] * scale [+ added]; NaN, which search rejects, for an id beyond the table. */
-static void embed_rows(const struct Vectors *by, const int64_t *ids, const float *added, float *out,
-                       long rows) {
+/* out[n] = weight[ids[n]] * scale [+ added[n % length]]; NaN, which search rejects, for an id beyond the
+   table. */
+static void embed_rows(const struct Vectors *by, const int64_t *ids, const float *added, long length,
+                       float *out, long rows) {
     long columns = by->columns;
 #pragma omp for
     for (long n = 0; n < rows; n++) {
         int known = ids[n] >= 0 && ids[n] < by->tokens;
         const float *from = by->weight + (known ? ids[n] : 0) * columns;
+        const float *add = added ? added + n % length * columns : 0;
         float scale = known ? by->scale : NAN;
 #pragma omp simd
-        for (long i = 0; i < columns; i++) out[n * columns + i] = from[i] * scale + (added ? added[i] : 0.0f);
+        for (long i = 0; i < columns; i++) out[n * columns + i] = from[i] * scale + (add ? add[i] : 0.0f);
     }
 }
 
+/* The keys and values of sources, from rows that are sequences of `length` and have theirs at
+   own + n * stride. */
+static void lay_out_rows(const struct Store *store, const float *own, long stride, long length,
+                         long rows, float *keys, float *values) {
+    long heads = store->kv_heads, dim = store->dim, capacity = store->capacity;
+#pragma omp for
+    for (long n = 0; n < rows; n++)
+        for (long k = 0; k < heads; k++) {
+            long first = (n / length * heads + k) * capacity * dim, c = n % length;
+            const float *key = own + n * stride + k * dim, *value = key + heads * dim;
+            for (long i = 0; i < dim; i++) keys[first + i * capacity + c] = key[i];
+            for (long i = 0; i < dim; i++) values[first + c * dim + i] = value[i];
+        }
+}
+
 /* One of the functions above; `by` is its Vectors, Norm, Matrix or Store. */
-enum kind { EMBED, NORM, PRODUCT, GATE, SILU, ATTEND };
+enum kind { EMBED, NORM, PRODUCT, GATE, SILU, ATTEND, LAY_OUT };
 struct Operation {
-    long kind, relu, width; /* width: of an activation, or from row to row of what attends */
+    long kind, relu, width, length; /* width: of an activation, or from row to row of what attends */
     const void *by;
     float *from, *add, *to, *keys, *values;
 };
@@ -400,12 +417,13 @@ void run(const struct Operation *operations, long count, uint8_t *vectors, float
     for (const struct Operation *each = operations; each < operations + count; each++) {
         float *from = each->from, *add = each->add, *to = each->to;
         switch (each->kind) {
-        case EMBED: embed_rows(each->by, (const int64_t *)from, add, to, rows); break;
+        case EMBED: embed_rows(each->by, (const int64_t *)from, add, each->length, to, rows); break;
         case NORM: norm_rows(each->by, from, to, rows); break;
         case PRODUCT: multiply(each->by, from, vectors, scale, add, each->relu, to, rows); break;
         case GATE: gate_rows(from, to, rows, each->width, 1); break;
         case SILU: gate_rows(from, to, rows, each->width, 0); break;
-        case ATTEND: attend_rows(each->by, each->keys, each->values, from, add, each->width, to);
+        case ATTEND: attend_rows(each->by, each->keys, each->values, from, add, each->width, to); break;
+        case LAY_OUT: lay_out_rows(each->by, from, each->width, each->length, rows, each->keys, each->values);
         }
     }
 }

@@ -127,7 +127,7 @@ def test_inspect_chooses_by_pairs_of_texts(
     folder = save_translator(tmp_path / "model")
     for name, seed in (("a.en", 1), ("a.zh", 2)):
         (tmp_path / name).write_text("\n".join(random_lines(30, seed)) + "\n", encoding="utf-8")
-    inspect(folder, choose_alignment=(tmp_path / "a.en", tmp_path / "a.zh"))
+    inspect(model=folder, choose_alignment=(tmp_path / "a.en", tmp_path / "a.zh"))
     said = capsys.readouterr()
     config = open_folder(folder).config
     wanted = "No head" if config.alignment is None else f"Head {config.alignment[1]}"
