@@ -49,3 +49,12 @@ def prepare_threads() -> None:
     if "MALLOC_ARENA_MAX" not in os.environ:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+
+
+def give_memory_back() -> None:
+    """Return what was freed to the system, where the C library is glibc, which would keep it."""
+    import ctypes
+    from contextlib import suppress
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dragoman.process import give_memory_back
 from dragoman.serve import (
     deepl,
     deepl_documents,
@@ -57,6 +58,8 @@ async def openapi(_call: Call) -> Response:
 
 
 _at = partial(Endpoint, "GET", dialect=OPERATOR, always=True)
+TRIM = 10.0
+"""Seconds between two times."""
 ENDPOINTS: tuple[Endpoint, ...] = (
     _at("/health/live", live, open=True),
     _at("/health/ready", ready, open=True),
@@ -73,6 +76,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 """All endpoints, in the order of the description."""
 
 
+async def _trim() -> None:
+    """Give freed memory back now and then: batches of all sizes leave pieces that few fit."""
+    while True:
+        await asyncio.sleep(TRIM)
+        await asyncio.to_thread(give_memory_back)
+
+
 def make_app(service: Service) -> Starlette:
     """Return the application that answers for a service, and loads its models meanwhile."""
     paths = dict[str, BoundPath]()
@@ -83,9 +93,8 @@ def make_app(service: Service) -> Starlette:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        tasks = [
-            loop.create_task(each) for each in (service.shelf.load_all(), service.documents.keep())
-        ]
+        kept = service.shelf.load_all(), service.documents.keep(), _trim()
+        tasks = [loop.create_task(each) for each in kept]
         yield
         for task in tasks:
             task.cancel()

@@ -1,8 +1,6 @@
 """A model that writes, as its task holds it: frozen to decode, and whole for what reads it."""
 
-import ctypes
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
@@ -15,6 +13,7 @@ from dragoman.engine.products import Lend, can_pack
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Arithmetic, evaluation_view
+from dragoman.process import give_memory_back
 from dragoman.tasks.task import model_of
 
 MOST_LANES = 4
@@ -94,6 +93,5 @@ def _give_back() -> None:
     the results of products, each time with a page fault for every 4 KiB, until a block of its
     greatest threshold has been freed once.
     """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    give_memory_back()
     torch.empty(GLIBC_LARGEST, dtype=torch.uint8)

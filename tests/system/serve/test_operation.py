@@ -17,7 +17,7 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
-from dragoman.serve import shelf
+from dragoman.serve import app, shelf
 from dragoman.serve.settings import ApiKeys
 
 TRANSLATE = "/v1/translate"
@@ -42,6 +42,18 @@ def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
         assert live.send("POST", f"/translate?{urlencode(fields)}").status == 200
         assert live.send("POST", "/translate?api_key=secret-three").status == 403
     assert "secret" not in live.log.getvalue()
+
+
+def test_freed_memory_is_given_back(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Again and again while it serves."""
+    times: list[None] = []
+    monkeypatch.setattr(app, "TRIM", 0.01)
+    monkeypatch.setattr(app, "give_memory_back", lambda: times.append(None))
+    with serving(translator_folder) as live:
+        until(lambda: len(times) > 2)
+        assert live.post(TRANSLATE, {"text": "a"}).status == 200
 
 
 def test_keys_come_from_the_environment_too(
