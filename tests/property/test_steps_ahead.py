@@ -1,13 +1,24 @@
 """Steps that compiled code takes together are those that are taken one by one, bit for bit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.test_compiled_search import strategies
-from tests.unit.models.small import BOS, EOS, PAD, VARIANTS, make_model, random_sentences
+from tests.unit.models.family import DECODER
+from tests.unit.models.small import (
+    BOS,
+    EOS,
+    PAD,
+    VARIANTS,
+    make_model,
+    random_ids,
+    random_sentences,
+    stir,
+)
 
 from dragoman.decode import (
     Beam,
@@ -21,20 +32,27 @@ from dragoman.decode import (
 )
 from dragoman.decode.compiled import call_back
 from dragoman.decode.processors import Processor
-from dragoman.engine import FrozenEncoderDecoder, freeze
+from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
 from dragoman.engine.products import can_pack
 from dragoman.engine.store import BLOCK, BeamStore
 from dragoman.errors import InputError
+from dragoman.models import DecoderOnly
+from dragoman.nn import Rotary
 from dragoman.nn.cpu.native import Ahead
+from dragoman.nn.position.rotary import DynamicScaling
 
 MANY = st.lists(st.integers(1, BLOCK + 9), min_size=1, max_size=6)
-FORBIDS = st.sampled_from([[], [Forbid((PAD, BOS))], [Forbid((PAD,)), Forbid((BOS, 9))]])
+FORBIDS = st.sampled_from([[], [Forbid((PAD, BOS))], [Forbid((PAD, -1)), Forbid((BOS, 9, 999))]])
 pytestmark = pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
+
+
+NARROW = replace(VARIANTS["two-vocabularies"], tgt_vocab_size=6, tie_embeddings="none")
+"""Fewer tokens than a beam has slots, so that rows open and close in quiet steps too."""
 
 
 def frozen(name: str) -> FrozenEncoderDecoder:
     """A model in int8, whose weights were drawn so that sentences end at different lengths."""
-    made = freeze(make_model(VARIANTS[name]).float(), "int8")
+    made = freeze(make_model(VARIANTS.get(name, NARROW)).float(), "int8")
     assert isinstance(made, FrozenEncoderDecoder)
     return made
 
@@ -65,7 +83,7 @@ def found(
     return asked, calls
 
 
-@given(st.sampled_from(list(VARIANTS)), strategies(), MANY, FORBIDS)
+@given(st.sampled_from([*VARIANTS, "narrow"]), strategies(), MANY, FORBIDS)
 @settings(max_examples=80, deadline=None)
 def test_the_same_is_found(
     name: str, strategy: Strategy, most: list[int], forbids: list[Forbid]
@@ -110,3 +128,21 @@ def test_a_broken_position_is_named() -> None:
     assert isinstance(broken, FrozenEncoderDecoder)
     with pytest.raises(InputError, match="NaN or infinite"):
         found(broken, Greedy(), [30], [Forbid((PAD, BOS, EOS))])
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_base_that_grows_with_the_text_is_that_of_each_step(width: int) -> None:
+    """Angles of several positions at once would all have the base of the last."""
+    scaling = DynamicScaling(factor=4.0, trained_length=8)
+    config = replace(DECODER, positions=Rotary(scaling=scaling))
+    torch.manual_seed(0)
+    model = DecoderOnly(config).eval()
+    stir(model)
+    made, prompts_BS = freeze(model, "int8"), random_ids(1, 2, 5)
+    bounds = replace(limits(30, 20), first_B=prompts_BS[:, -1])
+    strategy, never = Beam(beam_size=width), [Forbid((PAD, BOS, EOS))]
+    assert isinstance(made, FrozenDecoderOnly)
+    together = search(made, prompts_BS, strategy, processors=never, limits=bounds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FrozenDecoderOnly, "ahead", lambda *_: None)
+        assert search(made, prompts_BS, strategy, processors=never, limits=bounds) == together

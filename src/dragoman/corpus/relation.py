@@ -110,17 +110,17 @@ def unevenness(lengths_P2: Numbers) -> Numbers:
     """
     src_P, tgt_P = lengths_P2.T + np.float32(1)
     ratio = np.median(tgt_P / src_P)
-    return _in_deviations((tgt_P - ratio * src_P) / np.sqrt((tgt_P + ratio * src_P) / 2))
+    return _in_deviations((tgt_P - ratio * src_P) / np.sqrt((tgt_P + ratio * src_P) / 2), 1e-6)
 
 
 def surprise(scores_P: Numbers) -> Numbers:
-    """By how many standard deviations each score is above the median."""
-    return _in_deviations(scores_P - np.median(scores_P))
+    """By how many standard deviations, of 0.1 nats or more, each score is above the median."""
+    return _in_deviations(scores_P - np.median(scores_P), 0.1)
 
 
-def _in_deviations(away_P: Numbers) -> Numbers:
+def _in_deviations(away_P: Numbers, least: float) -> Numbers:
     deviation = np.median(np.abs(away_P)) / 0.6745  # of a normal distribution
-    return np.asarray(away_P / max(float(deviation), 1e-6), np.float32)
+    return np.asarray(away_P / max(float(deviation), least), np.float32)
 
 
 def relatedness(evidence_P2: Numbers, lengths_P2: Numbers) -> Numbers:

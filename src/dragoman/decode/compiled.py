@@ -159,6 +159,7 @@ class CompiledFrontier:
         """
         rows, most, k = self._log_probs_BW.numel(), ahead.most, self._candidates(ahead.columns)
         last_M, slots_M, places_N = last_M.clone(), open_rows.slots_M, open_rows.places_N
+        forbidden_F = forbidden_F[(forbidden_F >= 0) & (forbidden_F < ahead.columns)]
         tokens_NS, parents_N = self._max_B.new_empty(rows, most), self._max_B.new_empty(rows)
         values_NS, chosen_values_SN = self._numbers.new_empty(2, most * rows)
         chosen_SN = self._max_B.new_empty(2, most, rows)

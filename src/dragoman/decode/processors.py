@@ -54,8 +54,8 @@ class ForbidSequences:
 
 @cache
 def _runs(ids: tuple[int, ...]) -> tuple[slice, ...]:
-    """The ids as few ranges."""
-    known = set(ids)
+    """The ids as few ranges; without -1, the padding of a vocabulary that has none."""
+    known = {token for token in ids if token >= 0}
     firsts = sorted(token for token in known if token - 1 not in known)
     lasts = sorted(token for token in known if token + 1 not in known)
     return tuple(slice(first, last + 1) for first, last in zip(firsts, lasts, strict=True))

@@ -29,8 +29,12 @@ from dragoman.nn import Arithmetic, Embedding, KeyValue, PositionInfo, padding_m
 from dragoman.nn.cpu.native import Ahead
 from dragoman.nn.layers import Stack
 
-MOST_AHEAD, PRODUCTS_AHEAD = 32, 1 << 30
-"""Steps, and multiplications, that compiled code does at once: a few milliseconds."""
+MOST_AHEAD = 32
+"""Steps that compiled code takes at once."""
+PRODUCTS_AHEAD = 1 << 30
+"""Multiplications of integers in these steps: a few milliseconds."""
+SLOWER = 8
+"""Of these multiplications take about as long as one of the numbers that attention reads."""
 ALIGNED = 16
 """Sources are padded to a multiple of this many tokens: a softmax in bfloat16 fills registers."""
 
@@ -139,8 +143,12 @@ class FrozenStack:
         program, start = store.program, store.length
         if program is None or not program.operations or self.is_biased or store.watched:
             return None
+        if self._rotation is not None and self._rotation.follows_length:
+            return None
         room = min(store.room, (self._embedding.num_positions or MOST_AHEAD) - start, MOST_AHEAD)
-        most = min(room, PRODUCTS_AHEAD // (store.rows * program.products))
+        attended = self._heads.num_heads * self._heads.head_dim * len(self.layers) * (start + 1)
+        row = program.products + 2 * SLOWER * attended
+        most = min(room, PRODUCTS_AHEAD // (store.rows * row))
         if most < 2:
             return None
         ahead, positions = Ahead(most=most), range(start, start + most)

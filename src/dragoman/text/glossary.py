@@ -324,9 +324,7 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
     kinds = ("applied", partial(_exact, translation)), ("inflected", _Words(translation).akin)
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
-        left = dict[
-            str, Iterator[Span]
-        ]()  # of the places of a form, without those before a free one
+        left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
         for n in longest_first:
             if n in outcomes or (found[n].term.kept and outcome == "inflected"):
                 continue

@@ -680,7 +680,9 @@ struct Written {
     long num_forbidden;
 };
 
-/* One step of the operations: the logits of all rows, with those of forbidden tokens minus infinity. */
+/* One step of the operations: the logits of all rows, with those of forbidden tokens minus infinity. What
+   the first operation and the store are given here lives as long as the call; a later step, wherever it is
+   taken, gives them its own. */
 static void step_ahead(const struct Ahead *by, const struct Written *written, long step) {
     struct Store *store = by->store;
     long pairs = store->dim / 2, last = store->length++;

@@ -193,6 +193,11 @@ class RotaryAngles:
     scheme: Rotary
     head_dim: int
 
+    @property
+    def follows_length(self) -> bool:
+        """Whether the angle of a position depends on the last one of a call."""
+        return isinstance(self.scheme.scaling, DynamicScaling)
+
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
         scaling = self.scheme.scaling

@@ -38,6 +38,10 @@ class Angles(NamedTuple):
 class Rotation(Protocol):
     """The angles by which queries and keys of one width are rotated."""
 
+    @property
+    def follows_length(self) -> bool:
+        """Whether the angle of a position depends on the last one of a call."""
+
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
 

@@ -71,6 +71,8 @@ def terms_of_parts(
         found = list[Term]()
         for term in source.terms:
             seen = [span for span in whole[term.start : term.end] if span]
+            if not seen:
+                continue
             start, end = seen[0][0], seen[-1][1]
             on = [n for n, span in shown if span[0] < end and start < span[1]]
             if on and shown[0][1][0] <= start and end <= shown[-1][1][1]:
