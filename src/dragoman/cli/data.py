@@ -37,7 +37,7 @@ ScoreBy = Annotated[
     typer.Option(
         metavar="MODEL",
         help="Model that scores the pairs that break no other rule; a second one reads the other "
-        "direction. Repeatable.",
+        "direction. May be repeated.",
     ),
 ]
 
@@ -277,6 +277,8 @@ def _checked(
     from dragoman.files.reading import read_lines
 
     score = _score_by(score_by, files, loading) if score_by else None
+    if score is None and config.max_surprise != CleaningConfig().max_surprise:
+        raise InputError("--max-surprise needs --score-by.")
     read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
     held = (line for path in held_out or () for line in read_lines(path))
     with progress_of_pairs() as progress:
@@ -287,6 +289,7 @@ def _score_by(models: Sequence[Path], files: PairFiles, loading: Loading) -> "Sc
     """What scores pairs by a model of their direction, and perhaps one of the other."""
     from dragoman.cli.score import load_scorer
     from dragoman.corpus.scoring import cross_entropies
+    from dragoman.folder.opening import open_folder
     from dragoman.tasks.translate.translator import Translator
 
     if len(models) > 2:
@@ -301,6 +304,15 @@ def _score_by(models: Sequence[Path], files: PairFiles, loading: Loading) -> "Sc
                     "the corpus has."
                 )
             scorer = scorer.between(*languages)
+        elif isinstance(scorer, Translator):
+            own = open_folder(model).config
+            for n, known in enumerate((own.src_lang, own.tgt_lang)):
+                if (wanted := languages[n]) and known and known != wanted:
+                    raise InputError(
+                        f"{model} translates {own.src_lang} to {own.tgt_lang}, and here a model "
+                        f"is needed that translates {' to '.join(x or '?' for x in languages)}."
+                    )
+                languages[n] = languages[n] or known
         scorers.append(scorer)
         languages.reverse()
     return partial(cross_entropies, scorers)

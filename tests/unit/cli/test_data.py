@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from tests.system.cli.command import Run, write
@@ -137,7 +138,11 @@ def test_models_score_what_is_good(
     file, model = write(tmp_path / "a.tsv", PAIRS), save_translator(tmp_path / "model")
     pairs = [(src, tgt) for src, _, tgt in (line.partition("\t") for line in PAIRS)]
     scores = [*cross_entropies([Translator.load(model)] * 2, pairs)]
-    by = ("--score-by", model, "--score-by", model, "--max-surprise", "0.5")
+    other = Path(copytree(model, tmp_path / "other"))
+    config = json.loads((other / "config.json").read_text())
+    turned = config | {"src_lang": config["tgt_lang"], "tgt_lang": config["src_lang"]}
+    (other / "config.json").write_text(json.dumps(turned))
+    by = ("--score-by", model, "--score-by", other, "--max-surprise", "0.5")
     done = run("data", "clean", "--tsv", file, *by, "--out", tmp_path / "out")
     assert done.code == 0, done.err
     left = (tmp_path / "out" / "a.tsv").read_text().splitlines()
@@ -150,6 +155,11 @@ def test_models_score_what_is_good(
     third = run("data", "check", "--tsv", file, *by, "--score-by", model)
     assert (third.code, third.out) == (2, "")
     assert "--score-by takes one model, or one of each direction." in third.err
+    needless = run("data", "check", "--tsv", file, "--max-surprise", "2")
+    assert (needless.code, needless.err) == (2, "dragoman: --max-surprise needs --score-by.\n")
+    same = run("data", "check", "--tsv", file, "--score-by", model, "--score-by", model)
+    assert (same.code, same.out) == (2, "")
+    assert "en to zh, and here a model is needed that translates zh to en." in same.err
     several = make_translator(several=True)
     monkeypatch.setattr("dragoman.cli.score.load_scorer", lambda *_: several)
     unknown = run("data", "check", "--tsv", file, *by)
