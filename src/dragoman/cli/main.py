@@ -62,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except SystemExit as ended:
+        if pressed and not ended.code:  # in a finaliser, whose exceptions Python drops
+            sys.exit(INTERRUPTED)
+        raise
     except Exception:
         if pressed:  # while a verb loads a library, which made this of it: NumPy an ImportError
             sys.exit(INTERRUPTED)

@@ -73,6 +73,35 @@ def test_an_interrupt_while_loading_ends_the_command() -> None:
     assert left_alone.startswith("(0, 'dragoman ")
 
 
+DROPPED = """
+import os, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.unraisablehook = lambda _: None
+import dragoman.cli.app
+from dragoman.cli.main import main
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+
+def run(arguments):
+    Dropped()
+    sys.exit(0)
+
+dragoman.cli.app.run = run
+main([])
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(int(signal.SIGINT), 130), (0, 0)])
+def test_an_interrupt_that_a_finaliser_drops_is_one(number: int, code: int) -> None:
+    """The command goes on to its end, and its code says that it was interrupted."""
+    command = [sys.executable, "-c", DROPPED, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
 VERB_AND_INTERRUPTED = """
 import signal, sys
 
