@@ -87,9 +87,19 @@ def test_a_terminal_is_a_conversation(folder: Path) -> None:
     assert b"shorten it" in shown
 
 
+AT_A_KEYBOARD = """
+import signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+from dragoman.cli.main import entry
+
+entry()
+"""
+
+
 def test_ctrl_c_ends_a_conversation(folder: Path) -> None:
     """While it waits for a line: the code of all interrupted commands, and no traceback."""
-    command = [sys.executable, "-m", "dragoman", "chat", str(folder), *GREEDY]
+    command = [sys.executable, "-c", AT_A_KEYBOARD, "chat", str(folder), *GREEDY]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
