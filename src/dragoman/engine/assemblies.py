@@ -34,7 +34,7 @@ MOST_AHEAD = 32
 PRODUCTS_AHEAD = 1 << 30
 """Multiplications of integers in these steps: a few milliseconds."""
 SLOWER = 8
-"""Of these multiplications take about as long as one of the numbers that attention reads."""
+"""Multiplications of integers that take about as long as one of attention, which is in float32."""
 ALIGNED = 16
 """Sources are padded to a multiple of this many tokens: a softmax in bfloat16 fills registers."""
 
@@ -145,7 +145,9 @@ class FrozenStack:
             return None
         if self._rotation is not None and self._rotation.follows_length:
             return None
-        room = min(store.room, (self._embedding.num_positions or MOST_AHEAD) - start, MOST_AHEAD)
+        room, bound = min(store.room, MOST_AHEAD), self._embedding.num_positions
+        if bound is not None:
+            room = min(room, bound - start)
         attended = self._heads.num_heads * self._heads.head_dim * len(self.layers) * (start + 1)
         row = program.products + 2 * SLOWER * attended
         most = min(room, PRODUCTS_AHEAD // (store.rows * row))
