@@ -238,44 +238,45 @@ class FrozenEncoderDecoder(FrozenDecoder):
         super().__init__(model, writes, arithmetic, copies)
         self._encoder = FrozenStack(reads, model.encoder, arithmetic, copies)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
+        self._crosses = [layer.cross_attn for layer in self._decoder.layers]
+        fully = all(layer.attends_fully for layer in self._encoder.layers)
+        self._plain = fully and not self._encoder.is_biased
+        self._at_once = all(each.remembers for each in self._crosses)
+        self._at_once = self._at_once and self._encoder.encodes_at_once
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
+        store = self._decoder.empty_store(len(src_BS), beam_size)
         with _without_autocast():
-            return self._start(self._aligned(src_BS), beam_size)
+            store.remember(*self._start(self._aligned(src_BS)))
+        return store
 
-    def _start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
-        size = (src_BS.shape[0], src_BS.shape[1])
+    def _start(self, src_BS: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Sources]:
         mask_B11S = padding_mask(src_BS, self._pad_id)
         mask_BS = mask_B11S.flatten(1)
+        own: Tensor | Sources = mask_B11S
+        sources = self._decoder.sources(mask_BS)
         ordered = bool((mask_BS[:, 1:] <= mask_BS[:, :-1]).all())  # no padding before a token
-        full = all(layer.attends_fully for layer in self._encoder.layers)
-        plainly = ordered and full and not self._encoder.is_biased
-        own = self._encoder.sources(mask_BS).of_each_token() if plainly else mask_B11S
-        store, sources = (
-            self._decoder.empty_store(size[0], beam_size),
-            self._decoder.sources(mask_BS),
-        )
-        crosses = [layer.cross_attn for layer in self._decoder.layers]
-        if (
-            isinstance(own, Sources)
-            and self._encoder.encodes_at_once
-            and all(each.remembers for each in crosses)
-        ):
-            program = Program(src_BS.numel(), size[1])
-            memory_RD = self._encoder.record(program, own)
-            memory = [cross.record_memory(program, memory_RD, sources) for cross in crosses]
-            program.finish().run(src_BS.flatten(), self._encoder.embedding.added_at(range(size[1])))
-            store.remember(memory, sources)
-            return store
+        if ordered and self._plain:
+            own = self._encoder.sources(mask_BS).of_each_token()
+            if self._at_once:
+                return self._read(src_BS, own, sources), sources
         memory_MD, _ = self._encoder.encode(src_BS, own)
         if not ordered:  # to those that attend to a source the order of its tokens is nothing
             mask_BS, order_BS = mask_BS.sort(dim=1, descending=True, stable=True)
-            order_M = (order_BS + torch.arange(size[0])[:, None] * size[1]).flatten()
+            order_M = (order_BS + torch.arange(len(src_BS))[:, None] * src_BS.shape[1]).flatten()
             memory_MD = with_rows(memory_MD[order_M], len(memory_MD))
             sources = self._decoder.sources(mask_BS)
-        store.remember([cross.remember(memory_MD, sources) for cross in crosses], sources)
-        return store
+        return [cross.remember(memory_MD, sources) for cross in self._crosses], sources
+
+    def _read(self, src_BS: Tensor, own: Sources, sources: Sources) -> list[tuple[Tensor, Tensor]]:
+        """Make the keys and values in one call of compiled code."""
+        length = src_BS.shape[1]
+        program = Program(src_BS.numel(), length)
+        memory_RD = self._encoder.record(program, own)
+        memory = [cross.record_memory(program, memory_RD, sources) for cross in self._crosses]
+        program.finish().run(src_BS.flatten(), self._encoder.embedding.added_at(range(length)))
+        return memory
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
         """Pad sources to one of few lengths, as far as there are positions."""

@@ -145,6 +145,28 @@ def test_a_source_longer_than_a_stack() -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(("dim", "kv_heads"), [(64, 2), (21, 1), (80, 2)])
+@torch.inference_mode()
+def test_rows_that_read_a_source_together_are_those_of_each_alone(dim: int, kv_heads: int) -> None:
+    """One to nine neighbours of the same sentence, from any row on: the same bits."""
+    heads = Heads(2, kv_heads, dim, None)
+    mask_PS = torch.arange(19) < torch.tensor([[19], [1], [16], [0], [7]])
+    sources = Sources(heads, mask_PS)
+    shape = (5, kv_heads, 19, dim)
+    kv = KeyValue(*(numbers(seed, 95 * kv_heads, dim).view(shape) for seed in (1, 2)))
+    place_N = torch.tensor([0] * 9 + [1] + [2] * 3 + [3] + [4] * 6, dtype=torch.int32)
+    q_MX, laid_out = numbers(3, len(place_N), 2 * dim), sources.laid_out(kv)
+    sources.rows_at(place_N)
+    together_MX = sources.attend(*laid_out, q_MX.clone())
+    for row in range(len(place_N)):
+        sources.rows_at(place_N[row : row + 1].clone())
+        assert torch.equal(
+            sources.attend(*laid_out, q_MX[row : row + 1].clone())[0], together_MX[row]
+        )
+    assert not together_MX[13].any()
+
+
+@needs_compiler
 @torch.inference_mode()
 def test_what_is_compiled_reads_no_other_layout() -> None:
     """Another dtype or shape, or numbers that are not side by side, are an error."""
