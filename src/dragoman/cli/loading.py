@@ -46,9 +46,7 @@ class Loading:
         folder = open_folder(model)
         folder.adapters = None  # which have no publisher's logits
         worst = verify(read_folder(folder, device="cpu"))
-        whose = (
-            "of its publisher" if folder.config.as_it_is else "that were compared when converted"
-        )
+        whose = "of its publisher" if folder.config.as_it_is else "compared at its conversion"
         say(f"{folder.path} gives the logits {whose}, within {worst:.1e} of the largest.")
 
 
