@@ -1,6 +1,7 @@
 """The models of a server: opened, loaded, leased, and let go of."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -356,6 +357,8 @@ class Shelf:
 def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
     with share_of_threads(1):
         answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+    gc.collect()
+    gc.freeze()  # else Python stops all threads for 0.15 s to look through it, again and again
     return answering
 
 

@@ -1,5 +1,6 @@
 """What an operator relies on: keys, models, figures, logs, and an end that loses nothing."""
 
+import gc
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 from urllib.parse import urlencode
+from weakref import ref
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
@@ -54,6 +56,25 @@ def test_freed_memory_is_given_back(
     with serving(translator_folder) as live:
         until(lambda: len(times) > 2)
         assert live.post(TRANSLATE, {"text": "a"}).status == 200
+
+
+def test_python_does_not_search_what_a_model_is_made_of(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """It would stop all threads meanwhile. A model that is unloaded goes without a search."""
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
+        assert live.texts(["the cat"], {"model": "a"})
+        answering = live.answering("a")
+        assert not any(each is answering for each in gc.get_objects())
+        gone = ref(answering)
+        del answering
+        gc.disable()
+        try:
+            assert live.texts(["the cat"], {"model": "b"})
+            until(lambda: gone() is None)
+        finally:
+            gc.enable()
 
 
 def test_keys_come_from_the_environment_too(
