@@ -25,7 +25,7 @@ from dragoman.serve import (
     page,
     v1,
 )
-from dragoman.serve.endpoints import BoundEndpoint, BoundPath, Dialect, Endpoint
+from dragoman.serve.endpoints import BoundPath, Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
@@ -87,8 +87,7 @@ def make_app(service: Service) -> Starlette:
     """Return the application that answers for a service, and loads its models meanwhile."""
     paths = dict[str, BoundPath]()
     for each in (*ENDPOINTS, *page.ENDPOINTS):
-        bound = paths.setdefault(each.path, BoundPath({}))
-        bound.endpoints[each.method] = BoundEndpoint(each, service)
+        paths.setdefault(each.path, BoundPath(service)).endpoints[each.method] = each
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

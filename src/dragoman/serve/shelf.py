@@ -62,8 +62,6 @@ class Served:
     """Why it could not be opened or loaded."""
     again: float = inf
     """When that is tried again."""
-    held: bool = False
-    """Whether memory is kept for it: it is loaded, or about to be."""
     answering: Answering[Any, Any] | None = None
     """What answers, as long as it is loaded."""
     cache: TranslationCache | None = None
@@ -305,7 +303,6 @@ class Shelf:
             served.used = monotonic()
             self._count(served, "loaded")
         finally:
-            served.held = served.answering is not None
             served.loading = None
 
     def _make_room(self, served: Served) -> None:
@@ -317,16 +314,15 @@ class Shelf:
                 what = f"There is no memory for the model {served.name} while others work."
                 raise busy(503, what, 1)
             oldest = min(idle, key=lambda one: one.used)
-            oldest.answering, oldest.cache, oldest.held = None, None, False
+            oldest.answering = oldest.cache = None
             self._count(oldest, "unloaded")
-        served.held = True
 
     def _room(self, served: Served) -> float:
         """Bytes that are left beside a model."""
         if self._settings.max_memory is None:
             return 0.0
-        held = sum(one.bytes for one in self.models.values() if one.held and one is not served)
-        return self._settings.max_memory - held - served.bytes
+        held = (one.bytes for one in self.models.values() if one.answering or one.loading)
+        return self._settings.max_memory - sum(held) - served.bytes
 
     def _check_size(self, served: Served) -> None:
         most = self._settings.max_memory
