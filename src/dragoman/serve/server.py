@@ -64,8 +64,9 @@ def _listen(settings: ServeSettings) -> socket.socket:
     """Open the socket. Raises InputError where somebody else has it."""
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()  # as other servers understand it
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise InputError(
             f"{host} port {port} cannot be opened ({error}); choose another --host or --port."
