@@ -213,8 +213,8 @@ async def translate(call: Call) -> Response:
         how = Translating(call, chosen, options, terms)
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
-            read = partial(map, partial(marked, form), some)
-            found = [each.text for each in await service.translate_markup(how, read)]
+            answered = await service.translate_markup(how, partial(marked, form), some)
+            found = [each.text for each in answered]
         else:
             found = [best for best, *_ in await service.translate_lines(how, some)]
         for place, text in zip(places, found, strict=True):

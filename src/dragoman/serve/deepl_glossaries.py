@@ -9,6 +9,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import astuple
 from starlette.responses import Response
 
 from dragoman.errors import InputError
@@ -119,12 +120,7 @@ def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
         raise no_glossary()
     (only,) = whole.dictionaries
     return PairGlossaryAnswer(
-        only.source_lang,
-        only.target_lang,
-        only.entry_count,
-        glossary_id=one.id,
-        name=one.name,
-        creation_time=one.made,
+        *astuple(only), glossary_id=one.id, name=one.name, creation_time=one.made
     )
 
 

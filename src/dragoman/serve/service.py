@@ -250,11 +250,11 @@ class Service:
         return await self.translate(how, lines, kept=kept, finish=finish, aligning=True)
 
     async def translate_markup(
-        self, how: Translating, read: Callable[[], Iterable[Document]]
+        self, how: Translating, read: Callable[[str], Document], texts: Sequence[str]
     ) -> list[MarkedAnswer]:
-        """Translate texts that are read as documents; equal sentences once."""
+        """Translate texts, each read as a document; equal sentences once."""
         documents, draft = await self.in_thread(
-            how.call, lambda: (some := [*read()], Draft(joined(some)))
+            how.call, lambda: (some := [*map(read, texts)], Draft(joined(some)))
         )
         found = await self.translate_marked(how, draft.texts)
         self.characters += how.call.characters
