@@ -158,10 +158,8 @@ def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair]:
         return shelf.choose(None, source, target)
     except Refusal:
         pairs = shelf.languages(code_of)
-        for code, codes in (
-            (source, pairs),
-            (target, {each for one in pairs.values() for each in one}),
-        ):
+        written = {each for one in pairs.values() for each in one}
+        for code, codes in (source, pairs), (target, written):
             if resolve(code, codes) is None:
                 raise bad(f"{code[:LONGEST_NAME]} is not supported") from None
         raise bad(

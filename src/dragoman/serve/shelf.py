@@ -169,27 +169,20 @@ class Shelf:
         usable = {served.name: served for served in self.usable(task)}
         if name is None and len(usable) == 1:
             return next(iter(usable.values()))
-        if name is not None and (served := self.models.get(name)) is not None:
-            if not served.usable:
-                what = f"The model {name} could not be loaded."
-                if served.again == inf:
-                    raise Refusal(503, what, "Tell the operator.", where="model")
-                raise busy(503, what, ceil(served.again - monotonic()))
-            if served.task == task:
-                return served
-        what = f"{len(usable)} models could do this"
-        if name:
-            what = f"No model is called {name[:LONGEST_NAME]}"
-        if name in self.models:
-            what = f"The model {name} does not {task}"
-        listed = ", ".join(usable) or "none"
-        hint = did_you_mean(name[:LONGEST_NAME], usable) if name else ""
-        raise Refusal(
-            404 if name else 400,
-            f"{what}{hint}".rstrip("?") + ("?" if hint else "."),
-            f"Name a model that can: {listed}.",
-            where="model",
-        )
+        served = self.models.get(name or "")
+        if served is not None and not served.usable:
+            what = f"The model {name} could not be loaded."
+            if served.again == inf:
+                raise Refusal(503, what, "Tell the operator.", where="model")
+            raise busy(503, what, ceil(served.again - monotonic()))
+        if served is not None and served.task == task:
+            return served
+        do = f"Name a model that can: {', '.join(usable) or 'none'}."
+        if not name:
+            raise Refusal(400, f"{len(usable)} models could do this.", do, where="model")
+        name = name[:LONGEST_NAME]
+        what = f"The model {name} does not {task}" if served else f"No model is called {name}"
+        raise Refusal(404, what + (did_you_mean(name, usable) or "."), do, where="model")
 
     def is_for(self, name: str | None, task: str) -> bool:
         """Whether a model has a task; without a name, whether one has, and none translates."""
