@@ -84,7 +84,8 @@ def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -
     """That of IPv6 is all of both kinds."""
     with server._listen(ServeSettings(host=host, port=0)) as listening:
         for each in reaches:
-            socket.create_connection((each, listening.getsockname()[1])).close()
+            with socket.create_connection((each, listening.getsockname()[1])) as client:
+                assert client.getpeername()[0] == each
 
 
 def test_keys_come_from_the_environment_too(
