@@ -127,6 +127,13 @@ def split(
     out: Out,
     dev: Annotated[int, option("Pairs of the validation set.")] = 1000,
     test: Annotated[int, option("Pairs of the test set.")] = 1000,
+    document: Annotated[
+        str | None,
+        option(
+            "Column or key of the name of each pair's document, or with --src and --tgt a file of "
+            "these names, one per line: no document is in two sets."
+        ),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Part a corpus into train, dev and test, which have no sentence in common.
@@ -134,12 +141,13 @@ def split(
     dragoman data split --src a.en --tgt a.zh --out parts --dev 500 --test 500
     """
     from dragoman.corpus import choosing
-    from dragoman.corpus.writing import files_of, read_of, write_sets
+    from dragoman.corpus.writing import documents_of, files_of, read_of, write_sets
 
     corpus, names = files.corpus(), ("train", "dev", "test")
     paths, read = files_of(corpus, out, names), read_of(corpus, say)
+    documents = None if document is None else documents_of(corpus, document)
     with progress_of_pairs() as progress:
-        chosen = choosing.split(read, (dev, test), seed, progress)
+        chosen = choosing.split(read, (dev, test), seed, progress, documents=documents)
     counts = write_sets(corpus, chosen, paths)
     for name, each, count in zip(names, paths, counts, strict=True):
         say(f"{name}: {counted(count, 'pair')} in {' and '.join(map(str, each))}")

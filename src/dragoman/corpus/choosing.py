@@ -1,13 +1,12 @@
 """Pairs drawn from a corpus, the same for a seed: by a hash of their text, wherever they stand."""
 
 from array import array
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.corpus.checking import Progress, Read, key_of, normalised
+from dragoman.corpus.checking import Keys, Progress, Read, key_of, normalised
 from dragoman.errors import InputError
 from dragoman.wording import counted
 
@@ -31,22 +30,42 @@ def sample(read: Read, count: int, seed: int, progress: Progress = iter) -> Numb
     return chosen
 
 
-def split(read: Read, sizes: tuple[int, ...], seed: int, progress: Progress = iter) -> Numbers:
+def split(
+    read: Read,
+    sizes: tuple[int, ...],
+    seed: int,
+    progress: Progress = iter,
+    *,
+    documents: Iterable[str] | None = None,
+) -> Numbers:
     """Part a corpus into a training set, 0, and sets 1, 2, ... of these sizes.
 
     No two sets have a source in common, nor a target, compared by letters and digits: of a text
     that is there several times the later sets have the first pair, and the other pairs are in none.
     Raises InputError if that leaves nothing to train on, or for a set of none.
+
+    `documents` names the document of each pair. Then no two sets have a document in common either,
+    and the later sets have whole documents, repeated texts included: in random order, each that
+    still fits the size. Pairs are left out only if they have a text of another set. Raises
+    InputError if no document fits.
     """
     for size in sizes:
         _check_size(size)
+    salt, by_pair = _salt(seed), documents is None
+    keys = np.fromiter((key_of(name, salt) for name in documents or ()), np.uint64)
     drawn, src, tgt = _draws(read, seed, progress)
+    if by_pair:
+        keys = drawn
     chosen = np.full(len(drawn), -1)
     free = np.ones(len(drawn), np.bool_)
     for number, size in enumerate(sizes, start=1):
-        candidates = np.nonzero(free & _first_of(src) & _first_of(tgt))[0]
-        taken = candidates[np.argsort(drawn[candidates], kind="stable")[:size]]
-        if len(taken) < size or len(taken) == free.sum():
+        taken = _fitting(keys, free & _first_of(src) & _first_of(tgt) if by_pair else free, size)
+        if not by_pair and not len(taken):
+            raise InputError(
+                f"No document that is left has {counted(size, 'pair')} or fewer; ask for other "
+                "sizes."
+            )
+        if (by_pair and len(taken) < size) or len(taken) == free.sum():
             raise InputError(
                 f"{len(drawn):,} pairs are too few for sets of {', '.join(map(str, sizes))} and a "
                 "training set without their sentences; ask for smaller ones."
@@ -105,22 +124,37 @@ def _check_size(size: int) -> None:
         raise InputError(f"A set of {size:,} pairs cannot be drawn; ask for at least 1.")
 
 
-def _first_of(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _fitting(keys: Keys, free: npt.NDArray[np.bool_], size: int) -> Numbers:
+    """The places of whole groups of free pairs, which have a key in common: in the order of the
+    keys, which is random, each that fits what is left of the size.
+    """
+    different, counts = np.unique(keys[free], return_counts=True)
+    fits = np.zeros(len(different), np.bool_)
+    for number, count in enumerate(counts):
+        if count <= size:
+            fits[number] = True
+            size -= count
+        if not size:
+            break
+    return np.nonzero(free & np.isin(keys, different[fits]))[0]
+
+
+def _first_of(keys: Keys) -> npt.NDArray[np.bool_]:
     """Where a key is for the first time."""
     first = np.zeros(len(keys), np.bool_)
     first[np.unique(keys, return_index=True)[1]] = True
     return first
 
 
-def _draws(
-    read: Read, seed: int, progress: Progress
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def _salt(seed: int) -> bytes:
+    return (seed % (1 << 128)).to_bytes(16, "little")
+
+
+def _draws(read: Read, seed: int, progress: Progress) -> tuple[Keys, Keys, Keys]:
     """A random number of each pair, and the keys of its sides."""
-    drawn, src_keys, tgt_keys = array("Q"), array("Q"), array("Q")
-    salt = (seed % (1 << 128)).to_bytes(16, "little")
+    drawn, src_keys, tgt_keys, salt = array("Q"), array("Q"), array("Q"), _salt(seed)
     for src, tgt in progress(read()):
-        text = f"{src}\t{tgt}".encode(errors="replace")
-        drawn.append(int.from_bytes(blake2b(text, digest_size=8, salt=salt).digest(), "little"))
+        drawn.append(key_of(f"{src}\t{tgt}", salt))
         src_keys.append(key_of(normalised(src)))
         tgt_keys.append(key_of(normalised(tgt)))
     made = (np.frombuffer(each, np.uint64) for each in (drawn, src_keys, tgt_keys))

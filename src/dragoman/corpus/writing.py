@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dragoman.data.corpus import CorpusConfig, read_entries, read_pairs
 from dragoman.data.memory import OTHER, languages_in
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import COMPRESSED
+from dragoman.files.records import read_records, value_at
 from dragoman.files.writing import names_device, packing, replacing
 from dragoman.wording import counted
 
@@ -86,6 +88,30 @@ def read_of(corpus: CorpusConfig, say: Callable[[str], None] = lambda _: None) -
             raise InputError(f"{corpus.label} has no pair: {', '.join(left)}; {to_do}.")
 
     return read
+
+
+def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
+    """The name of each pair's document: at a column or key, or in a file beside source and target.
+
+    Raises InputError where a pair has none, and for a memory.
+    """
+    if corpus.tm is not None:
+        raise InputError(
+            f"{corpus.label} is a memory; --document needs --tsv, --jsonl, or --src and --tgt."
+        )
+    if corpus.jsonl is not None:
+        values = (
+            value_at(record, document, place, "--document")
+            for place, record, _ in read_records(Path(corpus.jsonl))
+        )
+        names = ("" if value is None else str(value) for value in values)
+    else:
+        beside = replace(corpus, tgt=document) if corpus.src else replace(corpus, tgt_key=document)
+        names = (name for _, name in read_pairs(beside, strict=False))
+    for number, name in enumerate(names, start=1):
+        if not name.strip():
+            raise InputError(f"{corpus.label}: pair {number:,} has no document; name one for each.")
+        yield name
 
 
 def write_sets(

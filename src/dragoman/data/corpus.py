@@ -162,7 +162,7 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
             num_src, num_tgt = (longer, number - 1) if tgt is None else (number - 1, longer)
             raise InputError(
                 f"{src_path} has {num_src:,} lines but {tgt_path} has {num_tgt:,}; line n of one "
-                "must be the translation of line n of the other."
+                "must belong to line n of the other."
             )
         pair = src, tgt
         yield Entry(pair, (pair,))

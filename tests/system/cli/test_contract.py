@@ -79,7 +79,7 @@ VERBS: dict[str, str | None] = {
     "download": "",
     "data check": f"{PAIRS} --held-out {RULES} {SCORED} --report --json",
     "data clean": f"{PAIRS} --out --held-out --keep-removed {RULES} {SCORED} --json",
-    "data split": f"{PAIRS} --out --dev --test --seed",
+    "data split": f"{PAIRS} --out --dev --test --document --seed",
     "data sample": f"{PAIRS} --out --size --seed",
     "data merge": "--src-key --tgt-key --src-lang --tgt-lang --out --weight --unique --seed",
     "data stats": f"{PAIRS} --json",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -16,7 +17,14 @@ from dragoman.corpus.checking import Checked, Pair, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
 from dragoman.corpus.scoring import cross_entropies
-from dragoman.corpus.writing import check_removed, files_of, read_of, write_removed, write_sets
+from dragoman.corpus.writing import (
+    check_removed,
+    documents_of,
+    files_of,
+    read_of,
+    write_removed,
+    write_sets,
+)
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.tasks.results import Scored
@@ -182,6 +190,75 @@ def test_sets_of_a_split_share_no_sentence(pairs: list[Pair], seed: int) -> None
     for side in (0, 1):
         sets = [{p[side] for p, n in zip(pairs, chosen, strict=True) if n == m} for m in range(3)]
         assert sum(map(len, sets)) == len(set().union(*sets))
+
+
+Row = tuple[int, int, int]
+"""The numbers of a source, a target and a document."""
+NUMBER = st.integers(0, 299)
+ROWS = st.lists(st.tuples(NUMBER, NUMBER, st.integers(0, 14)), min_size=40, max_size=60)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, st.integers(-5, 5))
+def test_sets_of_a_split_share_no_document(rows: list[Row], seed: int) -> None:
+    """Nor a sentence; pairs are left out for a sentence of dev or test only, in any order."""
+
+    def sets_of(some: list[Row]) -> list[list[Row]]:
+        pairs, names = [(f"s{a}", f"t{b}") for a, b, _ in some], (f"{c}.txt" for *_, c in some)
+        numbers = split(lambda: pairs, (8, 8), seed, documents=names)
+        return [
+            sorted(r for r, n in zip(some, numbers, strict=True) if n == m) for m in range(-1, 3)
+        ]
+
+    try:
+        left, *sets = sets_of(rows)
+    except InputError:
+        return
+    assert [left, *sets] == sets_of(rows[::-1])
+    assert sorted(chain(left, *sets)) == sorted(rows)
+    _, dev, test = sets
+    assert all(0 < len(some) <= 8 for some in (dev, test))
+    for place in range(3):
+        values = [{row[place] for row in some} for some in sets]
+        assert sum(map(len, values)) == len(set().union(*values))
+    assert dev == sorted(row for row in rows if row[2] in {c for *_, c in dev})
+    assert all(any(a == x or b == y for x, y, _ in dev + test) for a, b, _ in left)
+
+
+def test_a_set_has_whole_documents() -> None:
+    """As many as fit its size; one must."""
+    pairs = [(f"source {n}", f"target {n}") for n in range(12)]
+    names = "aaaabbbbccdd"
+    chosen = split(lambda: pairs, (7, 2), 0, documents=names)
+    assert sorted((chosen == n).sum() for n in range(3)) == [2, 4, 6]
+    with pytest.raises(InputError, match="No document that is left has 1 pair or fewer"):
+        split(lambda: pairs, (4, 1), 0, documents=names)
+
+
+def test_where_documents_are_named(tmp_path: Path) -> None:
+    """In a column, at a key, in a file; each pair has one, and a memory has none."""
+    for name, text in {
+        "a.tsv": "src\tin\ttgt\na\tx\tb\nc\t \td\n",
+        "a.jsonl": '{"src": "a", "tgt": "b", "in": {"id": 7}}\n{"src": "c", "tgt": "d"}\n',
+        "a.en": "a\nc\n",
+        "a.doc": "x\ny\n",
+        "b.doc": "x\n",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    table, jsonl = (CorpusConfig(**{k: str(tmp_path / f"a.{k}")}) for k in ("tsv", "jsonl"))  # type: ignore[arg-type]
+    lines = CorpusConfig(src=str(tmp_path / "a.en"), tgt=str(tmp_path / "a.en"))
+    assert [*documents_of(lines, str(tmp_path / "a.doc"))] == ["x", "y"]
+    found = documents_of(table, "in"), documents_of(jsonl, "in.id")
+    assert [next(each) for each in found] == ["x", "7"]
+    for names, message in (
+        (found[0], "pair 2 has no document"),
+        (found[1], "line 2 has no key 'in.id'.* set --document"),
+        (documents_of(table, "of"), "names no column 'of'"),
+        (documents_of(lines, str(tmp_path / "b.doc")), "a.en has 2 lines but .*b.doc has 1"),
+        (documents_of(CorpusConfig(tm="a.tmx"), "of"), "a.tmx is a memory; --document needs"),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(names)
 
 
 def test_a_sample_does_not_depend_on_the_order() -> None:
