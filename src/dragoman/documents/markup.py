@@ -44,7 +44,7 @@ _META = re.compile(
 )
 _BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
 _SPACE = re.compile(rf"{_W}+")
-_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
+_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![A-Za-z0-9=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
 
 
