@@ -46,7 +46,7 @@ _DIRECTIVE = re.compile(
 """A line of Pandoc, Material or Liquid, or lines of MDX."""
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w+;)|(?<=\s)#+$|\}$"
+    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
 )
 """What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
@@ -97,8 +97,8 @@ class _Paragraphs:
         """What begins or ends or is there, more about it, and where it is, in characters."""
         raw = np.frombuffer(self._plain.encode(), dtype=np.uint8)
         before = np.concatenate([[0], np.cumsum((raw & 0xC0) != 0x80, dtype=np.int32)])
-        for kind, name, more, place in _events(self._plain):
-            yield kind, name, more, int(before[place["start"]]), int(before[place["end"]])
+        for kind, name, more, start, end in _events(self._plain):
+            yield kind, name, more, int(before[start]), int(before[end])
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
@@ -175,7 +175,7 @@ class _Paragraphs:
         self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
 
 
-def _events(text: str) -> Iterator[tuple[str, str, Any, dict[str, int]]]:
+def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
     """What the parser finds: what begins or ends or is there, more about it, and its bytes."""
     import pyromark
 
@@ -186,7 +186,8 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, dict[str, int]]]:
     chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     for event, place in pyromark.events_with_range(text, options=chosen):
         kind, more = _only(event)
-        yield kind, *(_only(more) if kind in ("Start", "End") else (kind, more)), place
+        name, more = _only(more) if kind in ("Start", "End") else (kind, more)
+        yield kind, name, more, place["start"], place["end"]
 
 
 def _fault(source: Marked, raw: str, made: Marked) -> str:
@@ -201,7 +202,7 @@ def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
     events = _events(_LINE.sub(" ", paragraph) + targets)
-    return _letters("".join(more for _, name, more, _ in events if name in _TEXTS))
+    return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 
 
 def _letters(text: str) -> Counter[str]:

@@ -38,6 +38,15 @@ def translated(
         ("<p>a <img alt='b c'> d<p>e<wbr>f", "<p>A <img alt='B C'> D<p>EF<wbr>"),
         ("<a title='&lt;it&#39;s&gt; x'>y</a>", "<a title='&lt;IT&#39;S&gt; X'>Y</a>"),
         ("<a title='&lt_ x &ltb'>y</a>", "<a title='&lt;_ X &amp;LTB'>Y</a>"),
+        (
+            "<textarea placeholder='a b'>c d</textarea>",
+            "<textarea placeholder='A B'>c d</textarea>",
+        ),
+        (
+            "<p>a <iframe title='b' srcdoc='<p>c'></iframe>",
+            "<p>A <iframe title='B' srcdoc='<p>c'></iframe>",
+        ),
+        ("<img translate=no alt='a b'>", None),
         ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
         ("<meta name=generator content='a b'>", None),
         (
