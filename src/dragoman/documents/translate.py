@@ -89,7 +89,8 @@ class Draft:
         self._found: list[Marked | None] = [None] * len(self._segments)
         self._numbers = defaultdict[tuple[str, Places], list[int]](list)
         self._untranslated = dict[int, tuple[str, ...]]()
-        self._flagged = dict[int, tuple[str, ...]]()
+        self.flagged = dict[int, tuple[str, ...]]()
+        """The flags of segments that somebody should look at, by their numbers."""
         for number, segment in enumerate(self._segments):
             _, source, _ = segment.source.trimmed()
             if (why := _why_not(source)) is None:
@@ -152,8 +153,10 @@ class Draft:
                     self._untranslated[number] = (fault,)
                     continue
                 self._found[number] = made
+                if made.hollow - segment.source.hollow:
+                    flags = *flags, "empty_tag"
             if text.strip() and (flagged := tuple(f for f in flags if f not in _USUAL)):
-                self._flagged[number] = flagged
+                self.flagged[number] = flagged
 
     def written(self) -> bytes:
         """The file with the translations that there are."""
@@ -167,7 +170,7 @@ class Draft:
             translated=len(self._segments) - len(self._untranslated),
             left=self._document.left,
             untranslated=self._remarks(untranslated),
-            flagged=self._remarks(self._flagged),
+            flagged=self._remarks(self.flagged),
         )
 
     def _remarks(self, said: dict[int, tuple[str, ...]]) -> tuple[Remark, ...]:
