@@ -145,8 +145,11 @@ class Draft:
         for number in self._numbers[key]:
             if not text.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
+                continue
+            segment = self._segments[number]
+            if text == key[0] and segment.beside:
+                self._untranslated[number] = ("its translation is the same",)
             elif text != key[0]:
-                segment = self._segments[number]
                 before, source, after = segment.source.trimmed()
                 made = merged([*before, *put_back(source, text, links).pieces, *after])
                 if fault := segment.fault(made):
@@ -155,7 +158,7 @@ class Draft:
                 self._found[number] = made
                 if made.hollow - segment.source.hollow:
                     flags = *flags, "empty_tag"
-            if text.strip() and (flagged := tuple(f for f in flags if f not in _USUAL)):
+            if flagged := tuple(f for f in flags if f not in _USUAL):
                 self.flagged[number] = flagged
 
     def written(self) -> bytes:
