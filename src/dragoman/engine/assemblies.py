@@ -50,7 +50,7 @@ class FrozenStack:
         for layer in stack.each_layer():
             with copies.lend(layer.parameters()):
                 self.layers.append(FrozenLayer(layer, arithmetic))
-        self._embedding = FrozenEmbedding(embedding)
+        self.embedding = FrozenEmbedding(embedding)
         self._heads = Heads.of(stack.each_layer()[0].self_attn)
         with copies.lend(stack.final_norm.parameters()):
             self._final_norm = FrozenNorm(stack.final_norm)
@@ -64,7 +64,7 @@ class FrozenStack:
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
         self._is_normed = not isinstance(stack.final_norm, nn.Identity)
-        self._recorded = self._embedding.recorded and all(each.recorded for each in self.layers)
+        self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
         self._recorded = self._recorded and (self._final_norm.recorded or not self._is_normed)
 
     def _rows(self, rows: int) -> int:
@@ -83,16 +83,9 @@ class FrozenStack:
     def encode(
         self, ids_BL: Tensor, mask: Tensor | Sources | None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer.
-
-        Without these where sources are read by a program.
-        """
+        """Read whole sequences: last hidden states `(M, D)`, keys and values of each layer."""
         size = (ids_BL.shape[0], ids_BL.shape[1])
-        if isinstance(mask, Sources):  # every token attends to its own sentence
-            mask.rows_at(torch.arange(size[0], dtype=torch.int32).repeat_interleave(size[1]))
-            if self._recorded and self._rotation is None:
-                return self._read(ids_BL, mask), []
-        x_BLD = self._embedding.embed(ids_BL, range(size[1])).to(self._like)
+        x_BLD = self.embedding.embed(ids_BL, range(size[1])).to(self._like)
         info = self._info(range(size[1]))
         x_MD = with_rows(x_BLD.flatten(0, 1), self._rows(size[0] * size[1]))
         kvs = []
@@ -100,17 +93,6 @@ class FrozenStack:
             x_MD, kv = layer.encode(x_MD, size, mask, info)
             kvs.append(kv)
         return self._final_norm(x_MD), kvs
-
-    def _read(self, ids_BL: Tensor, sources: Sources) -> Tensor:
-        """`encode` in one call of compiled code."""
-        batch, length = ids_BL.shape
-        program = Program(batch * length, length)
-        x_RD = self._embedding.record(program)
-        for layer in self.layers:
-            layer.record(program, x_RD, sources)
-        if self._is_normed:
-            self._final_norm.record(program, x_RD, x_RD)
-        return program.finish().run(ids_BL.flatten(), self._embedding.added_at(range(length)))
 
     def step(self, ids_N: Tensor, store: BeamStore, output: Product | None) -> Tensor:
         """Read one more token of each row: last hidden states `(M, D)`, or their logits.
@@ -129,9 +111,9 @@ class FrozenStack:
             if store.program is None:
                 store.program = Program(store.most_rows)
             if not store.program.operations:
-                self._record(store.program, store, output)
-            return store.program.run(ids_N, self._embedding.added_at(place))
-        x_ND = self._embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
+                self._record_step(store.program, store, output)
+            return store.program.run(ids_N, self.embedding.added_at(place))
+        x_ND = self.embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
             x_MD = layer.step(x_MD, store)
@@ -145,7 +127,7 @@ class FrozenStack:
             return None
         if self._rotation is not None and self._rotation.follows_length:
             return None
-        room, bound = min(store.room, MOST_AHEAD), self._embedding.num_positions
+        room, bound = min(store.room, MOST_AHEAD), self.embedding.num_positions
         if bound is not None:
             room = min(room, bound - start)
         attended = self._heads.num_heads * self._heads.head_dim * len(self.layers) * (start + 1)
@@ -156,7 +138,7 @@ class FrozenStack:
         ahead, positions = Ahead(most=most), range(start, start + most)
         store.tell(ahead)
         program.tell(ahead)
-        if (added_PD := self._embedding.added_at(positions)) is not None:
+        if (added_PD := self.embedding.added_at(positions)) is not None:
             ahead.added, ahead.width = added_PD.data_ptr(), added_PD.shape[1]
         parts: tuple[Tensor, ...] = ()
         if (angles := self._info(positions).angles) is not None:
@@ -165,15 +147,25 @@ class FrozenStack:
         ahead.kept = added_PD, *parts
         return ahead
 
-    def _record(self, program: Program, store: BeamStore, output: QuantizedLinear | None) -> None:
-        """List what `step` computes with this store."""
-        x_RD = self._embedding.record(program)
+    @property
+    def encodes_at_once(self) -> bool:
+        """Whether a program can read whole sources."""
+        return self._recorded and self._rotation is None
+
+    def record(self, program: Program, store: BeamStore | Sources) -> Tensor:
+        """List how tokens become last hidden states."""
+        x_RD = self.embedding.record(program)
         for layer in self.layers:
             layer.record(program, x_RD, store)
-        if self._is_normed:
-            self._final_norm.record(program, x_RD, x_RD)
+        return self._final_norm.record(program, x_RD, x_RD) if self._is_normed else x_RD
+
+    def _record_step(
+        self, program: Program, store: BeamStore, output: QuantizedLinear | None
+    ) -> None:
+        """List what `step` computes with this store."""
+        hidden_RD = self.record(program, store)
         if output is not None:
-            output.record(program, x_RD, program.vectors("logits", output.outputs))
+            output.record(program, hidden_RD, program.vectors("logits", output.outputs))
         program.finish()
 
     def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
@@ -246,29 +238,45 @@ class FrozenEncoderDecoder(FrozenDecoder):
         super().__init__(model, writes, arithmetic, copies)
         self._encoder = FrozenStack(reads, model.encoder, arithmetic, copies)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
+        self._crosses = [layer.cross_attn for layer in self._decoder.layers]
+        fully = all(layer.attends_fully for layer in self._encoder.layers)
+        self._plain = fully and not self._encoder.is_biased
+        self._at_once = all(each.remembers for each in self._crosses)
+        self._at_once = self._at_once and self._encoder.encodes_at_once
 
     def start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
         """Encode the sources and make the keys and values of cross-attention."""
+        store = self._decoder.empty_store(len(src_BS), beam_size)
         with _without_autocast():
-            return self._start(self._aligned(src_BS), beam_size)
+            store.remember(*self._start(self._aligned(src_BS)))
+        return store
 
-    def _start(self, src_BS: Tensor, beam_size: int) -> BeamStore:
-        size = (src_BS.shape[0], src_BS.shape[1])
+    def _start(self, src_BS: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Sources]:
         mask_B11S = padding_mask(src_BS, self._pad_id)
         mask_BS = mask_B11S.flatten(1)
+        own: Tensor | Sources = mask_B11S
+        sources = self._decoder.sources(mask_BS)
         ordered = bool((mask_BS[:, 1:] <= mask_BS[:, :-1]).all())  # no padding before a token
-        full = all(layer.attends_fully for layer in self._encoder.layers)
-        plainly = ordered and full and not self._encoder.is_biased
-        own = self._encoder.sources(mask_BS) if plainly else mask_B11S
+        if ordered and self._plain:
+            own = self._encoder.sources(mask_BS).of_each_token()
+            if self._at_once:
+                return self._read(src_BS, own, sources), sources
         memory_MD, _ = self._encoder.encode(src_BS, own)
         if not ordered:  # to those that attend to a source the order of its tokens is nothing
             mask_BS, order_BS = mask_BS.sort(dim=1, descending=True, stable=True)
-            order_M = (order_BS + torch.arange(size[0])[:, None] * size[1]).flatten()
+            order_M = (order_BS + torch.arange(len(src_BS))[:, None] * src_BS.shape[1]).flatten()
             memory_MD = with_rows(memory_MD[order_M], len(memory_MD))
-        store = self._decoder.empty_store(size[0], beam_size)
-        memory = [layer.remember(memory_MD, size) for layer in self._decoder.layers]
-        store.remember(memory, self._decoder.sources(mask_BS))
-        return store
+            sources = self._decoder.sources(mask_BS)
+        return [cross.remember(memory_MD, sources) for cross in self._crosses], sources
+
+    def _read(self, src_BS: Tensor, own: Sources, sources: Sources) -> list[tuple[Tensor, Tensor]]:
+        """Make the keys and values in one call of compiled code."""
+        length = src_BS.shape[1]
+        program = Program(src_BS.numel(), length)
+        memory_RD = self._encoder.record(program, own)
+        memory = [cross.record_memory(program, memory_RD, sources) for cross in self._crosses]
+        program.finish().run(src_BS.flatten(), self._encoder.embedding.added_at(range(length)))
+        return memory
 
     def _aligned(self, src_BS: Tensor) -> Tensor:
         """Pad sources to one of few lengths, as far as there are positions."""

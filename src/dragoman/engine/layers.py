@@ -98,17 +98,32 @@ class FrozenAttention:
         )
         if isinstance(store, Sources):
             keys_values = store.memory
-            program.lay_out(store.at, q_RX, columns, keys_values)
+            program.lay_out(store.at, q_RX[:, columns:], keys_values)
             return program.attend(store.at, q_RX, columns, keys_values, own=False)
         reads, keys_values = store.reads(layer, own=own)
         return program.attend(reads, q_RX, columns, keys_values, own=own)
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
-        """Make the keys and values of cross-attention, `(B, K, S, d)` each."""
-        batch, length = size_BL
-        shape = (batch, length, 2, self._num_kv_heads, self._head_dim)
-        k_BSKd, v_BSKd = self._project_kv(memory_MD)[: batch * length].view(shape).unbind(dim=2)
-        return KeyValue(self._k_norm(k_BSKd).transpose(1, 2), v_BSKd.transpose(1, 2))
+    def remember(self, memory_MD: Tensor, sources: Sources) -> tuple[Tensor, Tensor]:
+        """Make the keys and values of cross-attention, as `Sources.laid_out` returns them."""
+        size = sources.size
+        shape = (*size, 2, self._num_kv_heads, self._head_dim)
+        k_BSKd, v_BSKd = self._project_kv(memory_MD)[: size.numel()].view(shape).unbind(dim=2)
+        kv = KeyValue(self._k_norm(k_BSKd).transpose(1, 2), v_BSKd.transpose(1, 2))
+        return sources.laid_out(kv)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether `record_memory` can be called."""
+        return _all_recorded(self._project_kv) and not self._normed
+
+    def record_memory(
+        self, program: Program, memory_RD: Tensor, sources: Sources
+    ) -> tuple[Tensor, Tensor]:
+        """Append `remember` to a program."""
+        keys_values = sources.empty()
+        kv_RX = _quantized(self._project_kv).record(program, memory_RD)
+        program.lay_out(sources.at, kv_RX, keys_values)
+        return keys_values
 
     def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
@@ -330,11 +345,12 @@ class FrozenLayer:
         x_MD = self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
         return x_MD, found[0]
 
-    def remember(self, memory_MD: Tensor, size_BL: tuple[int, int]) -> KeyValue:
-        """Make the keys and values of the source, `(B, K, S, d)` each."""
+    @property
+    def cross_attn(self) -> FrozenAttention:
+        """What attends to the source."""
         if self._cross_attn is None:
             raise ValueError("this decoder was built without cross-attention")
-        return self._cross_attn.remember(memory_MD, size_BL)
+        return self._cross_attn
 
     def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""

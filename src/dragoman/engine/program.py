@@ -92,14 +92,12 @@ class Program:
         operation.width = q_RX.shape[1]
         return self._add(operation, q_RX, self.vectors("attended", columns))
 
-    def lay_out(
-        self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor]
-    ) -> None:
-        """Put the keys and values that follow the queries where those of sources are read."""
+    def lay_out(self, by: int, kv_RX: Tensor, keys_values: tuple[Tensor, Tensor]) -> None:
+        """Put keys and values, side by side in rows, where those of sources are read."""
         keys, values = (each.data_ptr() for each in keys_values)
         operation = _Operation(kind=LAY_OUT, by=by, keys=keys, values=values, length=self.length)
-        operation.width = q_RX.shape[1]
-        self._add(operation, q_RX[:, columns:], q_RX)
+        operation.width = kv_RX.stride(0)
+        self._add(operation, kv_RX, kv_RX)
 
     def _add(self, operation: _Operation, x_RX: Tensor, out_RX: Tensor) -> Tensor:
         operation.source, operation.to = x_RX.data_ptr(), out_RX.data_ptr()

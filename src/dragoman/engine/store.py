@@ -75,6 +75,7 @@ class Sources:
 
     def __init__(self, heads: Heads, mask_PS: Tensor) -> None:
         """The mask is true at tokens, which come first."""
+        self.size = mask_PS.shape
         self._lengths_P = mask_PS.sum(dim=1, dtype=torch.int32)
         length = -(-mask_PS.shape[1] // LANES) * LANES
         self._width = heads.num_heads * heads.head_dim
@@ -96,6 +97,12 @@ class Sources:
         """The address of `struct Store`."""
         return ctypes.addressof(self._reads)
 
+    def of_each_token(self) -> Self:
+        """Let every token of the sentences attend to its own."""
+        places, length = self.size
+        self.rows_at(torch.arange(places, dtype=torch.int32).repeat_interleave(length))
+        return self
+
     def rows_at(self, place_N: Tensor) -> None:
         """From now on row `n` attends to the sentence at `place_N[n]` (int32)."""
         self._place_N = place_N
@@ -104,7 +111,11 @@ class Sources:
 
     @cached_property
     def memory(self) -> tuple[Tensor, Tensor]:
-        """Memory for what `laid_out` returns, with zeros where no position is."""
+        """Memory for the keys and values of one layer after another."""
+        return self.empty()
+
+    def empty(self) -> tuple[Tensor, Tensor]:
+        """Make memory for what `laid_out` returns, with zeros where no position is."""
         heads, reads = self._reads.kv_heads, self._reads
         shape = len(self._lengths_P), heads, reads.dim, reads.capacity
         k_PKdS = torch.zeros(shape, dtype=torch.float32)
@@ -158,9 +169,9 @@ class BeamStore:
         """Memory that compiled code reorders that table in."""
         self._prefixes = heads.reads(slots=self.beam_size)
 
-    def remember(self, memory: Sequence[KeyValue], sources: Sources) -> None:
-        """Take the keys and values of the sources for each layer, `(P, K, S, d)`."""
-        self._sources, self._memory = sources, [sources.laid_out(kv) for kv in memory]
+    def remember(self, memory: list[tuple[Tensor, Tensor]], sources: Sources) -> None:
+        """Take the keys and values of the sources for each layer, as they are laid out."""
+        self._sources, self._memory = sources, memory
 
     def watch(self, layer: int, head: int | None) -> None:
         """Let steps keep the weights of a head of a layer, or the mean of all, for `attended`."""

@@ -17,9 +17,8 @@ from tests.processors import needs_compiler, without_compiler
 
 from dragoman.engine.layers import FrozenNorm
 from dragoman.engine.quantized import BLOCK, MOST_INPUTS, QuantizedLinear
-from dragoman.engine.store import Heads, Sources
 from dragoman.errors import InputError
-from dragoman.nn import KeyValue, Linear
+from dragoman.nn import Linear
 from dragoman.nn.cpu import native
 from dragoman.nn.cpu.cross_entropy import cross_entropy
 from dragoman.nn.cpu.ranking import LogSoftmax, top_tokens
@@ -132,20 +131,6 @@ def test_sums_of_the_largest_integers_fit_and_larger_layers_are_refused() -> Non
 
 @needs_compiler
 @torch.inference_mode()
-def test_a_source_longer_than_a_stack() -> None:
-    """The scores of a row, 12 MB here, are on the heap; equal values have themselves as mean."""
-    length = 3_000_000
-    sources = Sources(Heads(1, 1, 1, None), torch.ones(1, length, dtype=torch.bool))
-    sources.rows_at(torch.zeros(2, dtype=torch.int32))
-    kv = KeyValue(torch.zeros(1, 1, length, 1), torch.ones(1, 1, length, 1))
-    found_MX = sources.attend(*sources.laid_out(kv), torch.ones(2, 1))
-    assert found_MX.tolist() == [[1.0], [1.0]]
-    with pytest.raises(ValueError, match="1 queries for 2 rows"):
-        sources.attend(*sources.laid_out(kv), torch.ones(1, 1))
-
-
-@needs_compiler
-@torch.inference_mode()
 def test_what_is_compiled_reads_no_other_layout() -> None:
     """Another dtype or shape, or numbers that are not side by side, are an error."""
     product, x_MI = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8)
@@ -195,7 +180,8 @@ def test_log_probabilities_and_the_best_of_them(seed: int, rows: int, vocab: int
     logits_NV[:, 1:3] = -torch.inf
     expected_NV = logits_NV.double().log_softmax(dim=1)
     log_probs_NV = LogSoftmax()(logits_NV.clone())
-    torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=2e-6)
+    walked = 2.0**-23 * vocab**0.5  # by a sum of so many float32 numbers, one after another
+    torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=1e-6 + walked)
     k = min(k, vocab)
     best = top_tokens(log_probs_NV, k)
     with without_compiler():

@@ -229,6 +229,8 @@ static inline void turn(const struct Store *store, float *vector) {
     }
 }
 
+#define QUERIES 4 /* that read the same keys and values together */
+
 /* scores[c] = q k_c, for keys (C, slots, d). */
 static inline void scores_of_prefix(const float *query, const float *keys, const int32_t *slot,
                                     long slots, long length, long dim, float *scores) {
@@ -241,95 +243,131 @@ static inline void scores_of_prefix(const float *query, const float *keys, const
     }
 }
 
-/* The same for keys (d, C), C a multiple of LANES: neighbouring positions are summed side by side. */
-static inline void scores_of_source(const float *query, const float *keys, long capacity,
-                                    long length, long dim, float *scores) {
+/* The same for keys (d, C), C a multiple of LANES, and for several queries, `stride` apart, whose scores
+   are `room` apart: neighbouring positions are summed side by side. */
+static inline __attribute__((always_inline)) void
+scores_of_source(const float *query, long stride, const float *keys, long capacity, long length,
+                 long dim, float *scores, long room, const int queries) {
     for (long c = 0; c < length; c += LANES) {
-        lanes even = {0}, odd = {0};
+        lanes even[QUERIES] = {{0}}, odd[QUERIES] = {{0}};
         for (long i = 0; i + 1 < dim; i += 2) {
-            even += query[i] * *(const lanes *)(keys + i * capacity + c);
-            odd += query[i + 1] * *(const lanes *)(keys + (i + 1) * capacity + c);
+            lanes key = *(const lanes *)(keys + i * capacity + c);
+            lanes next = *(const lanes *)(keys + (i + 1) * capacity + c);
+            for (int n = 0; n < queries; n++) even[n] += query[n * stride + i] * key;
+            for (int n = 0; n < queries; n++) odd[n] += query[n * stride + i + 1] * next;
         }
-        if (dim % 2) even += query[dim - 1] * *(const lanes *)(keys + (dim - 1) * capacity + c);
-        *(lanes *)(scores + c) = even + odd;
+        for (int n = 0; n < queries; n++) {
+            if (dim % 2)
+                even[n] += query[n * stride + dim - 1] * *(const lanes *)(keys + (dim - 1) * capacity + c);
+            *(lanes *)(scores + n * room + c) = even[n] + odd[n];
+        }
     }
 }
 
-/* result = sum_c weights[c] v_c / total, for `count` numbers of values (C, slots, d). */
+/* results = sum_c weights[c] v_c / total of several queries, whose weights are `room` apart and whose
+   results `width`, for `count` registers of values (C, slots, d). */
 static inline __attribute__((always_inline)) void
-weighted_sum(const float *weights, float total, const float *values, const int32_t *slot, long slots,
-             long length, long dim, const int count, float *result) {
-    lanes sum[4] = {{0}};
+weighted_sums(const float *weights, long room, const float *total, const float *values,
+              const int32_t *slot, long slots, long length, long dim, float *results, long width,
+              const int count, const int queries) {
+    lanes sum[QUERIES][4] = {{{0}}};
     for (long c = 0; c < length; c++) {
         const float *value = values + (c * slots + (slot ? slot[c] : 0)) * dim;
-        for (int j = 0; j < count; j++) sum[j] += weights[c] * ((const lanes *)value)[j];
+        for (int n = 0; n < queries; n++)
+            for (int j = 0; j < count; j++) sum[n][j] += weights[n * room + c] * ((const lanes *)value)[j];
     }
-    for (int j = 0; j < count; j++) ((lanes *)result)[j] = sum[j] / total;
+    for (int n = 0; n < queries; n++)
+        for (int j = 0; j < count; j++) ((lanes *)(results + n * width))[j] = sum[n][j] / total[n];
+}
+
+/* Scores of head h become e^(score - largest), whose sum is returned. */
+static float exponentials(const struct Store *store, float *weights, long length, long h) {
+    float largest = -INFINITY, total = 0.0f;
+    if (store->cap)
+        for (long c = 0; c < length; c++) weights[c] = store->cap * tanhf(weights[c] / store->cap);
+    if (store->bias)
+        for (long c = 0; c < length; c++) weights[c] += store->bias[h * length + c];
+#pragma omp simd reduction(max : largest)
+    for (long c = 0; c < length; c++) largest = weights[c] > largest ? weights[c] : largest;
+#pragma omp simd reduction(+ : total)
+    for (long c = 0; c < length; c++) {
+        weights[c] = exponential(weights[c] - largest);
+        total += weights[c];
+    }
+    return length ? total : 1.0f; /* who sees nothing reads zeros */
+}
+
+/* softmax(q k^T) v of head h for rows from n on that read the same keys and values, which are of
+   prefixes where there is a `slot` or the rows write `own` ones. */
+static inline __attribute__((always_inline)) void
+attend_head(const struct Store *store, const float *keys, const float *values, const int32_t *slot,
+            long length, long n, long h, float *q, int own, long stride, float *out, float *weights,
+            const int queries) {
+    long dim = store->dim, width = store->heads * dim, slots = store->slots;
+    long room = store->length + LANES;
+    float *query = q + n * stride + h * dim, *result = out + n * width + h * dim, total[QUERIES];
+    if (store->cosine)
+        for (int m = 0; m < queries; m++) turn(store, query + m * stride);
+    if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
+    else scores_of_source(query, stride, keys, store->capacity, length, dim, weights, room, queries);
+    for (int m = 0; m < queries; m++) {
+        total[m] = exponentials(store, weights + m * room, length, h);
+        if (h < store->first_seen || h >= store->first_seen + store->num_seen) continue;
+        float *seen = store->seen + ((n + m) * store->num_seen + h - store->first_seen) * store->length;
+        for (long c = 0; c < store->length; c++)
+            seen[c] = c < length ? weights[m * room + c] / total[m] : 0.0f;
+    }
+    long i = 0;
+    for (; i + 4 * LANES <= dim; i += 4 * LANES)
+        weighted_sums(weights, room, total, values + i, slot, slots, length, dim, result + i, width, 4, queries);
+    for (; i + LANES <= dim; i += LANES)
+        weighted_sums(weights, room, total, values + i, slot, slots, length, dim, result + i, width, 1, queries);
+    for (; i < dim; i++)
+        for (int m = 0; m < queries; m++) {
+            float sum = 0.0f;
+            for (long c = 0; c < length; c++)
+                sum += weights[m * room + c] * values[(c * slots + (slot ? slot[c] : 0)) * dim + i];
+            result[m * width + i] = sum / total[m];
+        }
 }
 
 /* softmax(q k^T) v of every head of every row: from q (N, H * d), rows `stride` apart, to out
    (N, H * d). Where `own` is given, row n first writes its key and value, at own + n * stride, to
-   its last position; without it the store is one of sources. Queries are turned where they lie. */
+   its last position; without it the store is one of sources, of which neighbouring rows often read
+   the same. Queries are turned where they lie. */
 static void attend_rows(const struct Store *store, float *all_keys, float *all_values, float *q,
                         const float *own, long stride, float *out) {
     long heads = store->heads, kv_heads = store->kv_heads, dim = store->dim;
     long group = heads / kv_heads, slots = store->slots, capacity = store->capacity;
-    float *weights = malloc((store->length + LANES) * sizeof(float)); /* of each thread */
+    const int32_t *places = store->place;
+    float *weights = malloc(QUERIES * (store->length + LANES) * sizeof(float)); /* of each thread */
 #pragma omp for collapse(2)
     for (long k = 0; k < kv_heads; k++) { /* the beams of a sentence, one after another, share keys */
-        for (long n = 0; n < store->rows; n++) {
-            long place = store->place[n];
-            long length = store->lengths ? store->lengths[place] : store->length;
-            const int32_t *slot = store->slot ? store->slot + n * store->slot_stride : 0;
-            long start = (place * kv_heads + k) * capacity * slots * dim;
-            float *keys = all_keys + start, *values = all_values + start;
-            if (own) {
-                long last = ((length - 1) * slots + (slot ? slot[length - 1] : 0)) * dim;
-                const float *key = own + n * stride + k * dim, *value = key + kv_heads * dim;
-                for (long i = 0; i < dim; i++) keys[last + i] = key[i];
-                for (long i = 0; i < dim; i++) values[last + i] = value[i];
-                if (store->cosine) turn(store, keys + last);
-            }
-            for (long h = k * group; h < (k + 1) * group; h++) {
-                float *query = q + n * stride + h * dim;
-                if (store->cosine) turn(store, query);
-                float *result = out + (n * heads + h) * dim, largest = -INFINITY, total = 0.0f;
-                if (!weights) { /* no memory: search rejects what is not a number */
-                    for (long i = 0; i < dim; i++) result[i] = NAN;
-                    continue;
+        for (long first = 0; first < store->rows; first += QUERIES) {
+            long end = first + QUERIES < store->rows ? first + QUERIES : store->rows;
+            for (long n = first, queries; n < end; n += queries) {
+                for (queries = 1; !own && n + queries < end && places[n + queries] == places[n];) queries++;
+                long length = store->lengths ? store->lengths[places[n]] : store->length;
+                const int32_t *slot = store->slot ? store->slot + n * store->slot_stride : 0;
+                long start = (places[n] * kv_heads + k) * capacity * slots * dim;
+                float *keys = all_keys + start, *values = all_values + start;
+                if (own) {
+                    long last = ((length - 1) * slots + (slot ? slot[length - 1] : 0)) * dim;
+                    const float *key = own + n * stride + k * dim, *value = key + kv_heads * dim;
+                    for (long i = 0; i < dim; i++) keys[last + i] = key[i];
+                    for (long i = 0; i < dim; i++) values[last + i] = value[i];
+                    if (store->cosine) turn(store, keys + last);
                 }
-                if (own) scores_of_prefix(query, keys, slot, slots, length, dim, weights);
-                else scores_of_source(query, keys, capacity, length, dim, weights);
-                if (store->cap)
-                    for (long c = 0; c < length; c++)
-                        weights[c] = store->cap * tanhf(weights[c] / store->cap);
-                if (store->bias)
-                    for (long c = 0; c < length; c++) weights[c] += store->bias[h * length + c];
-#pragma omp simd reduction(max : largest)
-                for (long c = 0; c < length; c++)
-                    largest = weights[c] > largest ? weights[c] : largest;
-#pragma omp simd reduction(+ : total)
-                for (long c = 0; c < length; c++) {
-                    weights[c] = exponential(weights[c] - largest);
-                    total += weights[c];
-                }
-                if (!length) total = 1.0f; /* who sees nothing reads zeros */
-                if (h >= store->first_seen && h < store->first_seen + store->num_seen) {
-                    long row = n * store->num_seen + h - store->first_seen;
-                    float *seen = store->seen + row * store->length;
-                    for (long c = 0; c < store->length; c++)
-                        seen[c] = c < length ? weights[c] / total : 0.0f;
-                }
-                long i = 0;
-                for (; i + 4 * LANES <= dim; i += 4 * LANES)
-                    weighted_sum(weights, total, values + i, slot, slots, length, dim, 4, result + i);
-                for (; i + LANES <= dim; i += LANES)
-                    weighted_sum(weights, total, values + i, slot, slots, length, dim, 1, result + i);
-                for (; i < dim; i++) {
-                    float sum = 0.0f;
-                    for (long c = 0; c < length; c++)
-                        sum += weights[c] * values[(c * slots + (slot ? slot[c] : 0)) * dim + i];
-                    result[i] = sum / total;
+                for (long h = k * group; h < (k + 1) * group; h++) {
+                    if (!weights) { /* no memory: search rejects what is not a number */
+                        for (long i = 0; i < queries * dim; i++)
+                            out[((n + i / dim) * heads + h) * dim + i % dim] = NAN;
+                        continue;
+                    }
+#define OF(number) case number: \
+    attend_head(store, keys, values, slot, length, n, h, q, !!own, stride, out, weights, number); break
+                    switch (queries) { OF(1); OF(2); OF(3); OF(4); }
+#undef OF
                 }
             }
         }
