@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,8 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
-from dragoman.serve import app, server, shelf
-from dragoman.serve.settings import ApiKeys, ServeSettings
+from dragoman.serve import app, shelf
+from dragoman.serve.settings import ApiKeys
 
 TRANSLATE = "/v1/translate"
 
@@ -76,16 +75,6 @@ def test_python_does_not_search_what_a_model_is_made_of(
             until(lambda: gone() is None)
         finally:
             gc.enable()
-
-
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
-@pytest.mark.parametrize(("host", "reaches"), [("::", ["::1", "127.0.0.1"]), ("::1", ["::1"])])
-def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -> None:
-    """That of IPv6 is all of both kinds."""
-    with server._listen(ServeSettings(host=host, port=0)) as listening:
-        for each in reaches:
-            with socket.create_connection((each, listening.getsockname()[1])) as client:
-                assert client.getpeername()[0] == each
 
 
 def test_keys_come_from_the_environment_too(
