@@ -1,6 +1,7 @@
 """Documents through the doors of LibreTranslate, DeepL and our own."""
 
 import json
+import re
 import sqlite3
 from functools import partial
 from io import BytesIO
@@ -9,6 +10,7 @@ from time import sleep
 from typing import Any
 
 import pytest
+from tests.docs.pages import ROOT
 from tests.processors import needs_independent_rows
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 
@@ -65,6 +67,22 @@ def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> N
         assert file.headers["content-disposition"].endswith("UTF-8''%C3%A9%3Ba.txt")
     for path in ("/download_file/none", "/download_file/..%2fstate.sqlite"):
         assert live.get(path).status == 404
+
+
+@pytest.mark.parametrize("page", ["serve.md", "zh/serve.md"])
+def test_the_address_of_a_file_is_right_behind_nginx(live: Live, page: str) -> None:
+    """With the settings of our page, which also let through what the server allows."""
+    block = (ROOT / "docs" / page).read_text("utf-8").partition("```nginx")[2].partition("```")[0]
+    given = {"$http_host": "their.example:8443", "$scheme": "https", '""': ""}
+    set_by_it = re.findall(r"proxy_set_header (\S+) (\S+);", block)
+    headers = {name.lower(): given[value] for name, value in set_by_it}
+    url = sent(live, "/translate_file", PAIR, headers=headers).json["translatedFileUrl"]
+    assert url.startswith("https://their.example:8443/download_file/")
+    limits = live.service.settings.limits
+    (size,) = re.findall(r"client_max_body_size (\d+)m;", block)
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", block)
+    assert int(size) << 20 > limits.file
+    assert int(seconds) > limits.deadline
 
 
 @pytest.mark.parametrize(
