@@ -15,7 +15,7 @@ from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
-from dragoman.serve.admission import AdmissionQueue
+from dragoman.serve.admission import AdmissionQueue, guessed
 from dragoman.serve.documents import DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
@@ -126,10 +126,13 @@ class Service:
         steps: Iterable[Callable[[], list[Any]]],
         aside: AbstractContextManager[Any],
     ) -> list[Any]:
-        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`."""
-        withdrawn = Event()
-        self.queue.take(call, call.characters)
-        call.notes["tokens"] = call.characters
+        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`.
+
+        It is never priced: the length of its texts tells what it costs.
+        """
+        withdrawn, cost = Event(), guessed(call.characters)
+        self.queue.take(call, cost)
+        call.notes["tokens"] = cost
         try:
             return await self._in(self._stepping, call, lambda: run_steps(steps, aside, withdrawn))
         finally:
