@@ -75,7 +75,11 @@ class StateFolder:
                 path = Path(self._temporary.name)
             self._files = path / "documents"
             self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._base = sqlite3.connect(path / "state.sqlite", timeout=1, check_same_thread=False)
+            base = path / "state.sqlite"
+            base.touch(0o600)
+            for file in path.glob(f"{base.name}*"):  # SQLite's other files are as open as this
+                file.chmod(0o600)
+            self._base = sqlite3.connect(base, timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
             for kind in (StoredDocument, StoredGlossary):

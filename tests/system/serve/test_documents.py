@@ -265,6 +265,19 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         base.execute("CREATE TABLE document (x)")
 
 
+def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
+    """Neither what is new in it nor what an earlier version has left open."""
+    files = [tmp_path / name for name in ("state.sqlite", "state.sqlite-wal")]
+    for file in files:
+        file.touch(0o644)
+    for _ in range(2):
+        folder = StateFolder(tmp_path)
+        assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("state*")} == {0o600}
+        assert all(file.exists() for file in files)
+        folder.close()
+        files[0].unlink()
+
+
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
     """Another key does not find them, even with the document's own."""
     with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
