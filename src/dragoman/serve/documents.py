@@ -9,6 +9,7 @@ import hmac
 import math
 import secrets
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -229,7 +230,7 @@ class DocumentDesk:
         pair = one.source, one.target
         call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
         call.deadline = monotonic() + LONGEST
-        call.characters = (file := self._store.file(one, "source")).stat().st_size
+        size = call.characters = (file := self._store.file(one, "source")).stat().st_size
         draft, glossary = await self._service.in_thread(
             call,
             lambda: (
@@ -249,10 +250,11 @@ class DocumentDesk:
                     raise ended()
                 found += await self._piece(how, piece)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
+            call.characters = size
+            content = await self._service.in_thread(call, partial(finished, draft, found))
         finally:
             call.leave(answered=True)
-        draft.put(one and one[:3] for one in found)
-        self._store.write(one, "target", draft.written())
+        self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
         """Return the terms of a document."""
@@ -297,6 +299,12 @@ def pieces(
         size += len(each[0])
     if piece:
         yield piece
+
+
+def finished(draft: Draft, found: Sequence[Any]) -> bytes:
+    """Return a document with the results of its texts."""
+    draft.put(each and each[:3] for each in found)
+    return draft.written()
 
 
 def _digest(key: str) -> str:

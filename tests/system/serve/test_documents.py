@@ -6,6 +6,7 @@ import sqlite3
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from threading import Event
 from time import sleep
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.docs.pages import ROOT
 from tests.processors import needs_independent_rows
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 
+from dragoman.documents.document import Document
 from dragoman.errors import InputError
 from dragoman.serve import documents
 from dragoman.serve.settings import ApiKeys, RequestLimits
@@ -210,6 +212,42 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
         until(lambda: not live.service.store.all(StoredDocument))
         gate.opened.set()
         until(lambda: not live.service.queue.costs)
+
+
+def test_texts_do_not_wait_for_documents_to_be_read(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor to be written: long ones take seconds."""
+    go_on, read, states = Event(), documents.read_document, list[str]()
+
+    def held(state: str) -> None:
+        states.append(state)
+        assert go_on.wait(20)
+
+    def slowly(*given: Any, **more: Any) -> Document:  # noqa: ANN401 -- as `read_document`
+        held("read")
+        return read(*given, **more)
+
+    def written(_draft: documents.Draft) -> bytes:
+        held("written")
+        return b""
+
+    monkeypatch.setattr(documents, "read_document", slowly)
+    monkeypatch.setattr(documents.Draft, "written", written)
+    with serving(translator_folder) as live:
+        content = b"a house\n" * 100
+        calls = [
+            in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
+            for _ in range(documents.TOGETHER)
+        ]
+        for state in ("read", "written"):
+            until(lambda: states == [state] * documents.TOGETHER)  # noqa: B023 -- it ends here
+            answer = live.post("/v1/detect", {"text": "a " * 300}, {"x-deadline": "3"})
+            states.clear()
+            go_on.set()
+            assert answer.status == 200
+            go_on.clear()
+        assert [call().status for call in calls] == [200] * len(calls)
 
 
 @needs_independent_rows
