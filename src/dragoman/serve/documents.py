@@ -8,7 +8,7 @@ import asyncio
 import hmac
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from time import monotonic, time
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Message
 
 from dragoman.documents.formats import format_of_name, read_document
@@ -46,6 +46,8 @@ LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
 AGAIN = 60.0
 """Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
+PIECE = 1 << 16
+"""Bytes of a translation that are sent before more of it is."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -185,11 +187,23 @@ class DocumentDesk:
         if one.status != "done":
             raise busy(503, "Document not ready", self.seconds_left(one))
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
-        headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
         content = self._store.file(one, "target").read_bytes()
-        one.sent = time()
-        self._store.put(one)
-        return Response(content, 200, headers, "application/octet-stream")
+        headers = {
+            "content-disposition": named,
+            "content-length": str(len(content)),
+            "x-content-type-options": "nosniff",
+        }
+        media_type = "application/octet-stream"
+        return StreamingResponse(self._leaving(one, content), 200, headers, media_type)
+
+    async def _leaving(self, one: StoredDocument, content: bytes) -> AsyncGenerator[bytes, None]:
+        """Yield a translation in pieces; it is sent when its client has stayed for the last."""
+        for start in range(0, len(content), PIECE):
+            yield content[start : start + PIECE]
+        await asyncio.sleep(0)  # where the client has left, this is cancelled
+        if self._store.get(StoredDocument, one.id) is not None:
+            one.sent = time()
+            self._store.put(one)
 
     def remove(self, one: StoredDocument) -> None:
         """Keep a document no longer."""

@@ -6,8 +6,9 @@ import sqlite3
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from socket import SO_RCVBUF, SOL_SOCKET
 from threading import Event
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -137,7 +138,7 @@ def test_the_client_of_deepl_fetches_a_document(
     tmp_path: Path,
     expected: bytes,
 ) -> None:
-    """Uploaded, asked for and fetched, once; its characters are counted."""
+    """Uploaded, asked for and fetched; its characters are counted, once."""
     (tmp_path / "a.txt").write_bytes(TEXT)
     before = client.get_usage().character.count
     status = client.translate_document_from_filepath(
@@ -154,7 +155,9 @@ def test_the_client_of_deepl_fetches_a_document(
     out = BytesIO()
     client.translate_document_download(handle, out)
     assert out.getvalue() == expected
-    assert live.post(path, {"document_key": handle.document_key}).status == 404
+    before = client.get_usage().character.count
+    assert live.post(f"{path}/result", {"document_key": handle.document_key}).body == expected
+    assert client.get_usage().character.count == before
 
 
 def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # noqa: ANN401 -- DeepLClient
@@ -360,6 +363,54 @@ def test_what_was_fetched_is_removed(
         url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
         assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
         until(lambda: not live.service.store.all(StoredDocument))
+
+
+SIZE = 6_000_000
+"""Bytes that a client reads slowly."""
+
+
+def read_slowly(live: Live, ask: bytes) -> None:
+    """Take more than twice as long to read an answer as a client may read nothing of it."""
+    with live.raw() as slow:
+        slow.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
+        slow.sendall(ask)
+        size, started = 0, monotonic()
+        while size < SIZE:
+            piece = slow.recv(1 << 14)
+            assert piece, f"cut off after {size} bytes"
+            size += len(piece)
+            sleep(0.01 if monotonic() - started < 1 else 0)
+
+
+def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path) -> None:
+    """Until then it stays, and who reads it slowly gets it."""
+    with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
+        content = b"a house\n" + b"0" * SIZE
+        url = sent(live, "/translate_file", PAIR, content).json["translatedFileUrl"]
+        ask = f"GET /download_file/{url.rpartition('/')[2]} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+
+        def moment() -> float:
+            (one,) = live.service.store.all(StoredDocument)
+            return one.sent
+
+        with live.raw() as broken:
+            broken.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
+            broken.sendall(ask)
+            assert broken.recv(1 << 14)
+        ended = '"path": "/download_file/{name}", "outcome"'
+        until(lambda: ended in live.log.getvalue())
+        assert not moment()
+        read_slowly(live, ask)
+        until(moment)
+
+
+def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
+    """All in one piece, it is read as long as its client reads."""
+    limits = RequestLimits(write_seconds=0.4, body=2 * SIZE, characters=SIZE)
+    with serving(translator_folder, limits=limits) as live:
+        body = json.dumps(PAIR | {"q": "-" * SIZE}).encode()
+        head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        read_slowly(live, head + b"content-length: %d\r\n\r\n" % len(body) + body)
 
 
 def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:
