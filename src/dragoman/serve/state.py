@@ -124,11 +124,11 @@ class StateFolder:
         )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
-        """Keep one no longer; nor the files of a document."""
-        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
+        """Keep one no longer; nor the files of a document, first: a full disk has room then."""
         if isinstance(one, StoredDocument):
             for name in ("source", "target", "glossary"):
                 self.file(one, name).unlink(missing_ok=True)
+        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
 
     def file(self, one: StoredDocument, name: str) -> Path:
         """Where the source, the target or the glossary of a document is."""

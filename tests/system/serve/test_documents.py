@@ -6,9 +6,7 @@ import sqlite3
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from socket import SO_RCVBUF, SOL_SOCKET
-from threading import Event
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from tests.docs.pages import ROOT
 from tests.processors import needs_independent_rows
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 
-from dragoman.documents.document import Document
 from dragoman.errors import InputError
 from dragoman.serve import documents
 from dragoman.serve.settings import ApiKeys, RequestLimits
@@ -217,42 +214,6 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
         until(lambda: not live.service.queue.costs)
 
 
-def test_texts_do_not_wait_for_documents_to_be_read(
-    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor to be written: long ones take seconds."""
-    go_on, read, states = Event(), documents.read_document, list[str]()
-
-    def held(state: str) -> None:
-        states.append(state)
-        assert go_on.wait(20)
-
-    def slowly(*given: Any, **more: Any) -> Document:  # noqa: ANN401 -- as `read_document`
-        held("read")
-        return read(*given, **more)
-
-    def written(_draft: documents.Draft) -> bytes:
-        held("written")
-        return b""
-
-    monkeypatch.setattr(documents, "read_document", slowly)
-    monkeypatch.setattr(documents.Draft, "written", written)
-    with serving(translator_folder) as live:
-        content = b"a house\n" * 100
-        calls = [
-            in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
-            for _ in range(documents.TOGETHER)
-        ]
-        for state in ("read", "written"):
-            until(lambda: states == [state] * documents.TOGETHER)  # noqa: B023 -- it ends here
-            answer = live.post("/v1/detect", {"text": "a " * 300}, {"x-deadline": "3"})
-            states.clear()
-            go_on.set()
-            assert answer.status == 200
-            go_on.clear()
-        assert [call().status for call in calls] == [200] * len(calls)
-
-
 @needs_independent_rows
 def test_documents_survive_a_restart(
     translator_folder: Path, tmp_path: Path, expected: bytes
@@ -306,19 +267,6 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         base.execute("CREATE TABLE document (x)")
 
 
-def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
-    """Neither what is new in it nor what an earlier version has left open."""
-    files = [tmp_path / name for name in ("state.sqlite", "state.sqlite-wal")]
-    for file in files:
-        file.touch(0o644)
-    for _ in range(2):
-        folder = StateFolder(tmp_path)
-        assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("state*")} == {0o600}
-        assert all(file.exists() for file in files)
-        folder.close()
-        files[0].unlink()
-
-
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
     """Another key does not find them, even with the document's own."""
     with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
@@ -363,54 +311,6 @@ def test_what_was_fetched_is_removed(
         url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
         assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
         until(lambda: not live.service.store.all(StoredDocument))
-
-
-SIZE = 6_000_000
-"""Bytes that a client reads slowly."""
-
-
-def read_slowly(live: Live, ask: bytes) -> None:
-    """Take more than twice as long to read an answer as a client may read nothing of it."""
-    with live.raw() as slow:
-        slow.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
-        slow.sendall(ask)
-        size, started = 0, monotonic()
-        while size < SIZE:
-            piece = slow.recv(1 << 14)
-            assert piece, f"cut off after {size} bytes"
-            size += len(piece)
-            sleep(0.01 if monotonic() - started < 1 else 0)
-
-
-def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path) -> None:
-    """Until then it stays, and who reads it slowly gets it."""
-    with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
-        content = b"a house\n" + b"0" * SIZE
-        url = sent(live, "/translate_file", PAIR, content).json["translatedFileUrl"]
-        ask = f"GET /download_file/{url.rpartition('/')[2]} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
-
-        def moment() -> float:
-            (one,) = live.service.store.all(StoredDocument)
-            return one.sent
-
-        with live.raw() as broken:
-            broken.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
-            broken.sendall(ask)
-            assert broken.recv(1 << 14)
-        ended = '"path": "/download_file/{name}", "outcome"'
-        until(lambda: ended in live.log.getvalue())
-        assert not moment()
-        read_slowly(live, ask)
-        until(moment)
-
-
-def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
-    """All in one piece, it is read as long as its client reads."""
-    limits = RequestLimits(write_seconds=0.4, body=2 * SIZE, characters=SIZE)
-    with serving(translator_folder, limits=limits) as live:
-        body = json.dumps(PAIR | {"q": "-" * SIZE}).encode()
-        head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
-        read_slowly(live, head + b"content-length: %d\r\n\r\n" % len(body) + body)
 
 
 def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:

@@ -29,11 +29,9 @@ TRANSLATE = "/v1/translate"
 def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
     """All but its health asks for one; none is logged."""
     file = tmp_path / "keys.txt"
-    content = "secret-one\n\n  # of a partner\nsecret-two#2\nsecret-zwölf\n"
-    file.write_text(content, "utf-8-sig")
+    file.write_text("secret-one\n\n  # ours\nsecret-two#2\nsecret-zwölf\n", "utf-8-sig")
     with serving(translator_folder, keys=ApiKeys.read(file)) as live:
-        wrong = ("", "Bearer", "Bearer secret-two", "Basic secret-one", "Bearer secret-on")
-        for given in wrong:
+        for given in ("", "Bearer", "Bearer secret-two", "Basic secret-one", "Bearer secret-on"):
             refused = live.post(TRANSLATE, {"text": "a"}, {"authorization": given})
             assert refused.status == 401
             assert refused.headers["www-authenticate"] == "Bearer"
