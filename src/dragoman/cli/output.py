@@ -136,7 +136,7 @@ class Lines:
     @property
     def rest(self) -> InputLines[str]:
         """The lines whose results are not in the output yet."""
-        return self.lines.through(self.skip)
+        return self.lines if self.out is None else self.lines.through(self.out.continued)
 
     def skip(self, items: Iterator[T]) -> Iterator[T]:
         """Drop the items whose results are in the output already."""

@@ -3,8 +3,10 @@
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -76,7 +78,8 @@ class ResumableFile:
     """A file of results, of one line or more, that appears when all are there.
 
     Until then they are in `FILE.partial`, each as soon as it is known, and an old file stays as it
-    was; `FILE.partial.json` has the `command`: what they depend on beside the input.
+    was; `FILE.partial.json` has the `command`, what they depend on, and a line for each text that a
+    result is of, which tells it from others.
     """
 
     def __init__(self, file: Path, command: Mapping[str, object]) -> None:
@@ -87,6 +90,8 @@ class ResumableFile:
         self._record = Path(f"{self.partial}.json")
         self._size = 0  # bytes of the results
         self._found = 0  # bytes that an interrupted command has left
+        self._digests = list[bytes]()  # of the texts whose results are kept
+        self._read = deque[bytes]()  # of those whose results are not written yet
 
     def find(self, *, overwrite: bool, resume: bool, starts: Starts | None = None) -> None:
         """Find the results of an interrupted command.
@@ -128,24 +133,42 @@ class ResumableFile:
     def _check(self) -> None:
         """Raise InputError unless the same command gave what is kept."""
         try:
-            before = json.loads(self._record.read_bytes())
+            first, *self._digests = self._record.read_bytes().splitlines()
+            before = json.loads(first)
         except (OSError, ValueError):  # an older dragoman wrote none
             return
         for name, value in self._command.items():
             if before.get(name) != value:
                 raise InputError(
-                    f"{self.partial} was written with another {name}; give the same model and "
-                    "options to --resume, or remove the file to start again."
+                    f"{self.partial} was written with another {name}; give the same model, input "
+                    "and options to --resume, or remove the file to start again."
                 )
 
     def skip(self, items: Iterator[T]) -> Iterator[T]:
         """Drop the items whose results are kept. Raises InputError where there are fewer."""
         if sum(1 for _ in islice(items, self.results)) < self.results:
-            raise InputError(
-                f"{self.partial} has more results than the input has lines; give the input that "
-                "it was made from, or remove it."
-            )
+            raise self._other(f"{self.partial} has more results than the input has lines")
         return items
+
+    def continued(self, texts: Iterator[T]) -> Iterator[T]:
+        """`skip` for the texts that have a result each, in their order.
+
+        Raises InputError where one is not the text that the result was made from, too.
+        """
+
+        def checked() -> Iterator[T]:
+            for number, text in enumerate(texts):
+                digest = blake2b(repr(text).encode(), digest_size=8).hexdigest().encode()
+                if number >= self.results:
+                    self._read.append(digest)
+                elif self._digests[number : number + 1] not in ([], [digest]):
+                    raise self._other(f"Result {number + 1} of {self.partial} is of another text")
+                yield text
+
+        return self.skip(checked())
+
+    def _other(self, what: str) -> InputError:
+        return InputError(f"{what}; give the input that it was made from, or remove it.")
 
     @contextmanager
     def writing(self) -> Iterator[Write]:
@@ -189,15 +212,22 @@ class ResumableFile:
                 "command again."
             )
 
+        all_known = len(self._digests) >= self.results
+
         def write(result: str) -> None:
+            if self._read and all_known:
+                record.write(self._read.popleft() + b"\n")
+                record.flush()
             _write(stream, result)
             self.results += 1
 
         try:
-            if not self._size:
-                self._record.write_text(json.dumps(self._command), encoding="utf-8")
+            if all_known:
+                lines = [json.dumps(self._command).encode(), *self._digests[: self.results]]
+                self._record.write_bytes(b"".join(line + b"\n" for line in lines))
             with (
                 self.partial.open("r+b" if self._size else "wb") as stream,
+                self._record.open("ab") as record,
                 locked(self.partial, wait=True),  # only somebody who looks can hold it
             ):
                 stream.seek(self._size)

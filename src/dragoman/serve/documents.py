@@ -139,11 +139,11 @@ class DocumentDesk:
         self._awaited.add(one.id)
         try:
             if (task := self._tasks.get(one.id)) is not None:
-                await call.unless_gone(asyncio.shield(task))
+                await call.unless_gone(asyncio.wait([task]))
             if one.status == "error":
                 raise Refusal(400, one.error, "", where="file")
             if one.status != "done":
-                raise ended()
+                raise ended() if self._service.draining else no_document()
         except BaseException:
             self.remove(one)
             raise
@@ -326,6 +326,11 @@ class DocumentDesk:
             await asyncio.sleep(PAUSE)
 
 
+def no_document() -> Refusal:
+    """Return the refusal of a document that is not there, or not any more."""
+    return Refusal(404, "Document not found", "", where="document_id")
+
+
 def pieces(
     texts: Sequence[tuple[str, Places]], tokens: int
 ) -> Iterator[Sequence[tuple[str, Places]]]:
@@ -339,11 +344,6 @@ def pieces(
         size += len(each[0])
     if piece:
         yield piece
-
-
-def no_document() -> Refusal:
-    """Return the refusal of a document that is not there."""
-    return Refusal(404, "Document not found", "", where="document_id")
 
 
 def finished(draft: Draft, found: Sequence[Any]) -> bytes:

@@ -232,13 +232,10 @@ class Service:
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
                     found = bound.courses(texts[some], chosen_ones, prefixes, how.glossary, copied)
-                    if cache is None:
-                        yield from found
-                        continue
                     columns = zip(texts[some], copied or repeat(()), found, strict=False)
                     for text, places, course in columns:
                         key = languages, aligning, chosen_ones, places
-                        yield cache.through(text, key, course)
+                        yield course if cache is None else cache.through(text, key, course)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(how.call, bound.scheduler, courses, finish, longer)

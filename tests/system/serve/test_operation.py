@@ -84,7 +84,8 @@ def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -
     """That of IPv6 is all of both kinds."""
     with server._listen(ServeSettings(host=host, port=0)) as listening:
         for each in reaches:
-            socket.create_connection((each, listening.getsockname()[1])).close()
+            with socket.create_connection((each, listening.getsockname()[1])) as client:
+                assert client.getpeername()[0] == each
 
 
 def test_keys_come_from_the_environment_too(
@@ -129,8 +130,7 @@ def test_cors_is_off_unless_asked_for(live: Live, translator_folder: Path) -> No
     origin = {"origin": "https://ours.example"}
     assert "access-control-allow-origin" not in live.get("/v1/models", origin).headers
     with serving(translator_folder, cors=("https://ours.example",)) as open_one:
-        header = "access-control-allow-origin"
-        allowed = open_one.get("/v1/models", origin).headers
+        header, allowed = "access-control-allow-origin", open_one.get("/v1/models", origin).headers
         assert allowed[header] == "https://ours.example"
         assert allowed["access-control-expose-headers"] == "retry-after"
         assert header not in open_one.get("/v1/models", {"origin": "https://b.example"}).headers

@@ -105,7 +105,9 @@ def test_what_is_kept_is_not_lost(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"out\.partial has results of .*; add --resume"):
         find(file)
     for name in COMMAND:
-        with pytest.raises(InputError, match=f"another {name}; give the same model and options"):
+        with pytest.raises(
+            InputError, match=f"another {name}; give the same model, input and options"
+        ):
             find(file, resume=True, command=COMMAND | {name: "other"})
     out = find(file, resume=True)
     with pytest.raises(InputError, match="more results than the input has lines"):

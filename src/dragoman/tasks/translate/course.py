@@ -4,7 +4,8 @@ A line has a course (`dragoman.decode.scheduler`), which goes on as long as some
 by another search. Where nothing is wrong with what was found first, no more is computed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
@@ -54,9 +55,9 @@ class Line:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
-    def known_spans(self) -> list[Span]:
+    def known_places(self) -> set[int]:
         """Where these stand."""
-        return [(term.start, term.end) for term in self.terms()]
+        return {place for term in self.terms() for place in range(term.start, term.end)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +120,31 @@ class LineTranslator:
         """
         tokenizer = self.src_tokenizer
         strange = {tokenizer.unk_id, *tokenizer.byte_ids}
-        whole = [*line.kept, *protected(line.text)]
-        known = line.known_spans()
+        found: dict[bool, list[Span]] = {False: [], True: []}
         for part in line.parts or ():
-            if not any(strange.intersection(chunk.ids) for chunk in part.chunks):
-                continue
-            spans_of = self._spans(line.text, part)
-            for chunk, spans in zip(part.chunks, spans_of, strict=True):
-                found = dict[bool, list[Span]]({False: [], True: []})
-                for id_, span in zip(chunk.ids, spans, strict=True):
-                    if id_ in strange and span is not None:
-                        found[id_ == tokenizer.unk_id].append(span)
-                spelt = unlearned(line.text, found[False])
-                for start, end in whole_words(line.text, [*found[True], *spelt]):
-                    if not overlaps((start, end), known):
-                        around = (s for s in whole if overlaps(s, [(start, end)]))
-                        yield from [*around] or [(start, end)]
+            if any(strange.intersection(chunk.ids) for chunk in part.chunks):
+                spans_of = self._spans(line.text, part)
+                ids = chain(*(chunk.ids for chunk in part.chunks))
+                for id_, piece in zip(ids, chain(*spans_of), strict=True):
+                    if id_ in strange and piece is not None:
+                        found[id_ == tokenizer.unk_id].append(piece)
+        if not any(found.values()):
+            return
+        known, around = line.known_places(), defaultdict[int, list[Span]](list)
+        for span in [*line.kept, *protected(line.text)]:
+            for place in range(*span):
+                around[place].append(span)
+        spelt = unlearned(line.text, found[False])
+        for word in whole_words(line.text, [*found[True], *spelt]):
+            if known.isdisjoint(range(*word)):
+                whole = (s for place in range(*word) for s in around.get(place, ()))
+                yield from dict.fromkeys(whole) or [word]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
         """Where the line has text that should stand in the translation as it is, and does not."""
         lost = missing(line.text, translation)
-        known = line.known_spans() if lost else []
-        lost = [span for span in lost if not overlaps(span, known)]
+        known = line.known_places() if lost else set()
+        lost = [span for span in lost if known.isdisjoint(range(*span))]
         return sorted({*lost, *changed(line.text, line.kept, translation)})
 
     def _attempt(
@@ -307,11 +311,6 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         terms=terms,
         alternatives=others,
     ).aligned_as(translation)
-
-
-def overlaps(span: Span, others: Iterable[Span]) -> bool:
-    """Whether a span has a character in common with one of others."""
-    return any(a < span[1] and span[0] < b for a, b in others)
 
 
 def _untranslated(line: str) -> Translation:

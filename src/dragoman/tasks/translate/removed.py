@@ -55,7 +55,7 @@ class Shortened:
         left, end, gaps = "", 0, list[Gap]()
         for start, stop in _merged(line, spans):
             left += line[end:start]
-            before, after = line[:start][-1:], line[stop : stop + 1]
+            before, after = line[max(0, start - 1) : start], line[stop : stop + 1]
             end = stop + (after.isspace() and (before.isspace() or not left))
             gaps.append(Gap(len(left), line[start:stop], line[stop:end], (before, after)))
         return cls(left + line[end:], tuple(gaps))
@@ -66,17 +66,19 @@ class Shortened:
 
     def moved(self, spans: Iterable[Span]) -> list[Span]:
         """Where the spans of the line are in what is left, without those that are gone."""
-        places = {self._in_line(n): n for n in range(len(self.text))}
+        in_line = self._in_line
+        places = {in_line(n): n for n in range(len(self.text))}
         whole = (s for s in spans if all(n in places for n in range(*s)))
         return [(places[start], places[end - 1] + 1) for start, end in whole]
 
     def restored(self, translation: Translation) -> Translation:
         """The translation of what is left, with what was taken out."""
-        text, links = translation.text, translation.text_links
+        text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
         for gap in self.gaps:
-            place = self._place(text, links, gap.place)
-            put.append((place, _apart(gap, text[:place][-1:], text[place : place + 1]), gap))
+            place = place_of(gap.place)
+            before, after = text[max(0, place - 1) : place], text[place : place + 1]
+            put.append((place, _apart(gap, before, after), gap))
         put.sort(key=lambda each: each[0])
         in_line, in_text = self._in_line, _places([each[:2] for each in put])
         pieces, copied, end, written = list[str](), list[Copied](), 0, 0
@@ -100,27 +102,32 @@ class Shortened:
         moved = tuple(_moved(each, in_line, in_text) for each in translation.alignments)
         return found.aligned_by(partial(tuple, moved))
 
-    def _place(self, text: str, links: Sequence[tuple[int, int, int, int]], place: int) -> int:
+    def _place_in(self, translation: Translation) -> Places:
         """Where in the translation something belongs that stands at a place of what is left.
 
         Behind what comes from the nearest text before it; marks that come from words, as their
         attention has it, do not count.
         """
-        if not self.text[place:].strip():
-            return len(text)
+        text, links, left = translation.text, translation.text_links, len(self.text.rstrip())
 
         def is_word(piece: str) -> bool:
             return any(map(str.isalnum, piece))
 
-        before = [
-            (b, d)
-            for a, b, c, d in links
-            if b <= place and (is_word(text[c:d]) or not is_word(self.text[a:b]))
-        ]
-        end = max(before, default=(0, 0))[1]
+        ends = [(0, 0)]
+        for a, b, c, d in links:
+            if is_word(text[c:d]) or not is_word(self.text[a:b]):
+                ends.append((b, d))
+        ends.sort()
         inside = {n for link in links for n in range(link[2] + 1, link[3])}
-        places = range(end, len(text) + 1)
-        return next(n for n in places if n not in inside and is_boundary(text, n))
+
+        def place_of(place: int) -> int:
+            if place >= left:
+                return len(text)
+            _, end = ends[bisect_right(ends, (place, len(text))) - 1]
+            places = range(end, len(text) + 1)
+            return next(n for n in places if n not in inside and is_boundary(text, n))
+
+        return place_of
 
 
 def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
@@ -161,11 +168,17 @@ def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans, each with the rest of the words that it begins or ends inside of."""
-    for start, stop in spans:
+    """The spans in order, each with the rest of the words that it begins or ends inside of.
+
+    Those of the same words are one.
+    """
+    end = 0
+    for start, stop in sorted(spans):
+        if stop <= end:
+            continue
         before = (n for n in range(start, -1, -1) if is_boundary(line, n))
-        after = (n for n in range(stop, len(line) + 1) if is_boundary(line, n))
-        yield next(before), next(after)
+        end = next(n for n in range(stop, len(line) + 1) if is_boundary(line, n))
+        yield next(before), end
 
 
 def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
@@ -177,7 +190,7 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
     places = {n for span in spelt for n in range(*span)}
     spelt_only = "".join(_in_word(c) if n in places else "\n" for n, c in enumerate(line))
     words = (each.span() for each in re.finditer(r"\w{2,}", spelt_only))
-    whole = (word for word in words if [*whole_words(line, [word])] == [word])
+    whole = (word for word in words if all(is_boundary(line, place) for place in word))
     yield from (span for span in whole if any(map(str.isalpha, line[slice(*span)])))
     yield from (span for span in emoji(line) if places.intersection(range(*span)))
 

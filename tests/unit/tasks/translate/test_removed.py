@@ -1,6 +1,7 @@
 """Text taken out of a line, and put back into the translation of the rest."""
 
 import re
+from typing import SupportsIndex
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,27 +22,30 @@ def lines_with_spans(draw: st.DrawFn) -> tuple[str, list[Span]]:
     return line, [(a, b) for a, b in spans if line[a:b].strip()]
 
 
-def identity(line: str) -> Translation:
-    """A line as its own translation, each letter from itself."""
-    spans = tuple((n, n + 1) for n, letter in enumerate(line) if not letter.isspace())
+def linked(line: str, text: str, spans: tuple[Span, ...], written: tuple[Span, ...]) -> Translation:
+    """A translation of a line, one place of which is linked to one of the other."""
 
     def align() -> tuple[Alignment, ...]:
         import torch
 
-        tokens = tuple(line[a:b] for a, b in spans)
-        weights_TS = torch.eye(len(spans))
         return (
             Alignment(
-                src_tokens=tokens,
-                tgt_tokens=tokens,
-                weights_TS=weights_TS,
+                src_tokens=tuple(line[a:b] for a, b in spans),
+                tgt_tokens=tuple(text[a:b] for a, b in written),
+                weights_TS=torch.eye(len(spans)),
                 src_spans=spans,
-                tgt_spans=spans,
+                tgt_spans=written,
             ),
         )
 
-    sentences = ((0, len(line), 0, len(line)),) if line else ()
-    return Translation(text=line, sentences=sentences).aligned_by(align)
+    sentences = ((0, len(line), 0, len(text)),) if line else ()
+    return Translation(text=text, sentences=sentences).aligned_by(align)
+
+
+def identity(line: str) -> Translation:
+    """A line as its own translation, each letter from itself."""
+    spans = tuple((n, n + 1) for n, letter in enumerate(line) if not letter.isspace())
+    return linked(line, line, spans, spans)
 
 
 @given(lines_with_spans())
@@ -84,9 +88,24 @@ def test_it_goes_where_the_words_before_it_went() -> None:
     assert left.text == "I love pizza "
     spans = ((0, 1), (2, 6), (7, 12))
     written = ((0, 3), (4, 9), (10, 15))
-    links = [(*src, *tgt) for src, tgt in zip(spans, written, strict=True)]
-    assert left._place("Ich liebe Pizza", links, 7) == 9
-    assert [gap.text for gap in left.gaps] == ["🍕", "😀😀"]
+    found = left.restored(linked(left.text, "Ich liebe Pizza", spans, written))
+    assert found.text == "Ich liebe 🍕 Pizza 😀😀"
+
+
+def test_a_word_is_looked_through_once() -> None:
+    """However many of its letters a vocabulary lacks, and however many sentences a line has."""
+    calls = 0
+
+    class Counted(str):
+        def __getitem__(self, place: SupportsIndex | slice) -> str:
+            nonlocal calls
+            calls += 1
+            return super().__getitem__(place)
+
+    line = Counted("Ж" * 500 + " a " + "Ж" * 500)
+    spelt = [(n, n + 1) for n, letter in enumerate(line) if letter == "Ж"]
+    assert [*whole_words(line, spelt)] == [(0, 500), (503, 1003)]
+    assert calls < 5 * len(line)
 
 
 def test_it_is_not_glued_to_a_word() -> None:
