@@ -14,7 +14,7 @@ from tests.unit.models.small import PAD, VARIANTS, V, distance, random_ids, rand
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, build
 from dragoman.models.heads import ClassificationHead
-from dragoman.nn import Documents, Learned
+from dragoman.nn import Documents
 
 DECODER_NAMES = st.sampled_from(list(DECODERS))
 CAUSAL = DECODERS | {"rwkv": RWKV}
@@ -125,17 +125,6 @@ def test_a_fresh_model_knows_nothing(name: str) -> None:
             assert isinstance(config, DecoderOnlyConfig)
             logits = build(replace(config, vocab_size=500, d_model=64, d_ff=128)).eval()(ids_NBL[0])
     assert abs(F.cross_entropy(logits.flatten(0, 1), ids_NBL[2].flatten()) - math.log(500)) < 1
-
-
-def test_learned_positions_end_with_a_sentence_that_says_so() -> None:
-    """A text beyond the table is refused with both numbers, in the whole pass and in decoding."""
-    model = make_decoder(replace(DECODERS["gpt2"], positions=Learned(max_length=4)))
-    with pytest.raises(InputError, match=r"5 tokens.*4 only"):
-        model(random_ids(0, 1, 5))
-    state = model.start(random_ids(0, 1, 4), 1)
-    model.step(random_ids(1, 1), state)
-    with pytest.raises(InputError, match=r"5 tokens.*4 only"):
-        model.step(random_ids(2, 1), state)
 
 
 def test_a_head_needs_labels() -> None:
