@@ -25,14 +25,14 @@ def damage(content: bytes, draw: Random) -> bytes:
     if kind < 0.4:
         return change_bytes(content, draw)
     if content[:1] == b"{":
-        text = _change_json(content, draw) if kind < 0.95 else _nest(draw)
+        text = change_json(content, draw) if kind < 0.95 else _nest(draw)
         return text.encode(errors="surrogatepass")
     if content[:2] == b"PK":
         return _change_arrays(content, draw)
     if content[8:9] != b"{":
         return b"" if kind < 0.45 else change_bytes(content, draw)
     length = int.from_bytes(content[:8], "little")
-    header = _change_json(content[8 : 8 + length], draw).encode(errors="surrogatepass")
+    header = change_json(content[8 : 8 + length], draw).encode(errors="surrogatepass")
     if kind < 0.5:
         length = draw.choice([0, 1, 2**20, 2**32, 2**63, 2**64 - 1])
     else:
@@ -82,12 +82,13 @@ def _change_arrays(content: bytes, draw: Random) -> bytes:
     return file.getvalue()
 
 
-def _change_json(content: bytes, draw: Random) -> str:
-    """Change one or two values anywhere in the document."""
-    data = json.loads(content)
+def change_json(content: bytes, draw: Random) -> str:
+    """Change one or two values anywhere in the document, of several lines in the first."""
+    first, begin, more = content.partition(b"\n{")
+    data = json.loads(first)
     for _ in range(draw.choice([1, 1, 2])):
         _change_value(data, draw)
-    return json.dumps(data, ensure_ascii=draw.random() < 0.5)
+    return json.dumps(data, ensure_ascii=draw.random() < 0.5) + (begin + more).decode()
 
 
 def _change_value(data: Any, draw: Random) -> None:  # noqa: ANN401 -- any JSON value

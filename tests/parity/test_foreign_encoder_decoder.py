@@ -131,19 +131,6 @@ def test_logits_agree(case: str, dtype: torch.dtype) -> None:
     assert_same_logits(ours(src, tgt), their_logits(theirs, src, tgt))
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-@pytest.mark.parametrize("case", CASES)
-@torch.no_grad()
-def test_cached_decoding_agrees(case: str, dtype: torch.dtype) -> None:
-    """A prefix at once and then token by token gives the logits of their full pass."""
-    ours, theirs = both(CASES[case], dtype)
-    src, tgt = sentences(theirs)
-    state = ours.start(src, 1)
-    logits = [ours.extend(tgt[:, :4], state)]
-    logits += [ours.step(ids, state)[:, None] for ids in tgt[:, 4:].unbind(1)]
-    assert_same_logits(torch.cat(logits, dim=1), their_logits(theirs, src, tgt))
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_agree(case: str) -> None:
     """A loss of both has the same gradients.

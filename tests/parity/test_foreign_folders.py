@@ -149,11 +149,6 @@ def test_an_output_of_its_own_is_taken_whatever_t5_says_of_ties(
 
 OPTIONS: dict[str, Any] = {
     "type": "transformer",
-    "dim-emb": 12,
-    "enc-depth": 2,
-    "dec-depth": 3,
-    "transformer-heads": 3,
-    "transformer-dim-ffn": 20,
     "transformer-ffn-activation": "swish",
     "transformer-preprocess": '""',
     "transformer-postprocess": "dan",
@@ -172,15 +167,24 @@ def as_npz(folder: Path, model: PreTrainedModel, **options: str) -> Path:
         f"{stack}_Wemb": f"{stack}.embed_tokens" for stack in ("encoder", "decoder")
     }  # fmt: skip
     arrays |= {name: state[f"model.{place}.weight"][:-1] for name, place in embeddings.items()}
-    for stack, depth in (("encoder", 2), ("decoder", 3)):
-        for layer in range(depth):
+    sizes = model.config
+    for stack in ("encoder", "decoder"):
+        for layer in range(getattr(sizes, f"{stack}_layers")):
             for name, place in LAYER.items():
                 tensor = state.get(f"model.{stack}.layers.{layer}.{place}")
                 if tensor is not None:
                     arrays[f"{stack}_l{layer + 1}_{name}"] = (
                         tensor.T if tensor.dim() == 2 else tensor[None]
                     )
-    text = "".join(f"{key}: {value}\n" for key, value in {**OPTIONS, **options}.items()) + "\0"
+    given = {
+        "dim-emb": sizes.d_model,
+        "enc-depth": sizes.encoder_layers,
+        "dec-depth": sizes.decoder_layers,
+        "transformer-heads": sizes.encoder_attention_heads,
+        "transformer-dim-ffn": sizes.encoder_ffn_dim,
+    }
+    given |= OPTIONS | options
+    text = "".join(f"{key}: {value}\n" for key, value in given.items()) + "\0"
     folder.mkdir(exist_ok=True)
     values: dict[str, Any] = {name: array.numpy() for name, array in arrays.items()}
     values["special:model.yml"] = np.frombuffer(text.encode(), np.int8)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,14 +13,13 @@ import numpy as np
 import pytest
 import torch
 from tests.foreign_folders import SENTENCES, noisy, spm, without_special
-from tests.parity.test_foreign_folders import OPTIONS
+from tests.parity.test_foreign_folders import as_npz
 from tests.parity.test_foreign_texts import LINES, make_folder, their_texts
 from transformers import MarianMTModel, MarianTokenizer
 
 import dragoman
 from dragoman.convert.published import hand_back, take_over
 from dragoman.errors import InputError
-from dragoman.folder.foreign.marian import LAYER
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.tasks.folders import read_folder
 
@@ -47,30 +45,7 @@ def their_folder(folder: Path) -> MarianMTModel:
 
 def own_folder(folder: Path, model: MarianMTModel, theirs: Path) -> Path:
     """The same as Marian writes it and OPUS-MT publishes it."""
-    folder.mkdir()
-    state, sizes = model.state_dict(), model.config
-    arrays = {
-        "Wemb": state["model.shared.weight"][:-1],
-        "decoder_ff_logit_out_b": state["final_logits_bias"][:, :-1],
-    }
-    for stack in ("encoder", "decoder"):
-        for layer in range(getattr(sizes, f"{stack}_layers")):
-            for name, place in LAYER.items():
-                tensor = state.get(f"model.{stack}.layers.{layer}.{place}")
-                if tensor is not None:
-                    turned = tensor.T if tensor.dim() == 2 else tensor[None]
-                    arrays[f"{stack}_l{layer + 1}_{name}"] = turned
-    options: dict[str, Any] = OPTIONS | {
-        "dim-emb": sizes.d_model,
-        "enc-depth": sizes.encoder_layers,
-        "dec-depth": sizes.decoder_layers,
-        "transformer-heads": sizes.encoder_attention_heads,
-        "transformer-dim-ffn": sizes.encoder_ffn_dim,
-    }
-    text = "".join(f"{key}: {value}\n" for key, value in options.items()) + "\0"
-    values: dict[str, Any] = {name: array.numpy() for name, array in arrays.items()}
-    values["special:model.yml"] = np.frombuffer(text.encode(), np.int8)
-    np.savez(folder / "model.npz", **values)
+    as_npz(folder, model)
     for name in ("source.spm", "target.spm"):
         shutil.copy(theirs / name, folder)
     vocab = json.loads((theirs / "vocab.json").read_text())
@@ -186,7 +161,6 @@ def test_a_pipe_in_place_of_the_arrays_is_refused(tmp_path: Path) -> None:
     path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
     path.unlink()
     os.mkfifo(path)
-    threading.Thread(target=path.write_bytes, args=(b"",), daemon=True).start()  # whoever waits
     with pytest.raises(InputError, match=r"model\.npz is not a regular file"):
         read_folder(tmp_path / "own", device="cpu").load()
 

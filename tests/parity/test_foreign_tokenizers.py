@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.damage import damage
 from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
 
 from dragoman.errors import InputError
@@ -191,7 +192,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, family: str) -> None:
     for name in FILES[family]:
         whole = (tmp_path / name).read_bytes()
         for _ in range(DAMAGES):
-            (tmp_path / name).write_bytes(damaged(whole, draw))
+            (tmp_path / name).write_bytes(damage(whole, draw))
             with suppress(InputError):
                 for each in read_tokenizers(tmp_path, config):
                     each.decode([*each.frame().before, *each.encode("Ein Hund\x00 <b>")])
@@ -200,20 +201,6 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, family: str) -> None:
 
 
 DAMAGES = 30
-
-
-def damaged(whole: bytes, draw: random.Random) -> bytes:
-    """The same file cut off, with a byte changed, a run lost, or a number exchanged."""
-    place = draw.randrange(len(whole))
-    match draw.randrange(4):
-        case 0:
-            return whole[:place]
-        case 1:
-            return whole[:place] + bytes([draw.randrange(256)]) + whole[place + 1 :]
-        case 2:
-            return whole[:place] + whole[place + draw.randrange(100) :]
-    at = draw.randrange(min(len(whole), 3000))
-    return whole[:at] + whole[at:].replace(b":", draw.choice([b":-", b":1", b":[", b":null,"]), 1)
 
 
 @pytest.mark.parametrize("lower", [True, False])

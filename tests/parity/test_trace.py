@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
-from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES, make_model
+from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES
 from tests.property.test_pattern_decoding import SMALL as DECODER
-from tests.unit.models.family import ENCODER, make_encoder
+from tests.unit.models.family import ENCODER, make_decoder, make_encoder
 from tests.unit.models.small import BOS, SMALL, VARIANTS, distance, random_ids
 from tests.unit.models.small import make_model as make_translator
 from torch import Tensor, nn
@@ -130,7 +130,7 @@ def test_a_continuation_is_traced_as_it_is_decoded(
     name: str, scheme: str, seed: int, prompt: int, steps: int
 ) -> None:
     """With every pattern's own storage; and it is the attention of the pass without a cache."""
-    model = make_model(replace(DECODER, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
+    model = make_decoder(replace(DECODER, patterns=PATTERNS[name], positions=SCHEMES[scheme]))
     ids = random_ids(seed, prompt + steps).tolist()
     modules = attentions(model)["decoder"]
     with spying(modules) as spies, torch.no_grad():
@@ -243,7 +243,7 @@ def test_what_is_kept_is_what_was_asked_for(name: str) -> None:
 
 def test_what_nobody_asked_for_is_not_computed() -> None:
     """The arithmetic of watching is that of the asked heads, in each of the asked layers."""
-    model = make_model(DECODER)
+    model = make_decoder(DECODER)
     num_layers, num_heads = DECODER.num_layers, DECODER.num_heads
     ids = random_ids(1, 12).tolist()
 

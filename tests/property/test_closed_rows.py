@@ -6,22 +6,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_compiler, needs_independent_rows
+from tests.processors import needs_compiler
+from tests.property.test_engine import LENGTHS, PRECISIONS, SEEDS
 from tests.unit.models.small import BOS, EOS, make_model, random_sentences
 from torch import Tensor
 
 from dragoman.decode import Beam, DiverseBeam, Limits, search
 from dragoman.engine import BeamStore, FrozenEncoderDecoder, freeze
-from dragoman.engine.products import can_pack
 from dragoman.nn import Arithmetic, row_invariant_products
 
-SEEDS = st.integers(0, 2**32)
-LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
-PRECISIONS = [
-    pytest.param("fp32", marks=needs_independent_rows),
-    pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
-    pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
-]
 pytestmark = needs_compiler
 
 

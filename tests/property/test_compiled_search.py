@@ -14,7 +14,6 @@ from torch import Tensor
 
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Strategy, search_steps
 from dragoman.decode.compiled import CompiledFrontier, begin
-from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, LogSoftmax
 
 SEEDS = st.integers(0, 2**32)
@@ -174,18 +173,6 @@ def test_a_model_may_keep_the_tokens_and_rows_it_is_given(strategy: Strategy) ->
     model, bounds = Keeps(), Limits(bos_id=BOS, eos_id=9, max_B=torch.tensor([9, 9]))
     assert len([*search_steps(model, sources([3, EOS], [4, EOS]), strategy, limits=bounds)]) > 2
     assert [x.tolist() for x in model.given] == [x.tolist() for x in model.copies]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_broken_row_is_named_wherever_it_stands(value: float) -> None:
-    """One number that is none, in one row among many, ends the search."""
-
-    def table(src: tuple[int, ...], prefix: tuple[int, ...]) -> list[float]:
-        broken = src[0] == 4 and len(prefix) == 2
-        return [*[0.1 * token for token in range(99)], value if broken else 0.0]
-
-    with pytest.raises(InputError, match="NaN or infinite"):
-        steps_of(TableModel(table), Beam(beam_size=2), limits(5, 5, 5), compiled=True)
 
 
 def test_logits_of_other_rows_are_refused() -> None:

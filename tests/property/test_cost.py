@@ -149,16 +149,3 @@ def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache(
     config = replace(config, num_heads=4, head_dim=24)
     whole, quarter = (cache_read(replace(config, num_kv_heads=heads), length) for heads in (4, 1))
     assert whole == 4 * quarter
-
-
-@given(DECODERS, st.integers(30, 500))
-@settings(max_examples=20)
-def test_windows_and_sums_keep_as_much_of_any_length(
-    config: DecoderOnlyConfig, length: int
-) -> None:
-    """Once a window is full its cache grows no more; a full cache grows with the length."""
-    constant = replace(config, patterns=(SlidingWindow(size=24),))
-    growing = replace(config, patterns=(Causal(),))
-    window, longer = (cache_read(constant, n) for n in (length, 10 * length))
-    text, longer_text = (cache_read(growing, n) for n in (length, 10 * length))
-    assert (window, 10 * text) == (longer, longer_text)

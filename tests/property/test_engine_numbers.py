@@ -1,13 +1,13 @@
 """The numbers of the engine: 8 bits beside the module, what is not finite, rows and padding."""
 
 from copy import deepcopy
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_compiler, needs_independent_rows
+from tests.processors import needs_compiler
+from tests.property.test_engine import CLOSE, PRECISIONS, SEEDS, frozen, full
 from tests.unit.models.small import (
     PAD,
     VARIANTS,
@@ -16,37 +16,12 @@ from tests.unit.models.small import (
     random_ids,
     random_sentences,
 )
-from torch import Tensor
 
-from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
 from dragoman.engine.products import DTYPES, can_pack, prepared
 from dragoman.engine.quantized import QuantizedLinear
-from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.nn import Arithmetic, Linear
 
-SEEDS = st.integers(0, 2**32)
-LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
-CLOSE = 2e-5  # float32 against float64
-PRECISIONS = [
-    pytest.param("fp32", marks=needs_independent_rows),
-    pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
-    pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
-]
 pytestmark = needs_compiler
-
-
-def frozen(model: EncoderDecoder | DecoderOnly, arithmetic: Arithmetic = "fp32") -> Any:  # noqa: ANN401 -- either kind
-    """What decodes with a model of the tests."""
-    found = freeze(model, arithmetic)
-    assert isinstance(found, FrozenEncoderDecoder | FrozenDecoderOnly)
-    return found
-
-
-def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
-    """The last logits of every row without a cache, in the model's own precision."""
-    beams = tgt_NT.shape[0] // src_BS.shape[0]
-    logits: Tensor = model(src_BS.repeat_interleave(beams, dim=0), tgt_NT)
-    return logits[:, -1]
 
 
 @pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")

@@ -6,9 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.models.small import distance, random_ids, stir
+from tests.unit.models.family import DECODERS, RWKV, make_decoder
+from tests.unit.models.small import PAD, distance, random_ids
+from torch.nn.functional import pad
 
-from dragoman.models import DecoderOnly, DecoderOnlyConfig
+from dragoman.models import DecoderOnlyConfig
 from dragoman.nn import (
     ALiBi,
     AttentionPattern,
@@ -23,7 +25,6 @@ from dragoman.nn import (
     RelativeBias,
     RollingStorage,
     Rotary,
-    Rwkv,
     Sinusoidal,
     SlidingWindow,
     Strided,
@@ -55,9 +56,6 @@ WITHOUT_SCORES = ("linear", "retnet")  # and so without a bias of the scores
 # Those of the others that count places count them from the start of the row, padding included.
 COUNTING = ("longformer", "fixed")
 FREE_OF_PLACES = [name for name in PATTERNS if name not in COUNTING]
-RWKV = replace(
-    SMALL, num_kv_heads=None, patterns=(Rwkv(),), positions=NoPositions(), norm_position="pre"
-)
 CONFIGS = {
     **{
         f"{name}, {scheme}": replace(SMALL, patterns=PATTERNS[name], positions=SCHEMES[scheme])
@@ -65,6 +63,7 @@ CONFIGS = {
         for scheme in SCHEMES
         if name not in WITHOUT_SCORES or scheme not in ("relative-bias", "alibi")
     },
+    **DECODERS,
     "rwkv": RWKV,
     "rwkv, post-norm": replace(RWKV, norm_position="post", positions=Sinusoidal()),
     "rwkv, gpt2-init": replace(RWKV, init="gpt2", norm="rms", bias=False, num_layers=1),
@@ -72,29 +71,27 @@ CONFIGS = {
 SEEDS = st.integers(0, 2**32)
 
 
-def make_model(config: DecoderOnlyConfig, seed: int = 0) -> DecoderOnly:
-    """Make a small model in float64 with no weight that is 0 or 1."""
-    torch.manual_seed(seed)
-    model = DecoderOnly(config)
-    stir(model)
-    return model.double().eval()
-
-
 @pytest.mark.parametrize("name", CONFIGS)
-@given(seed=SEEDS, prompt=st.integers(1, 12), parts=st.lists(st.integers(1, 9), max_size=6))
+@given(
+    seed=SEEDS,
+    prompt=st.integers(1, 12),
+    beam_size=st.integers(1, 3),
+    parts=st.lists(st.integers(1, 9), max_size=6),
+)
 @settings(max_examples=8)
 def test_cached_decoding_is_the_full_pass(
-    name: str, seed: int, prompt: int, parts: list[int]
+    name: str, seed: int, prompt: int, beam_size: int, parts: list[int]
 ) -> None:
-    """A prompt, then some tokens at a time, gives the logits of all tokens at once."""
-    model = make_model(CONFIGS[name])
+    """A prompt, then some tokens of each beam at a time, gives the logits of all at once."""
+    model = make_decoder(CONFIGS[name])
     ids_BL = random_ids(seed, 2, prompt + sum(parts))
     with torch.no_grad():
-        expected = model(ids_BL)
-        state = model.start(ids_BL[:, :prompt], 1)
+        state = model.start(ids_BL[:, :prompt], beam_size)
+        ids_NL = ids_BL.repeat_interleave(beam_size, dim=0)
+        expected = model(ids_NL)
         logits, start = [], prompt - 1
         for size in (1, *parts):
-            logits.append(model.extend(ids_BL[:, start : start + size], state))
+            logits.append(model.extend(ids_NL[:, start : start + size], state))
             start += size
     assert distance(torch.cat(logits, dim=1), expected[:, prompt - 1 :]) < 1e-12
     assert state.past.length == ids_BL.shape[1]
@@ -107,7 +104,7 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(
     name: str, seed: int, order: list[int]
 ) -> None:
     """Reordering, repeating and dropping rows in mid-text equals recomputing the chosen rows."""
-    model = make_model(CONFIGS[name])
+    model = make_decoder(CONFIGS[name])
     ids_BL = random_ids(seed, 3, 14)
     rows_N = torch.tensor(order)
     with torch.no_grad():
@@ -120,28 +117,41 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(
             assert distance(logits, model(chosen[:, : t + 1])[:, -1]) < 1e-12
 
 
-@pytest.mark.parametrize("name", FREE_OF_PLACES)
-@given(seed=SEEDS, padding=st.integers(1, 7), steps=st.integers(1, 8))
-@settings(max_examples=15)
-def test_prompts_padded_in_front_go_on_as_if_they_had_been_alone(
-    name: str, seed: int, padding: int, steps: int
+PADDED = DECODERS | {
+    name: replace(SMALL, patterns=PATTERNS[name], positions=Rotary()) for name in FREE_OF_PLACES
+}
+
+
+@given(
+    st.sampled_from(list(PADDED)),
+    SEEDS,
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.integers(0, 3),
+)
+@settings(max_examples=120)
+def test_prompts_padded_in_front_are_the_prompts_alone(
+    name: str, seed: int, lengths: list[int], extra: int
 ) -> None:
-    """Padding before a shorter prompt changes none of its logits."""
-    model = make_model(replace(SMALL, patterns=PATTERNS[name], positions=Rotary()))
-    ids_BL = random_ids(seed, 2, 9 + steps)
-    ids_BL[0, :padding] = model.pad_id
+    """Padding before a prompt changes neither the whole pass nor decoding from it."""
+    model = make_decoder(PADDED[name])
+    width = max(lengths) + extra
+    rows = [random_ids(seed + i, 1, length) for i, length in enumerate(lengths)]
+    padded_BL = torch.cat([pad(row, (width - row.shape[1], 0), value=PAD) for row in rows])
+    more_B2 = random_ids(seed + 99, len(rows), 2)
     with torch.no_grad():
-        state = model.start(ids_BL[:, :9], 1)
-        for t in range(8, 8 + steps):
-            logits = model.step(ids_BL[:, t], state)
-        alone = model(ids_BL[:1, padding : 8 + steps])[:, -1]
-    assert distance(logits[:1], alone) < 1e-12
+        whole = model(padded_BL, padded_BL != PAD)
+        state = model.start(padded_BL, 1)
+        steps = [model.step(ids, state) for ids in (padded_BL[:, -1], *more_B2.unbind(1))]
+        for i, row in enumerate(rows):
+            assert distance(whole[i : i + 1, width - row.shape[1] :], model(row)) < 1e-12
+            alone = model(torch.cat([row, more_B2[i : i + 1]], dim=1))[0, -3:]
+            assert distance(torch.stack([step[i] for step in steps]), alone) < 1e-12
 
 
 @pytest.mark.parametrize("name", COUNTING)
 def test_padding_in_front_is_refused_where_places_count(name: str) -> None:
     """A pattern that counts places from the row's start would see other tokens than alone."""
-    model = make_model(replace(SMALL, patterns=(Causal(), *PATTERNS[name])))
+    model = make_decoder(replace(SMALL, patterns=(Causal(), *PATTERNS[name])))
     ids_BL = random_ids(0, 2, 9)
     whole = model(ids_BL)
     assert distance(model(ids_BL, ids_BL != model.pad_id), whole) == 0.0

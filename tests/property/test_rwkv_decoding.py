@@ -13,7 +13,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
-from tests.unit.models.small import distance, random_ids, stir
+from tests.unit.models.family import RWKV, make_decoder
+from tests.unit.models.small import distance, random_ids
 from tests.unit.tasks.tiny import make_tokenizer
 from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
 
@@ -39,46 +40,14 @@ from dragoman.settings import parse_settings, read_settings
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe
 
-CONFIG = DecoderOnlyConfig(
-    vocab_size=23,
-    d_model=16,
-    num_heads=2,
-    d_ff=24,
-    num_layers=3,
-    dropout=0.0,
-    patterns=(Rwkv(),),
-    positions=NoPositions(),
-    norm_position="pre",
-)
 SEEDS = st.integers(0, 2**32)
-
-
-def make_model(config: DecoderOnlyConfig = CONFIG, seed: int = 0) -> DecoderOnly:
-    """A small model in float64 with no weight that is 0 or 1."""
-    torch.manual_seed(seed)
-    model = DecoderOnly(config)
-    stir(model)
-    return model.double().eval()
-
-
-@given(SEEDS, st.integers(0, 8))
-@settings(max_examples=20)
-def test_no_logit_knows_a_later_token(seed: int, place: int) -> None:
-    """Another token, or padding, behind a place changes nothing before it."""
-    model, ids_BL = make_model(), random_ids(seed, 2, 12)
-    changed, padded = ids_BL.clone(), ids_BL.clone()
-    changed[:, place + 1 :] = random_ids(seed + 1, 2, 11 - place)
-    padded[:, place + 1 :] = model.pad_id
-    whole = model(ids_BL)[:, : place + 1]
-    for other in (model(changed), model(padded, padded != model.pad_id)):
-        assert distance(other[:, : place + 1], whole) < 1e-12
 
 
 @given(SEEDS, st.integers(2, 4))
 @settings(max_examples=10)
 def test_search_scores_what_the_full_pass_does(seed: int, beam_size: int) -> None:
     """Greedy and beams: each hypothesis has the log-probability of reading it at once."""
-    model = make_model(replace(CONFIG, bos_id=2, eos_id=3), seed)
+    model = make_decoder(replace(RWKV, bos_id=2, eos_id=3), seed)
     prompts = random_ids(seed, 2, 5)
     limits = Limits(bos_id=2, eos_id=3, max_B=torch.tensor([7, 4]), first_B=prompts[:, -1].clone())
     for strategy in (Greedy(), Beam(beam_size=beam_size, n_best=beam_size)):
@@ -120,7 +89,7 @@ def test_no_text_depends_on_its_neighbours() -> None:
 @pytest.mark.parametrize("arithmetic", ["fp32", "bf16"])
 def test_the_readable_path_serves(arithmetic: Any) -> None:  # noqa: ANN401
     """Whatever the arithmetic."""
-    model = make_model().float()
+    model = make_decoder(RWKV).float()
     assert freeze(model, arithmetic) is model
 
 
@@ -150,25 +119,25 @@ def test_a_recipe_names_it(tmp_path: Path) -> None:
 
 def test_the_cost_is_five_vectors_and_the_matrices() -> None:
     """Bytes of the state and FLOPs of a step are those of any length; parameters are counted."""
-    D, F, layers = CONFIG.d_model, CONFIG.d_ff, CONFIG.num_layers
+    D, F, layers = RWKV.d_model, RWKV.d_ff, RWKV.num_layers
     matrices = layers * (5 * D * D + 2 * D * F)
-    counted = count_parameters(CONFIG)
+    counted = count_parameters(RWKV)
     assert counted["decoder"] == matrices + layers * (7 * D + 4 * D) + 2 * D
     flops = set()
     for length in (10, 1000):
-        step = decoding_step(CONFIG, Shape(rows=1, length=1), cached=length)
+        step = decoding_step(RWKV, Shape(rows=1, length=1), cached=length)
         assert step.read == layers * 5 * D * 4
         flops.add(step.flops)
-    model = make_model().float()
+    model = make_decoder(RWKV).float()
     state = model.start(random_ids(0, 1, 8), 1)
     held = [storage.state_BKde for storage in state.past.storages]  # type: ignore[attr-defined]
     assert sum(each.nbytes for each in held) == step.read
-    big = replace(CONFIG, d_model=64, d_ff=128, vocab_size=500)
+    big = replace(RWKV, d_model=64, d_ff=128, vocab_size=500)
     assert decoding_step(big, Shape(rows=64, length=1), cached=9).flops == 2 * 64 * (
         layers * (5 * 64 * 64 + 2 * 64 * 128) + 64 * 500
     )
     assert len(flops) == 1
-    assert decoding_memory(CONFIG, Shape(rows=2, length=40, src_length=3)).cache == 2 * step.read
+    assert decoding_memory(RWKV, Shape(rows=2, length=40, src_length=3)).cache == 2 * step.read
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -192,7 +161,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_settings_of_other_parts_are_refused(named: str) -> None:
     """What RWKV has not is named, and so is a place where it cannot be."""
     with pytest.raises(InputError, match=named):
-        replace(CONFIG, **REFUSED[named])
+        replace(RWKV, **REFUSED[named])
 
 
 def test_other_places_are_refused() -> None:
@@ -205,20 +174,20 @@ def test_other_places_are_refused() -> None:
         with pytest.raises(InputError, match=r'kind must be one of .*, not "rwkv"'):
             parse_settings(cls, {key: ["rwkv"]}, "here")
     with pytest.raises(InputError, match=r'batch\.packing = "documents"'):
-        GenerateRecipe(description="x", model=CONFIG, batch=PackConfig(packing="documents")).check()
+        GenerateRecipe(description="x", model=RWKV, batch=PackConfig(packing="documents")).check()
     with pytest.raises(InputError, match="no attention to look at"):
-        trace_continuation(make_model(), [4, 5], [6])
+        trace_continuation(make_decoder(RWKV), [4, 5], [6])
 
 
 def test_what_a_layer_cannot_hide_is_refused() -> None:
     """Padding in front, packed documents, and masks that say more than where a row ends."""
-    model, ids_BL = make_model(), random_ids(0, 2, 9)
+    model, ids_BL = make_decoder(RWKV), random_ids(0, 2, 9)
     ids_BL[0, :2] = model.pad_id
     with pytest.raises(ValueError, match="padded in front"):
         model.start(ids_BL, 1)
     with pytest.raises(ValueError, match="no packed documents"):
         model(ids_BL[1:], None, Documents((4, 5)))
-    decoder, x = RwkvDecoder(CONFIG, 1), torch.zeros(2, 3, 16)
+    decoder, x = RwkvDecoder(RWKV, 1), torch.zeros(2, 3, 16)
     for hidden in ([[False, True, True]], [[True, False, True]]):
         with pytest.raises(ValueError, match="cannot hide"):
             decoder(x, mask=torch.tensor(hidden)[:, None, None])

@@ -240,17 +240,3 @@ def test_only_a_file_can_be_continued(run: Run, model: Path, tmp_path: Path) -> 
     assert_refused(run("translate", model, file, "--resume"), "--output")
     done = run("translate", model, file, "--output", tmp_path / "out", "--resume")
     assert (done.code, len((tmp_path / "out").read_bytes().splitlines())) == (0, len(LINES))
-
-
-def test_a_file_that_exists_is_overwritten_only_when_asked(
-    run: Run, model: Path, tmp_path: Path
-) -> None:
-    """It stays as it was; a device holds nothing that could be lost."""
-    out, source = tmp_path / "out", write(tmp_path / "src", LINES)
-    call: Call = ["translate", model, source, "--output", out]
-    out.write_text("other\n")
-    assert_refused(run(*call), f"{out} exists already; add --overwrite")
-    assert out.read_text() == "other\n"
-    assert run(*call, "--overwrite").code == 0
-    assert len(out.read_bytes().splitlines()) == len(LINES)
-    assert run("translate", model, source, "--output", "/dev/null").code == 0

@@ -29,7 +29,6 @@ from dragoman.nn import (
     LinearAttention,
     Longformer,
     RelativeBias,
-    Rotary,
     SlidingWindow,
     Strided,
 )
@@ -43,14 +42,9 @@ LABELS = ("no", "perhaps", "yes")
 CASES: dict[str, tuple[ModelConfig, Shape]] = {
     "paper": (PAIRS, SENTENCES),
     "targets": (PAIRS, replace(SENTENCES, targets=90)),
-    "gqa": (replace(PAIRS, num_kv_heads=1, head_dim=24), SENTENCES),
-    "gated": (replace(PAIRS, gated=True, norm_position="pre"), SENTENCES),
-    "no-dropout": (replace(PAIRS, norm_position="pre", dropout=0.0), SENTENCES),
     "relative-bias": (replace(PAIRS, positions=RelativeBias()), SENTENCES),
-    "decoder": (DECODER, TEXTS),
     "capped-pairs": (replace(PAIRS, logit_soft_cap=9.0), SENTENCES),
     "capped": (replace(DECODER, score_soft_cap=5.0, logit_soft_cap=9.0), TEXTS),
-    "llama": (replace(DECODER, positions=Rotary(), num_kv_heads=2, gated=True), TEXTS),
     "fused": (DECODER, Shape(rows=1, length=600)),
     "fused-gqa": (replace(DECODER, num_kv_heads=1), Shape(rows=1, length=600)),
     "blocks": (replace(DECODER, positions=ALiBi()), Shape(rows=1, length=2100)),
@@ -92,7 +86,7 @@ def step_flops(config: ModelConfig, shape: Shape, *, checkpointing: bool = False
     return step_of(config, shape, activation_checkpointing=checkpointing).flops
 
 
-AGAIN = ("paper", "gqa", "gated", "no-dropout", "llama", "fused", "blocks-dropout", "packed")
+AGAIN = ("paper", "fused", "blocks-dropout", "packed")
 
 
 @pytest.mark.parametrize(
@@ -105,14 +99,12 @@ def test_a_training_step_is_what_torch_counts(name: str, *, checkpointing: bool)
     assert near(step_flops(config, shape, checkpointing=checkpointing), expected)
 
 
-@pytest.mark.parametrize(
-    ("length", "checkpointing"), [(50, False), (700, True), (1300, False)], ids=str
-)
+@pytest.mark.parametrize(("length", "checkpointing"), [(700, True), (1300, False)], ids=str)
 @pytest.mark.parametrize("pattern", [*CAUSAL, *TWO_SIDED], ids=repr)
 def test_a_pattern_costs_what_torch_counts(
     pattern: AttentionPattern, length: int, *, checkpointing: bool
 ) -> None:
-    """Short texts, which are attended to whole, and such that are cut into blocks and segments."""
+    """Texts that are cut into blocks and segments."""
     shape = Shape(rows=1, length=length)
     config: ModelConfig = replace(ENCODER, patterns=(pattern,), head=TaggingHead(labels=LABELS))
     if pattern.is_causal:

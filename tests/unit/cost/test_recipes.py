@@ -60,15 +60,6 @@ def test_options_that_nobody_set_are_those_of_the_task(name: str, unset: dict[st
     assert (work.answer, work.beam_size) == (recipe.work().answer, recipe.work().beam_size)
 
 
-@pytest.mark.parametrize("text", ["", 'out = "x"\n'])
-def test_nothing_has_no_cost(tmp_path: Path, text: str) -> None:
-    """A file that decides nothing is refused as training refuses it, not taken for the default."""
-    file = tmp_path / "my.toml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="holds no setting"):
-        find_recipe(str(file))
-
-
 MODULE = '''
 from dataclasses import dataclass, replace
 

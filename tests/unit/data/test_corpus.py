@@ -271,6 +271,8 @@ def test_json_lines(tmp_path: Path) -> None:
         ('["a", "b"]', "line 2 has no key 'src' .*no object"),
         ('{"src": "a", "tgt": 3}', "line 2: the value of 'tgt' is not a string"),
         ('{"src": "a", "tgt": "\\ud800"}', "line 2: 'tgt' has an unpaired surrogate"),
+        ("[" * 200_000, "line 2 is nested too deeply"),
+        (f'{{"n": {"9" * 5000}}}', "line 2 has too long a number"),
     ],
 )
 def test_bad_json_lines_are_named(line: str, words: str, tmp_path: Path) -> None:
@@ -312,18 +314,3 @@ def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
     assert list(texts) == expected
     assert list(texts) == expected
     assert list(CorpusTexts([corpus], ["tgt"])) == ["eins", "zwei"]
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("[" * 200_000, "line 1 is nested too deeply"),
-        (f'{{"n": {"9" * 5000}}}', "line 1 has too long a number"),
-    ],
-)
-def test_json_that_python_does_not_read(tmp_path: Path, line: str, sentence: str) -> None:
-    """It is said with the line."""
-    path = tmp_path / "a.jsonl"
-    path.write_text(line, "utf-8")
-    with pytest.raises(InputError, match=sentence):
-        list(read_pairs(CorpusConfig(jsonl=str(path))))

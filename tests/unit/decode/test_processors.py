@@ -89,13 +89,6 @@ def test_relative_lengths_are_linear_in_the_source() -> None:
     assert relative_lengths(lengths_B, factor=0, constant=7).tolist() == [7, 7, 7, 7]
 
 
-def test_a_used_token_is_weakened_once() -> None:
-    """Positive logits are divided, negative ones multiplied, however often the token came."""
-    rows = Prefixes(torch.tensor([[3, 3, 1]]), torch.tensor([0]))
-    logits_NV = RepetitionPenalty(2.0)(torch.tensor([[1.0, -1.0, 3.0, 4.0]]), rows)
-    assert logits_NV.tolist() == [[1.0, -2.0, 3.0, 2.0]]
-
-
 def test_an_ngram_is_not_begun_that_was_there() -> None:
     """What once followed the last two tokens is excluded, in its row; shorter texts are free."""
     ids_NL = torch.tensor([[5, 1, 2, 3, 1, 2], [5, 1, 2, 3, 2, 1]])

@@ -40,18 +40,3 @@ def test_a_row_of_nan_gives_indices_of_the_row(chunk: int) -> None:
     """Nothing points outside the vocabulary, so that the search can go on to refuse the row."""
     _, tokens_Nk = top_tokens(torch.full((2, 101), float("nan")), 5, chunk)
     assert bool(((tokens_Nk >= 0) & (tokens_Nk < 101)).all())
-
-
-def test_the_last_chunk_ends_with_the_row() -> None:
-    """A last element that is the best is found once, though its chunk has room for more."""
-    values_Nk, tokens_Nk = top_tokens(torch.arange(101.0)[None], 3, 8)
-    assert values_Nk.tolist() == [[100.0, 99.0, 98.0]]
-    assert tokens_Nk.tolist() == [[100, 99, 98]]
-
-
-def test_equals_in_different_chunks_keep_their_order() -> None:
-    """The lower index comes first, also when its chunk has the smaller maximum."""
-    log_probs_NV = torch.full((1, 40), -9.0)
-    log_probs_NV[0, [3, 20, 21]] = torch.tensor([-2.0, -1.0, -2.0])
-    assert top_tokens(log_probs_NV, 3, 4)[1].tolist() == [[20, 3, 21]]
-    assert top_tokens(log_probs_NV, 2, 4)[1].tolist() == [[20, 3]]

@@ -95,22 +95,6 @@ def test_top_k_keeps_the_most_probable() -> None:
     assert len(kept(Sample(top_k=99), ROW)) == len(ROW)
 
 
-@pytest.mark.parametrize(
-    ("top_p", "tokens"),
-    [(1e-9, {1}), (0.4, {1}), (0.5, {1, 3}), (0.8, {1, 3, 4}), (1.0, set("01234"))],
-)
-def test_top_p_keeps_the_fewest_that_reach_it(top_p: float, tokens: set[int]) -> None:
-    """The nucleus ends with the token that reaches the sum."""
-    assert set(kept(Sample(top_p=top_p), ROW)) == set(map(int, tokens))
-
-
-def test_min_p_is_a_share_of_the_greatest() -> None:
-    """Tokens at or above the share stay."""
-    assert set(kept(Sample(min_p=0.49), ROW)) == {1, 3, 4}
-    assert set(kept(Sample(min_p=0.51), ROW)) == {1, 3}
-    assert set(kept(Sample(min_p=0.49), [0.5, 0.25, 0.125, 0.125])) == {0, 1}
-
-
 def test_the_cuts_come_one_after_the_other() -> None:
     """The nucleus is that of the k best: what is left after a cut shares the whole."""
     row = [0.3, 0.3, 0.2, 0.2]

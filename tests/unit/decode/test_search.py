@@ -8,7 +8,6 @@ import torch
 from tests.unit.decode.tables import (
     BOS,
     EOS,
-    PAD,
     Ids,
     TableModel,
     TableState,
@@ -23,10 +22,8 @@ from dragoman.decode import (
     Forbid,
     Greedy,
     Limits,
-    MinimumLength,
     Model,
     PowerBeam,
-    Processor,
     State,
     Strategy,
     search,
@@ -103,32 +100,6 @@ def test_a_long_output_outgrows_the_first_allocation() -> None:
 def test_no_sentence_no_result(strategy: Strategy) -> None:
     """An empty batch gives an empty list."""
     assert search(TableModel(copying), sources(), strategy, limits=limits()) == []
-
-
-def test_a_minimum_length_is_each_sentences_own() -> None:
-    """The end is forbidden until a sentence has its minimum, also after others have left."""
-    processors: list[Processor] = [Forbid((PAD, BOS)), MinimumLength(torch.tensor([0, 4, 2]), EOS)]
-    src_BS = sources([EOS], [3, EOS], [4, EOS])
-    results = search(
-        TableModel(copying), src_BS, Greedy(), processors=processors, limits=limits(9, 9, 9)
-    )
-    assert [len(best[0].ids) for best in results] == [0, 4, 2]
-
-
-def test_forbidden_tokens_are_not_generated() -> None:
-    """Whatever the model wants, and in every hypothesis."""
-    forbidden = (PAD, BOS, 3, 4)
-    strategies: list[Strategy] = [Greedy(), Beam(beam_size=4, n_best=4)]
-    for strategy in strategies:
-        results = search(
-            TableModel(random_table(1, 8)),
-            sources([3, EOS], [4, EOS]),
-            strategy,
-            processors=[Forbid(forbidden)],
-            limits=limits(9, 9),
-        )
-        generated = {token for best in results for h in best for token in h.ids}
-        assert not generated & set(forbidden)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

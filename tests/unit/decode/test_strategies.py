@@ -28,14 +28,6 @@ def test_greedy_takes_the_first_of_the_most_probable() -> None:
     assert advance.open_N.tolist() == [True, False]
 
 
-def test_a_closed_row_may_hold_anything() -> None:
-    """NaN in the logits of a row that has ended does not reach the others."""
-    frontier = Beam(beam_size=2, length_penalty=0.0, n_best=2).begin(torch.tensor([9]), EOS)
-    frontier.advance(table([0.1, 0.2, 0.6, 0.1], [0.25] * 4))
-    advance = frontier.advance(table([math.nan] * 4, [0.2, 0.4, 0.1, 0.3]))
-    assert advance.log_probs_N[0].exp().item() == pytest.approx(0.08)
-
-
 def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
     """With alpha 1 the same prefix can still win within 9 tokens, not within 2."""
     frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([9, 2]), EOS)

@@ -82,10 +82,3 @@ def test_a_file_in_another_encoding_is_refused(content: bytes, line: int) -> Non
     """By its first lines, with the first that is not UTF-8, and how to convert it."""
     with pytest.raises(InputError, match=rf"^file line {line} is not UTF-8: .* iconv -f"):
         lenient(content)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_is_refused(encoding: str) -> None:
-    """Its lines cannot even be told apart."""
-    with pytest.raises(InputError, match="file is UTF-16"):
-        lenient("one\n一\n".encode(encoding))

@@ -7,7 +7,7 @@ from tests.unit.models.small import V, stir
 
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
-from dragoman.nn import ALiBi, Learned, NoPositions, RelativeBias, Rotary
+from dragoman.nn import ALiBi, Learned, NoPositions, RelativeBias, Rotary, Rwkv
 
 DECODER = DecoderOnlyConfig(
     vocab_size=V, d_model=16, num_heads=4, d_ff=24, num_layers=2, dropout=0.0, norm_position="pre"
@@ -32,6 +32,7 @@ DECODERS = {
     "deepnorm": replace(DECODER, norm_position="deepnorm", output_bias=True),
     "capped": replace(DECODER, logit_soft_cap=2.0, score_soft_cap=2.0, logit_scale=0.5),
 }
+RWKV = replace(DECODER, num_layers=3, patterns=(Rwkv(),), positions=NoPositions())
 
 ENCODER = EncoderOnlyConfig(vocab_size=V, d_model=16, num_heads=4, d_ff=24, num_layers=2)
 LABELS = ("no", "perhaps", "yes")

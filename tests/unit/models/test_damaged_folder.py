@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import random
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -135,19 +134,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "config.json").write_text("{"),
         "config.json is damaged: it is not JSON",
     ),
-    "not UTF-8": (
-        lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe"),
-        "config.json is damaged",
-    ),
     "wrong tokenizer": (
         lambda folder: (folder / "tokenizer.json").write_text("[]"),
         "tokenizer.json is not the tokenizer that the weights were trained with",
     ),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "There is no file"),
-    "nested": (
-        lambda folder: (folder / "config.json").write_text("[" * 10**5),
-        "config.json is damaged: it is not JSON",
-    ),
     "a tokenizer elsewhere": (
         set_config("tokenizers", {"../tokenizer.json": "0"}),
         "tokenizers must name tokenizer.json",
@@ -174,17 +165,9 @@ def set_weights(**changed: torch.Tensor) -> Callable[[dict[str, torch.Tensor]], 
 IN_EIGHT_BITS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
     "no scales": (take_weight(SCALE), rf"lacks weights that config.json asks for: {SCALE}\."),
     "no integers": (take_weight(SOURCE), rf"lacks weights that config.json asks for: {SOURCE}\."),
-    "one scale": (
-        set_weights(src_embedding__weight__scale=torch.ones(1)),
-        rf"{SCALE} has shape \(1,\), but config.json makes it \(12,\)",
-    ),
     "a scale for each column": (
         set_weights(src_embedding__weight__scale=torch.ones(8)),
         rf"{SCALE} has shape \(8,\), but config.json makes it \(12,\)",
-    ),
-    "a column of scales": (
-        set_weights(src_embedding__weight__scale=torch.ones(12, 1)),
-        rf"{SCALE} has shape \(12, 1\), but config.json makes it \(12,\)",
     ),
     "scales left over": (
         set_weights(src_embedding__weight=torch.ones(12, 8)),
@@ -192,10 +175,6 @@ IN_EIGHT_BITS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]
     ),
     "scales in half precision": (
         set_weights(src_embedding__weight__scale=torch.ones(12).half()),
-        f"{SCALE} must hold 32-bit",
-    ),
-    "scales in 8 bits": (
-        set_weights(src_embedding__weight__scale=torch.ones(12, dtype=torch.int8)),
         f"{SCALE} must hold 32-bit",
     ),
     "a norm in 8 bits": (
@@ -210,10 +189,6 @@ IN_EIGHT_BITS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]
     ),
     "NaN": (
         set_weights(src_embedding__weight__scale=torch.full((12,), float("nan"))),
-        f"the weights {SOURCE} hold NaN or infinity",
-    ),
-    "infinity": (
-        set_weights(src_embedding__weight__scale=torch.full((12,), float("inf"))),
         f"the weights {SOURCE} hold NaN or infinity",
     ),
 }
@@ -273,19 +248,6 @@ def test_a_file_of_another_model_is_refused(whole: Path, tmp_path: Path, name: s
     shutil.copy(tmp_path / "other" / name, folder)
     with pytest.raises(InputError, match="is not the"):
         open_folder(folder).load()
-
-
-def test_every_flipped_bit_of_the_weights_is_noticed(whole: Path, tmp_path: Path) -> None:
-    """In the header or in a number; the sentence names the file."""
-    folder = shutil.copytree(whole, tmp_path / "m")
-    path = folder / "model.safetensors"
-    stored = path.read_bytes()
-    for place in random.sample(range(8 * len(stored)), 40):
-        flipped = bytearray(stored)
-        flipped[place // 8] ^= 1 << place % 8
-        path.write_bytes(flipped)
-        with pytest.raises(InputError, match=r"model\.safetensors"):
-            open_folder(folder).load()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.decoding import WIDEST, Decoding
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 
@@ -33,15 +33,6 @@ def test_defaults_that_no_call_could_use_are_refused(
             defaults(**{name: value})
     with pytest.raises(InputError, match=rf"{name} is {1 << 63}; it must be less than 2\^63"):
         defaults(**{name: 1 << 63})
-
-
-def test_a_beam_that_no_call_could_use_is_refused() -> None:
-    """As wide as a call may ask for, and no wider."""
-    assert Decoding(beam_size=WIDEST).beam_size == WIDEST
-    with pytest.raises(
-        InputError, match=f"beam_size is {WIDEST + 1}; it must be at least 1 and at most {WIDEST}"
-    ):
-        Decoding(beam_size=WIDEST + 1)
 
 
 def test_a_count_is_a_whole_number() -> None:

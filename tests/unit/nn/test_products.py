@@ -228,14 +228,6 @@ def test_head_product_is_torchs(num_queries: int) -> None:
     torch.testing.assert_close(head_product(a, b), a @ b)
 
 
-def test_products_inside_are_full_float32() -> None:
-    """What sends products to oneDNN must not cost digits on the processor at hand."""
-    a, b = torch.randn(2, 70, 300, generator=torch.Generator().manual_seed(0))
-    exact = a.double() @ b.double().T
-    with row_invariant_products():
-        assert float((a @ b.T - exact).abs().max()) < 1e-4
-
-
 def test_bf16_units_are_found_by_trying() -> None:
     """A processor whose units oneDNN may not use has none."""
     program = "from dragoman.nn.cpu.products import has_bf16_units; print(has_bf16_units())"

@@ -4,10 +4,9 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache, partial
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,30 +154,6 @@ def test_neighbours_change_no_bit(name: str) -> None:
         lines = random.sample(LINES, k=len(LINES))
         found = kind.ask(answering, lines, max_batch_tokens=budget)
         assert found == [expected[line] for line in lines]
-
-
-@needs_independent_rows
-@every_kind
-@given(seed=st.integers(0, 2**31))
-@settings(max_examples=3, deadline=None)
-def test_callers_that_come_and_go_change_no_bit(name: str, seed: int) -> None:
-    """Two threads ask at random and give up at random; what they got is what each gets alone."""
-    kind, answering = KINDS[name], ANSWERING[name]()
-    expected = dict(zip(LINES, kind.ask(answering, LINES), strict=True))
-
-    def caller(number: int) -> int:
-        draw, taken = random.Random(f"{seed} {number}"), 0
-        for _ in range(4):
-            lines = draw.choices(LINES, k=draw.randrange(6))
-            request = answering.submit(lines, kind.options(answering))
-            for index, answer in islice(request, draw.randrange(len(lines) + 1)):
-                assert answer == expected[lines[index]]
-                taken += 1
-            request.withdraw()
-        return taken
-
-    with ThreadPoolExecutor(2) as threads:
-        assert sum(threads.map(caller, range(2))) >= 0
 
 
 @pytest.mark.parametrize("name", ["Translator", "Generator"])

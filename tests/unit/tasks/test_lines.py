@@ -81,8 +81,9 @@ def test_a_library_that_panics_is_an_error_with_the_number_of_the_text() -> None
             encode_or_reject(failing, ["good", "bad", "good"])
         reading = partial(encode_or_reject, failing)
         assert encode_each(reading, ["good", "bad", "good"]) == [[1], None, [1]]
-    with pytest.raises(KeyboardInterrupt):
-        encode_or_reject(partial(encode, KeyboardInterrupt()), ["bad"])
+    for error_class in (KeyboardInterrupt, MemoryError):
+        with pytest.raises(error_class):
+            encode_or_reject(partial(encode, error_class()), ["bad"])
 
 
 @given(TEXTS)

@@ -12,7 +12,6 @@ from tests.unit.tasks.tiny import make_tokenizer
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.unreadable import is_library_error
 
 DOUBLE = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
 LONG = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10**6}
@@ -151,12 +150,3 @@ def test_a_vocabulary_of_empty_lines_is_read(tmp_path: Path) -> None:
     tokenizer, _ = read_tokenizers(tmp_path, {"model_type": "bert"})
     assert tokenizer.encode("a") == [3]
     assert tokenizer.vocab_size == 10**6 + 3
-
-
-def test_a_panic_is_an_error_of_a_library() -> None:
-    """What Rust raises is no Exception; an interrupt and a lack of memory are nobody's mistake."""
-    panic = type("PanicException", (BaseException,), {})
-    assert is_library_error(panic("index out of bounds"))
-    assert is_library_error(RuntimeError())
-    assert not is_library_error(KeyboardInterrupt())
-    assert not is_library_error(MemoryError())

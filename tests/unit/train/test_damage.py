@@ -1,15 +1,14 @@
 """Damaged files of a run: resuming works, or ends in one sentence."""
 
-import copy
 import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.damage import damage
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import change, interrupt, saved
 
@@ -24,21 +23,6 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import Trainer
 
 CASES = int(os.environ.get("DRAGOMAN_FUZZ", "200"))
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    10**30,
-    0.5,
-    float("nan"),
-    float("inf"),
-    "x",
-    "../x",
-    [],
-    {},
-    [1],
-    {"x": []},
-)
 
 
 @pytest.fixture
@@ -66,38 +50,6 @@ def resume(recipe: TranslateRecipe) -> Callable[[], None]:
     return resumed
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 -- any JSON value
-    """Each container in parsed JSON with each of its keys."""
-    for key in value if isinstance(value, dict) else range(len(value)):
-        yield value, key
-        if isinstance(value[key], dict | list):
-            yield from places(value[key])
-
-
-def damaged(whole: bytes) -> bytes:
-    """The content of a file with a value changed, or with some of its bytes changed or lost."""
-    start = random.randrange(len(whole))
-    end = min(len(whole), start + random.choice((1, 1, 9, len(whole))))
-    match random.randrange(5):
-        case 0:
-            return whole[:start] + whole[end:]
-        case 1:
-            return whole[:start] + random.randbytes(end - start) + whole[end:]
-        case 2:
-            return bytes(len(whole)) if random.random() < 0.1 else whole[:start]
-        case 3:
-            return (
-                b"[" * 100_000 if random.random() < 0.1 else json.dumps(random.choice(ODD)).encode()
-            )
-    value = copy.deepcopy(json.loads(whole.split(b"\n{")[0]))  # of metrics.jsonl the first line
-    inside, key = random.choice(list(places(value)))
-    if random.random() < 0.2:
-        del inside[key]
-    else:
-        inside[key] = random.choice(ODD)
-    return json.dumps(value).encode() + b"\n"
-
-
 def test_damaged_files_are_read_or_refused(
     recipe: TranslateRecipe, resume: Callable[[], None]
 ) -> None:
@@ -112,7 +64,7 @@ def test_damaged_files_are_read_or_refused(
             file.write_bytes(content)
         (training / "finished.before.json").unlink(missing_ok=True)
         file = random.choice(list(whole))
-        file.write_bytes(damaged(whole[file]))
+        file.write_bytes(damage(whole[file], random.Random(random.random())))
         try:
             resume()
         except InputError as error:
@@ -121,30 +73,29 @@ def test_damaged_files_are_read_or_refused(
     assert [said for said in refused if "\n" in said] == []
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "value"),
-    [
-        ("progress", "step", 4),
-        ("progress", "tokens", -1),
-        ("progress", "seconds", float("nan")),
-        ("progress", "seconds", "1"),
-        ("progress", "step", None),
-        ("batches", "epoch", -1),
-        ("batches", "position", "5"),
-    ],
-)
-def test_states_that_no_run_has_saved(
-    recipe: TranslateRecipe, section: str, key: str, value: object
-) -> None:
+NEVER_SAVED: list[tuple[str, str, object]] = [
+    ("progress", "step", 4),
+    ("progress", "tokens", -1),
+    ("progress", "seconds", float("nan")),
+    ("progress", "seconds", "1"),
+    ("progress", "step", None),
+    ("batches", "epoch", -1),
+    ("batches", "position", "5"),
+]
+
+
+def test_states_that_no_run_has_saved(recipe: TranslateRecipe) -> None:
     """They are refused before the run goes on, not where it stumbles over them later."""
     interrupt(recipe, 3, [1, 2])
     shutil.rmtree(saved(recipe)[0])  # which would take the place of the damaged one
     (file,) = Path(recipe.out).rglob("step-00000003/state.json")
-    state = json.loads(file.read_text(encoding="utf-8"))
-    state[section][key] = value
-    file.write_text(json.dumps(state), encoding="utf-8")
-    with pytest.raises(InputError, match=r"the checkpoint .*step-00000003 cannot be read"):
-        interrupt(recipe, 1, [2])
+    whole = file.read_bytes()
+    for section, key, value in NEVER_SAVED:
+        state = json.loads(whole)
+        state[section][key] = value
+        file.write_text(json.dumps(state), encoding="utf-8")
+        with pytest.raises(InputError, match=r"the checkpoint .*step-00000003 cannot be read"):
+            interrupt(recipe, 1, [2])
 
 
 def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) -> None:

@@ -84,8 +84,7 @@ def test_the_rehearsal_leaves_the_scale(recipe: TranslateRecipe) -> None:
     assert not stepper.optimizer.state
 
 
-@pytest.mark.parametrize("at", [1, 3])
-def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run in fp16 that stops and goes on has the bits and the scale of one that never did."""
     made = partial(torch.amp.GradScaler, init_scale=2.0**30, growth_interval=2)
     monkeypatch.setattr(torch.amp, "GradScaler", made)
@@ -94,8 +93,8 @@ def test_interrupted(recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch, a
     result, said = run(whole, *bleu)
     assert "cpu in fp16" in said
     assert (result.progress.step, result.progress.skipped) == (6, 0)
-    assert interrupt(recipe, at, bleu).interrupted
-    run(recipe, *bleu[at // 2 :])
+    assert interrupt(recipe, 3, bleu).interrupted
+    run(recipe, *bleu[1:])
     ours, theirs = ([read_state(p).scaler for p in saved(each)] for each in (recipe, whole))
     assert ours == theirs
     assert 1 < ours[0]["scale"] < 2.0**30

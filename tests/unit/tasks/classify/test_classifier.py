@@ -12,7 +12,6 @@ from tests.unit.tasks.readers import (
 )
 from tests.unit.tasks.tiny import random_lines
 
-from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.lines import Chunk
 
 LINES = [*random_lines(12, seed=1, longest=12), "", "   ", "😀", *random_lines(3, 2, longest=60)]
@@ -58,11 +57,3 @@ def test_the_mean_weighs_by_tokens() -> None:
     found = [torch.tensor([0.8, 0.1, 0.1]), torch.tensor([0.0, 0.5, 0.5])]
     result = classifier._result([Chunk("a b c", [5] * 3), Chunk("d", [5])], found)
     assert result.probabilities == pytest.approx({"bad": 0.6, "good": 0.2, "none of both": 0.2})
-
-
-def test_a_model_in_training_stays_there() -> None:
-    """It answers without dropout, and its mode never changes."""
-    model = make_model(CLASSIFY).train()
-    classifier = Classifier(model, TOKENIZER, LABELS, READING)
-    assert classifier.classify(LINES[0]) == make_classifier().classify(LINES[0])
-    assert model.training

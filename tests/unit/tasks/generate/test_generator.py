@@ -206,12 +206,3 @@ def test_a_tokens_that_is_no_text_is_never_written(generator: Generator) -> None
     for found in wide.generate(PROMPTS * 5):
         assert not {0, 1, 2} & set(found.ids)
         assert max(found.ids, default=0) < tokenizer.vocab_size
-
-
-def test_training_goes_on_as_before(generator: Generator) -> None:
-    """The mode of the model stays, and while generating nothing is dropped."""
-    expected = generator.generate("the cat")
-    generator.model.train()
-    assert generator.generate("the cat") == expected
-    assert generator.model.training
-    generator.model.eval()

@@ -319,29 +319,6 @@ def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) 
     assert found.alignments is found.alignments
 
 
-def test_the_mode_of_the_model_stays(translator: Translator) -> None:
-    """A model in training is translated with as it will be afterwards: without dropout."""
-    tokenizer = make_tokenizer()
-    model = make_model(make_config(tokenizer)).train()
-    found = Translator(model, tokenizer, tokenizer, decoding=DECODING).translate(
-        "the cat sees a dog"
-    )
-    assert model.training
-    assert found == translator.translate("the cat sees a dog")
-    assert all(parameter.requires_grad for parameter in model.parameters())
-
-
-def test_a_model_goes_on_learning_after_a_long_translation() -> None:
-    """Tables that grew while translating serve training too."""
-    tokenizer = make_tokenizer()
-    model = make_model(make_config(tokenizer)).train()
-    options = translating(beam_size=1, min_length=300, max_length_constant=301)
-    Translator(model, tokenizer, tokenizer).translate("the cat", options=options)
-    ids_BL = torch.full((1, 290), 5)
-    model(ids_BL, ids_BL).sum().backward()
-    assert model.output.weight.grad is not None
-
-
 def test_bf16_translates_too() -> None:
     """Nearly the same probabilities as fp32, from the same weights."""
     tokenizer = make_tokenizer()
