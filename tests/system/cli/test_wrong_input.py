@@ -225,3 +225,18 @@ def test_a_document_is_no_lines(
     if "." not in name:
         piped = run("translate", model, stdin=file.read_bytes())
         assert_refused(piped, "standard input is a subtitle file")
+
+
+def test_what_cannot_be_trained_is_told_before_any_advice(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """A sentence about the folder, the texts or the device, and none about sizes and scores."""
+    src, tgt = (write(tmp_path / name, ["a b", "b c", "c a"] * 10) for name in ("a.en", "a.de"))
+    pair, below = ["train", "--src", src, "--tgt"], tmp_path / "a.en" / "run"
+    device = ["--out", tmp_path / "run", "train.device=tpu"]
+    assert_refused(run(*pair, tgt), "give --out")
+    assert_refused(run(*pair, src, "--out", tmp_path / "run"), "the same file")
+    assert_refused(run(*pair, tgt, "--out", src), "is not the folder of a training run")
+    assert_refused(run(*pair, tgt, "--out", below), f"cannot write to {below}")
+    assert_refused(run(*pair, tgt, *device), 'not on "tpu"')
+    assert_refused(run(*pair, tgt, "--from", model, "--out", model), f"{model} exists")
