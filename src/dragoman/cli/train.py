@@ -117,8 +117,8 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
         raise typer.Exit(INTERRUPTED)
     if more := result.progress.minutes_needed(recipe):
         console.print(
-            f"The time was up after {step:,} of {recipe.train.max_steps:,} steps. "
-            f"To continue, run the same command with train.max_minutes={more}.",
+            f"The time was up after {step:,} of {recipe.train.max_steps:,} steps. To take all of "
+            f"them at the speed so far, run the same command with train.max_minutes={more}.",
             markup=False,
         )
     return use
