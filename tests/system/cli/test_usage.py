@@ -69,18 +69,37 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
         assert_led_to_help(done, verb, hint)
     done = run(*verb.split(), *whole(verb), "--qqqq")
     assert done.err == f"dragoman: {verb} has no option --qqqq; see dragoman {verb} --help.\n"
-    assert_led_to_help(run(*verb.split(), "-q"), verb, f"{verb} has no option -q;")
+    hint = f"{verb} has no option -q (did you mean --qu"
+    assert_led_to_help(run(*verb.split(), "-q"), verb, hint)
     hint = f"{verb} has no option --quite (did you mean --quiet?)"
     assert_led_to_help(run(*verb.split(), "--quite"), verb, hint)
 
 
 @pytest.mark.parametrize(
     ("wrong", "meant"),
-    [("--beem", "--beam-size"), ("--sed", "--seed"), ("--temp", "--temperature")],
+    [
+        ("--beem", "--beam-size"),
+        ("--sed", "--seed"),
+        ("--temp", "--temperature"),
+        ("-o", "--output"),
+    ],
 )
 def test_a_part_of_an_option_is_recognised(run: Run, wrong: str, meant: str) -> None:
     """One misspelt word of several goes before a whole option that is less alike."""
     assert_led_to_help(run("translate", wrong, "3"), "translate", f"(did you mean {meant}?)")
+
+
+@pytest.mark.parametrize("verb", ["train", "cost", "demo"])
+def test_a_setting_that_is_given_as_an_option(run: Run, verb: str) -> None:
+    """It is written out, with the value if there is one."""
+    for typed, meant in (
+        (["--learning-rate", "0.1"], "train.learning_rate=0.1"),
+        (["--d-model=64"], "model.d_model=64"),
+        (["--label-smoothing"], "train.label_smoothing=VALUE"),
+        (["--patience", "--quiet"], "train.patience=VALUE"),
+    ):
+        done = run(*verb.split(), *whole(verb), *typed)
+        assert_led_to_help(done, verb, f"{verb} has no option --", f"(write {meant})")
 
 
 @every_verb
