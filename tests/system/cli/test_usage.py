@@ -1,5 +1,6 @@
 """What is typed wrongly: every verb tells it in one sentence, with exit code 2 and its help."""
 
+import re
 from collections.abc import Container
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from dragoman.cli import app
 
 COMMANDS: dict[str, Any] = {name: command_of(name) for name in app.COMMANDS}
 TYPES = {name: get_type_hints(verb) for name, verb in app.COMMANDS.items()}
+KINDS = ("", "no", "a number", "a whole number")
 every_verb = pytest.mark.parametrize("verb", COMMANDS)
 
 
@@ -179,14 +181,18 @@ def test_what_was_typed_is_harmless(run: Run) -> None:
 
 
 @every_verb
-def test_help_is_laid_out(run: Run, verb: str) -> None:
-    """Every option has its line, and nothing is wrong."""
+def test_help_is_laid_out(run: Run, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Every option has its line, and in 80 columns no text is cut and no choice broken."""
+    monkeypatch.setenv("COLUMNS", "80")
     for typed in ("--help", "-h"):
         done = run(*verb.split(), typed)
         assert (done.code, done.err) == (0, "")
         assert f"Usage: dragoman {verb} " in done.out
-        for option in options_of(verb):
-            assert option in done.out
+        assert "…" not in done.out
+        words = set(re.findall(r"[\w-]+", done.out))
+        for option, must in options_of(verb).items():
+            choices = set() if must in KINDS else {*must.split(" or ")}
+            assert {option, *choices} <= words
 
 
 def test_without_arguments_the_help_is_shown(run: Run) -> None:
@@ -194,3 +200,15 @@ def test_without_arguments_the_help_is_shown(run: Run) -> None:
     done = run()
     assert (done.code, done.err) == (2, "")
     assert all(verb.split()[0] in done.out for verb in COMMANDS)
+
+
+def test_options_of_translating_stand_in_groups(run: Run) -> None:
+    """Under a title each, with those of the verb itself among them."""
+    for title, option in (
+        ("Decoding", "--prefixes"),
+        ("Model", "--ensemble"),
+        ("Documents and terms", "--glossary"),
+        ("Output", "--resume"),
+    ):
+        _, _, below = run("translate", "--help").out.partition(f" {title} ─")
+        assert option in below.partition("╰")[0]
