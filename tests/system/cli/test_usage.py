@@ -202,6 +202,11 @@ def test_without_arguments_the_help_is_shown(run: Run) -> None:
     assert all(verb.split()[0] in done.out for verb in COMMANDS)
 
 
+def test_the_first_sentences_have_no_hard_line_break() -> None:
+    """The list of verbs wraps them itself, as wide as the terminal is."""
+    assert not any("\n" in str(each.help).partition("\n\n")[0] for each in COMMANDS.values())
+
+
 def test_options_of_translating_stand_in_groups(run: Run) -> None:
     """Under a title each, with those of the verb itself among them."""
     for title, option in (
