@@ -74,6 +74,7 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
     """By their names, before the model is loaded."""
     there, missing = write(tmp_path / "in", LINES), tmp_path / "missing"
     assert_refused(run("translate", model, missing), "There is no file", "missing")
+    assert_refused(run("translate", model, ""), "The text is empty")
     assert_refused(run("translate", model, tmp_path), "is a directory")
     assert_refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
     assert_refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
@@ -82,7 +83,7 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
+    "name", ["lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
 )
 @pytest.mark.parametrize("verb", ["translate", "classify", "tag"])
 def test_a_misspelt_file_is_no_text(run: Run, model: Path, verb: str, name: str) -> None:
@@ -237,6 +238,6 @@ def test_what_cannot_be_trained_is_told_before_any_advice(
     assert_refused(run(*pair, tgt), "give --out")
     assert_refused(run(*pair, src, "--out", tmp_path / "run"), "the same file")
     assert_refused(run(*pair, tgt, "--out", src), "is not the folder of a training run")
-    assert_refused(run(*pair, tgt, "--out", below), f"cannot write to {below}")
+    assert_refused(run(*pair, tgt, "--out", below), f"Cannot write to {below}")
     assert_refused(run(*pair, tgt, *device), 'not on "tpu"')
     assert_refused(run(*pair, tgt, "--from", model, "--out", model), f"{model} exists")

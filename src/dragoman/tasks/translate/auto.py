@@ -118,8 +118,8 @@ def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str
         name = f"opus-mt-{src_lang}-{tgt_lang}"
         advice += f", or a start: dragoman download Helsinki-NLP/{name}, then --from {name}"
     return (
-        f"{reached} is what captions of images reached, English to German; texts on many subjects "
-        f"reach less. {advice}."
+        f"captions of images, English to German, reached {reached}; texts on many subjects reach "
+        f"less. {advice}."
     )
 
 
