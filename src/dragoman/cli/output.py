@@ -181,6 +181,8 @@ class Lines:
             except BaseException as error:
                 if not isinstance(error, typer.Exit):  # the reader has not left
                     self._say_written(number, what)
+                    if isinstance(error, KeyboardInterrupt) and not (before + number or self.typed):
+                        say(f"Interrupted before a {what} was finished.")
                 raise
         taken = perf_counter() - start
         counts = (
