@@ -1,6 +1,7 @@
 """HTTP load: clients that each keep a connection, texts that are due by a Poisson process."""
 
 import asyncio
+import gc
 import json
 from bisect import bisect
 from collections import Counter
@@ -69,7 +70,11 @@ def load(
             for _ in range(clients):
                 group.create_task(_client(target.port, due, shared, replies))
 
-    asyncio.run(run())
+    gc.disable()  # it would stop for as long as a refusal may take, among a million replies
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
     return replies, perf_counter() - begun
 
 

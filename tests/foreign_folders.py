@@ -82,10 +82,11 @@ NAMES = {
 @cache
 def spm(kind: str, size: int = 600, *, fallback: bool = False, t5: bool = False) -> bytes:
     """Learn a SentencePiece model, `unigram` or `bpe`."""
-    sentencepiece = pytest.importorskip("sentencepiece", reason="needs sentencepiece")
+    from sentencepiece import SentencePieceTrainer
+
     model = io.BytesIO()
-    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1} if t5 else {}
-    sentencepiece.SentencePieceTrainer.train(
+    ids: Any = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1} if t5 else {}
+    SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 20),
         model_writer=model,
         model_type=kind,

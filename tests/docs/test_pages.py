@@ -1,6 +1,7 @@
 """Links lead somewhere, recipes that are named are shipped, examples can be pasted and run."""
 
 import io
+import json
 import re
 import sysconfig
 import tomllib
@@ -75,6 +76,17 @@ def test_the_recipes_named_are_those_shipped(page: Path) -> None:
     shipped = set(shipped_recipes())
     looks_like_one = ("multi30k-", "tatoeba-", "pretrain-")
     assert {w for w in words if w in shipped or w.startswith(looks_like_one)} == shipped
+
+
+@pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-de-en", "multi30k-en-fr"])
+def test_a_recipe_expects_what_was_measured(name: str) -> None:
+    """The score in its own words, and the one in the table of recipes, are of the results kept."""
+    found = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_bytes())
+    bleu = found["test"]["bleu"]
+    assert f"{bleu:.1f}" in str(read_settings(shipped_recipes()[name]).data["expect"])
+    for page in (RECIPES, ROOT / "docs" / "zh" / "recipes.md"):
+        (row,) = re.findall(rf"^\| `{name}` \|.*{found['steps']:,}.*$", page.read_text(), re.M)
+        assert f"{bleu:.2f}" in row
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

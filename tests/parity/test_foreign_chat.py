@@ -22,7 +22,6 @@ from dragoman.folder.tokenizers.template import PublishedTemplate
 from dragoman.wording import as_one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
-pytest.importorskip("sentencepiece", reason="needs sentencepiece")
 
 LLAMA_3 = """{% for message in messages -%}
 {{ bos_token if loop.first }}

@@ -20,7 +20,6 @@ from dragoman.folder.foreign.settings import APPLIED, IRRELEVANT, NOT_APPLIED, S
 from dragoman.folder.opening import open_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
-pytest.importorskip("sentencepiece", reason="needs sentencepiece")
 
 
 def printed(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:

@@ -18,7 +18,6 @@ from dragoman.errors import InputError
 from dragoman.tasks.lines import one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
-pytest.importorskip("sentencepiece", reason="needs sentencepiece")
 
 SMALL = {
     "d_model": 32,

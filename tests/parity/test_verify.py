@@ -148,6 +148,17 @@ def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> 
         verify(read(tmp_path / "int8"))
 
 
+def test_what_was_never_compared_is_not_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Converted without transformers, a folder has no logits that were its publisher's."""
+    path = make(tmp_path / "theirs", "bart")
+    monkeypatch.setattr("dragoman.convert.published.find_spec", {}.get)
+    assert take_over(path, tmp_path / "ours") is None
+    with pytest.raises(InputError, match="converted without transformers: remove --verify"):
+        verify(read(tmp_path / "ours"))
+
+
 def test_nothing_is_equal_to_nan(tmp_path: Path) -> None:
     """Weights of NaN in memory differ from their class, and from what was stored."""
     path = make(tmp_path / "theirs", "bart")

@@ -46,7 +46,8 @@ class Loading:
         folder = open_folder(model)
         folder.adapters = None  # which have no publisher's logits
         worst = verify(read_folder(folder, device="cpu"))
-        say(f"{folder.path} gives the logits of its publisher, within {worst:.1e} of the largest.")
+        whose = "of its publisher" if folder.config.as_it_is else "compared at its conversion"
+        say(f"{folder.path} gives the logits {whose}, within {worst:.1e} of the largest.")
 
 
 with_loading = with_options("loading", Loading())

@@ -34,7 +34,8 @@ def take_over(model: Path, out: Path) -> float | None:
         raise InputError(f"{model} is a dragoman folder already; choose a target with --to")
     alone = folder if folder.adapters is None else replace(folder, adapters=None)
     worst = None if find_spec("transformers") is None else compare_with_class(alone, folder.path)
-    config = replace(folder.config, published=replace(published, probe=digest(folder)))
+    probe = () if worst is None else digest(folder)  # which nobody has compared
+    config = replace(folder.config, published=replace(published, probe=probe))
     files = keep_origin(folder, folder.model.state_dict())
     with creating(out, "converted model") as part:
         save_model(part, folder.model, config, tokenizers=files)

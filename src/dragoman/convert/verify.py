@@ -88,8 +88,10 @@ def verify(folder: ModelFolder) -> float:
         return compare_with_class(folder, folder.path)
     if published is None or not published.probe:
         raise InputError(
-            f"{folder.path} holds weights modified after publication, which are checked by their "
-            "hash whenever they are loaded: remove --verify"
+            f"{folder.path} has no logits of its publisher, since its weights were modified after "
+            "publication or it was converted without transformers: remove --verify (weights are "
+            "checked by their hash whenever they are loaded), or install transformers and convert "
+            "the published folder again"
         )
     expected = torch.tensor(published.probe)
     worst = _difference(torch.tensor(digest(folder)), expected)

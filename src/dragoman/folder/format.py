@@ -130,7 +130,7 @@ class PublishedDefaults(Decoding):
     ends: tuple[int, ...] = ()
     """Ids that end a text of a decoder alone, where they are not the tokenizer's eos alone."""
     probe: tuple[float, ...] = ()
-    """Some logits of the publisher's weights, for verification; empty for other weights."""
+    """Some logits of the publisher's weights; empty for others, and where none were compared."""
 
 
 # ---------------------------------------------------------------- config.json

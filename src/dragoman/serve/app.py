@@ -19,13 +19,12 @@ from dragoman.serve import (
     deepl,
     deepl_documents,
     deepl_glossaries,
-    inside,
     libretranslate,
     openai,
     page,
     v1,
 )
-from dragoman.serve.endpoints import BoundEndpoint, BoundPath, Dialect, Endpoint
+from dragoman.serve.endpoints import BoundPath, Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
 from dragoman.serve.refusals import Refusal
@@ -66,7 +65,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _at("/metrics", metrics),
     _at("/openapi.json", openapi, open=True),
     *v1.ENDPOINTS,
-    inside.ENDPOINT,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
     *deepl_documents.ENDPOINTS,
@@ -87,8 +85,7 @@ def make_app(service: Service) -> Starlette:
     """Return the application that answers for a service, and loads its models meanwhile."""
     paths = dict[str, BoundPath]()
     for each in (*ENDPOINTS, *page.ENDPOINTS):
-        bound = paths.setdefault(each.path, BoundPath({}))
-        bound.endpoints[each.method] = BoundEndpoint(each, service)
+        paths.setdefault(each.path, BoundPath(service)).endpoints[each.method] = each
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

@@ -29,12 +29,8 @@ class TranslationCache:
         `key` is all that changes the translation of the text by this model.
         """
         if self._most == 0 or len(text) > LONGEST:
-            return course
-        return self._through((text, key), course)
-
-    def _through(
-        self, key: Hashable, course: Course[Any, Any, Translation]
-    ) -> Course[Any, Any, Translation]:
+            return (yield from course)
+        key = text, key
         with self._lock:
             known = self._kept.get(key)
             if known is not None:

@@ -204,17 +204,15 @@ async def translate(call: Call) -> Response:
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
-    places_of = dict[tuple[str, Pair], list[int]]()
+    places_of = dict[tuple[Served, Pair], list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
-        served, pair = chosen_of[source]
-        places_of.setdefault((served.name, pair), []).append(place)
-    for places in places_of.values():
-        chosen = chosen_of[sources[places[0]]]
+        places_of.setdefault(chosen_of[source], []).append(place)
+    for chosen, places in places_of.items():
         how = Translating(call, chosen, options, terms)
         some = [lines[place] for place in places]
         if form.tag_handling is not None:
-            read = partial(map, partial(marked, form), some)
-            found = [each.text for each in await service.translate_markup(how, read)]
+            answered = await service.translate_markup(how, partial(marked, form), some)
+            found = [each.text for each in answered]
         else:
             found = [best for best, *_ in await service.translate_lines(how, some)]
         for place, text in zip(places, found, strict=True):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import astuple
 from starlette.responses import Response
 
 from dragoman.errors import InputError
@@ -119,12 +120,7 @@ def shown_pair(one: StoredGlossary) -> PairGlossaryAnswer:
         raise no_glossary()
     (only,) = whole.dictionaries
     return PairGlossaryAnswer(
-        only.source_lang,
-        only.target_lang,
-        only.entry_count,
-        glossary_id=one.id,
-        name=one.name,
-        creation_time=one.made,
+        *astuple(only), glossary_id=one.id, name=one.name, creation_time=one.made
     )
 
 
@@ -175,13 +171,11 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
     """Return dictionaries by their pairs. Raises Refusal for a pair that is not served."""
     served = call.service.shelf.languages(base_of)
     for form in forms:
-        source, target = base_of(form.source_lang), base_of(form.target_lang)
-        for name, code, codes in (
-            ("source_lang", source, served),
-            ("target_lang", target, served.get(source, ())),
-        ):
-            if code not in codes:
-                raise unsupported(name)
+        source = base_of(form.source_lang)
+        if source not in served:
+            raise unsupported("source_lang")
+        if base_of(form.target_lang) not in served[source]:
+            raise unsupported("target_lang")
     call.characters = sum(len(form.entries) for form in forms)
     call.service.queue.guess(call, call.characters)
     return await call.service.in_thread(
@@ -281,10 +275,8 @@ async def delete_dictionary(call: Call) -> Response:
 _at = partial(Endpoint, dialect=DEEPL, large=True)
 _V2, _V3 = "/v2/glossaries", "/v3/glossaries"
 _PAIR, _ONE = f"{_V2}/{{glossary_id}}", f"{_V3}/{{glossary_id}}"
-_make_pair, _make = (
-    partial(create, shown_pair, PairGlossaryForm),
-    partial(create, shown, GlossaryForm),
-)
+_make_pair = partial(create, shown_pair, PairGlossaryForm)
+_make = partial(create, shown, GlossaryForm)
 ENDPOINTS = (
     _at("POST", _V2, _make_pair, PairGlossaryForm, PairGlossaryAnswer),
     _at("GET", _V2, partial(listed, shown_pair), None, PairGlossaryList),

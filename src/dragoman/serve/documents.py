@@ -127,11 +127,11 @@ class DocumentDesk:
         self._awaited.add(one.id)
         try:
             if (task := self._tasks.get(one.id)) is not None:
-                await call.unless_gone(asyncio.shield(task))
+                await call.unless_gone(asyncio.wait([task]))
             if one.status == "error":
                 raise Refusal(400, one.error, "", where="file")
             if one.status != "done":
-                raise ended()
+                raise ended() if self._service.draining else no_document()
         except BaseException:
             self.remove(one)
             raise
@@ -171,7 +171,7 @@ class DocumentDesk:
         one = self._store.get(StoredDocument, name)
         opened = one is not None and hmac.compare_digest(one.digest, _digest(key))
         if one is None or not opened or owner not in {None, one.owner}:
-            raise Refusal(404, "Document not found", "", where="document_id")
+            raise no_document()
         return one
 
     def seconds_left(self, one: StoredDocument) -> int:
@@ -282,6 +282,11 @@ class DocumentDesk:
                 if refusal.status not in {429, 503} or (queue.closed and call not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)
+
+
+def no_document() -> Refusal:
+    """Return the refusal of a document that is not there, or not any more."""
+    return Refusal(404, "Document not found", "", where="document_id")
 
 
 def pieces(

@@ -60,15 +60,16 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundEndpoint:
-    """An endpoint of a service: an ASGI application."""
+class BoundPath:
+    """The endpoints of a path in a service, by their methods: an ASGI application."""
 
-    endpoint: Endpoint
     service: "Service"
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, count it, and log it."""
-        endpoint, metrics = self.endpoint, self.service.metrics
+        endpoint = self.endpoints["GET" if scope["method"] == "HEAD" else scope["method"]]
+        metrics = self.service.metrics
         call, started = Call(self.service, endpoint, scope, receive), monotonic()
         outcome, status = "gone", 0
         try:
@@ -96,24 +97,12 @@ class BoundEndpoint:
     async def _response(self, call: Call) -> Response:
         """The answer, or the error, in the words of the dialect."""
         try:
-            if self.service.queue.closed and not self.endpoint.always:
+            if self.service.queue.closed and not call.endpoint.always:
                 raise ended()
             call.begin()
-            return await self.endpoint.handler(call)
+            return await call.endpoint.handler(call)
         except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
             return call.error(error)
 
 
 OUTCOMES = {429: "overloaded", 503: "unavailable", 504: "late", 401: "unauthorized"}
-
-
-@dataclass(frozen=True, slots=True)
-class BoundPath:
-    """The endpoints of a path by their methods: an ASGI application."""
-
-    endpoints: dict[str, BoundEndpoint]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer by that of the method."""
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        await self.endpoints[method](scope, receive, send)

@@ -33,10 +33,10 @@ class GlossaryDesk:
 
     def is_full(self, owner: str) -> bool:
         """Whether there are as many as may be, or a key has its share of them."""
-        settings = self._service.settings
-        most, of_one = settings.limits.glossaries, settings.share(settings.limits.glossaries)
-        count = self._store.count
-        return count(StoredGlossary) >= most or count(StoredGlossary, owner) >= of_one
+        settings, count = self._service.settings, self._store.count
+        most = settings.limits.glossaries
+        own = count(StoredGlossary, owner)
+        return count(StoredGlossary) >= most or own >= settings.share(most)
 
     def find(self, owner: str, name: str) -> StoredGlossary:
         """Return one by its id. Raises Refusal for one that is not there, or another key's."""

@@ -141,8 +141,7 @@ async def translate(call: Call) -> Response:
     if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     if form.format == "html":
-        how, read_all = Translating(call, chosen), partial(map, in_html, texts)
-        marked = await call.service.translate_markup(how, read_all)
+        marked = await call.service.translate_markup(Translating(call, chosen), in_html, texts)
         found = [[each.text] for each in marked]
     else:
         found = await call.service.translate_lines(Translating(call, chosen, options), texts)
@@ -159,10 +158,8 @@ def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair]:
         return shelf.choose(None, source, target)
     except Refusal:
         pairs = shelf.languages(code_of)
-        for code, codes in (
-            (source, pairs),
-            (target, {each for one in pairs.values() for each in one}),
-        ):
+        written = {each for one in pairs.values() for each in one}
+        for code, codes in (source, pairs), (target, written):
             if resolve(code, codes) is None:
                 raise bad(f"{code[:LONGEST_NAME]} is not supported") from None
         raise bad(

@@ -6,9 +6,10 @@ import logging
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from prometheus_client import (
@@ -36,38 +37,30 @@ class ServeMetrics:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        gauges: dict[str, tuple[str, Callable[[], float]]] = {
-            "queue_tokens": ("Padded tokens accepted and not yet answered", lambda: queue.tokens),
-            "queue_tokens_limit": ("Padded tokens that are accepted at most", lambda: queue.most),
-            "queue_requests": ("Requests accepted and not yet answered", lambda: len(queue.costs)),
-        }
-        for name, (what, value) in gauges.items():
-            Gauge(f"dragoman_{name}", what, registry=registry).set_function(value)
-
-        def counter(name: str, what: str, *labels: str) -> Counter:
-            return Counter(f"dragoman_{name}", what, labels, registry=registry)
-
-        def histogram(name: str, what: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(
-                f"dragoman_{name}", what, labels or ["model"], buckets=buckets, registry=registry
-            )
-
+        gauge = partial(Gauge, namespace="dragoman", registry=registry)
+        counter = partial(Counter, namespace="dragoman", registry=registry)
+        histogram = partial(Histogram, namespace="dragoman", registry=registry)
+        what = "Padded tokens accepted and not yet answered"
+        gauge("queue_tokens", what).set_function(lambda: queue.tokens)
+        what = "Padded tokens that are accepted at most"
+        gauge("queue_tokens_limit", what).set_function(lambda: queue.most)
+        what = "Requests accepted and not yet answered"
+        gauge("queue_requests", what).set_function(lambda: len(queue.costs))
+        where, model = ("dialect", "path"), ("model",)
         what = "Requests by dialect, path and outcome"
-        self.requests = counter("requests", what, "dialect", "path", "outcome")
+        self.requests = counter("requests", what, (*where, "outcome"))
         what = "Time from a request to its answer"
-        self.seconds = histogram("request_seconds", what, SECONDS, "dialect", "path")
+        self.seconds = histogram("request_seconds", what, where, buckets=SECONDS)
         what = "Time for which an item waits for its batch"
-        self.waiting = histogram("waiting_seconds", what, SECONDS)
-        self.rows = histogram("batch_rows", "Items of a batch", ROWS)
-        self.tokens = histogram("batch_tokens", "Padded tokens of a batch", TOKENS)
-        what = "Tokens of batches that are padding"
-        self.padding = counter("padding_tokens", what, "model")
-        what = "Texts answered from the cache"
-        self.cached = counter("cached_texts", what, "model")
+        self.waiting = histogram("waiting_seconds", what, model, buckets=SECONDS)
+        self.rows = histogram("batch_rows", "Items of a batch", model, buckets=ROWS)
+        what = "Padded tokens of a batch"
+        self.tokens = histogram("batch_tokens", what, model, buckets=TOKENS)
+        self.padding = counter("padding_tokens", "Tokens of batches that are padding", model)
+        self.cached = counter("cached_texts", "Texts answered from the cache", model)
         what = "Models loaded, let go of, and failed to load"
-        self.loads = counter("model_loads", what, "model", "outcome")
-        what = "Bytes of the weights in memory"
-        self.memory = Gauge("dragoman_model_bytes", what, ["model"], registry=registry)
+        self.loads = counter("model_loads", what, (*model, "outcome"))
+        self.memory = gauge("model_bytes", "Bytes of the weights in memory", model)
 
     def observer(self, model: str) -> Callable[[BatchReport], None]:
         """Return what counts the batches of a model."""

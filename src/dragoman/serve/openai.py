@@ -162,20 +162,16 @@ async def chunks(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of a stream."""
     delta: dict[str, str] = {"role": "assistant"}
+    counted = form.stream_options is not None and form.stream_options.include_usage
     async with aclosing(answer):
         async for each in answer:
-            if isinstance(each, str):
-                choice = {"index": 0, "delta": delta | {"content": each}, "finish_reason": None}
-            else:
-                choice = {"index": 0, "delta": delta, "finish_reason": each.finish_reason}
+            piece, end = ({"content": each}, None) if isinstance(each, str) else ({}, each)
+            reason = end and end.finish_reason
+            choice = {"index": 0, "delta": delta | piece, "finish_reason": reason}
             yield encode(head | {"choices": [choice]})
             delta = {}
-            if (
-                isinstance(each, Reply)
-                and form.stream_options
-                and form.stream_options.include_usage
-            ):
-                yield encode(head | {"choices": [], "usage": usage([each])})
+            if end and counted:
+                yield encode(head | {"choices": [], "usage": usage([end])})
     yield b"[DONE]"
 
 
@@ -275,16 +271,10 @@ def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
     """Return the system prompt, and what user and model have said in turn. Raises Refusal."""
     said = [each for each in form.messages if each.role in {"user", "assistant"}]
     before = [each.text for each in form.messages if each.role in {"system", "developer"}]
-    if not said or [each.role for each in said] != [
-        "user",
-        *["assistant", "user"] * (len(said) // 2),
-    ]:
-        raise Refusal(
-            400,
-            "User and assistant do not take turns in the messages.",
-            "Begin and end with a user's.",
-            where="messages",
-        )
+    in_turn = ["user", *["assistant", "user"] * (len(said) // 2)]
+    if [each.role for each in said] != in_turn:
+        what = "User and assistant do not take turns in the messages."
+        raise Refusal(400, what, "Begin and end with a user's.", where="messages")
     return "\n\n".join(before) or None, [each.text for each in said]
 
 

@@ -30,23 +30,27 @@ class TextForm(DetectForm, kw_only=True):
     model: str | None = None
 
 
-class TranslateForm(TextForm, kw_only=True):
-    """Texts to translate."""
+class ChoiceForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which model: by its name, or by the languages that it translates."""
 
+    model: str | None = None
     src_lang: str | None = None
     tgt_lang: str | None = None
+
+
+class TranslateForm(ChoiceForm, kw_only=True):
+    """Texts to translate."""
+
+    text: str | list[str]
     prefix: str | list[str] | None = None
     alignment: bool = False
     format: Literal["text", "html", "xml"] = "text"
     glossary: dict[str, str] = {}
 
 
-class DocumentForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class DocumentForm(ChoiceForm, kw_only=True):
     """How to translate a document; the file itself is a part of the form."""
 
-    model: str | None = None
-    src_lang: str | None = None
-    tgt_lang: str | None = None
     glossary: str = ""
     """Terms: a source, a tab and a target in each line."""
 
@@ -57,14 +61,24 @@ class GenerateForm(TextForm, kw_only=True):
     stream: bool = False
 
 
-class ScoreForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ScoreForm(ChoiceForm, kw_only=True):
     """Pairs to score: a source or a prompt, and what follows."""
 
-    model: str | None = None
     src: str | list[str]
     tgt: str | list[str]
-    src_lang: str | None = None
-    tgt_lang: str | None = None
+
+
+class InspectForm(ChoiceForm, kw_only=True):
+    """A text that a translator of one pair of languages translates."""
+
+    text: str
+
+
+class InspectAnswer(msgspec.Struct):
+    """What `dragoman inspect --json` writes."""
+
+    model: str
+    inspection: dict[str, Any]
 
 
 class VectorForm(msgspec.Struct):

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from concurrent.futures import Future
 from functools import partial
 from threading import Timer
 from time import monotonic
@@ -64,8 +65,9 @@ def _listen(settings: ServeSettings) -> socket.socket:
     """Open the socket. Raises InputError where somebody else has it."""
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()  # as other servers understand it
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise InputError(
             f"{host} port {port} cannot be opened ({error}); choose another --host or --port."
@@ -94,7 +96,7 @@ class DrainingServer(uvicorn.Server):
         )
         super().__init__(config)
         self._service = service
-        self._draining: asyncio.Task[None] | None = None
+        self._draining: Future[None] | None = None
         self.signals: list[int] = []
         self._signalled = 0.0
         self.lost = 0
@@ -113,7 +115,7 @@ class DrainingServer(uvicorn.Server):
         self.signals.append(sig)
         if len(self.signals) > 1:
             os._exit(128 + sig)
-        self._loop.call_soon_threadsafe(self._begin_drain)
+        self._draining = asyncio.run_coroutine_threadsafe(self._drain(), self._loop)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -127,9 +129,6 @@ class DrainingServer(uvicorn.Server):
             self.failure = InputError(f"No model can be used: {shelf.reasons()}")
             return True
         return await super().on_tick(counter)
-
-    def _begin_drain(self) -> None:
-        self._draining = self._loop.create_task(self._drain())
 
     async def _drain(self) -> None:
         """Refuse what is new, answer what was accepted, and let uvicorn close the connections."""

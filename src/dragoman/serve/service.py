@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
+from threading import Event
 from typing import Any, TypeVar
 
 from dragoman.decode import Course, Scheduler
@@ -25,7 +26,7 @@ from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.state import StateFolder
 from dragoman.serve.tracing import open_tracing
 from dragoman.serve.web import Call
-from dragoman.serve.work import PricedRequest, SteppedRequest, Translating
+from dragoman.serve.work import PricedRequest, Translating, run_steps
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
@@ -126,13 +127,13 @@ class Service:
         aside: AbstractContextManager[Any],
     ) -> list[Any]:
         """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`."""
-        request = SteppedRequest(steps, aside)
+        withdrawn = Event()
         self.queue.take(call, call.characters)
         call.notes["tokens"] = call.characters
         try:
-            return await self._in(self._stepping, call, request.run)
+            return await self._in(self._stepping, call, lambda: run_steps(steps, aside, withdrawn))
         finally:
-            request.withdraw()
+            withdrawn.set()
 
     async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
         """Return what is computed in a moment, but for long texts not in the event loop."""
@@ -225,13 +226,10 @@ class Service:
                     some = slice(first, first + size)
                     copied = kept[some] if kept is not None and any(kept[some]) else None
                     found = bound.courses(texts[some], chosen_ones, prefixes, how.glossary, copied)
-                    if cache is None:
-                        yield from found
-                        continue
                     columns = zip(texts[some], copied or repeat(()), found, strict=False)
                     for text, places, course in columns:
                         key = languages, aligning, chosen_ones, places
-                        yield cache.through(text, key, course)
+                        yield course if cache is None else cache.through(text, key, course)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(how.call, bound.scheduler, courses, finish, longer)
@@ -249,11 +247,11 @@ class Service:
         return await self.translate(how, lines, kept=kept, finish=finish, aligning=True)
 
     async def translate_markup(
-        self, how: Translating, read: Callable[[], Iterable[Document]]
+        self, how: Translating, read: Callable[[str], Document], texts: Sequence[str]
     ) -> list[MarkedAnswer]:
-        """Translate texts that are read as documents; equal sentences once."""
+        """Translate texts, each read as a document; equal sentences once."""
         documents, draft = await self.in_thread(
-            how.call, lambda: (some := [*read()], Draft(joined(some)))
+            how.call, lambda: (some := [*map(read, texts)], Draft(joined(some)))
         )
         found = await self.translate_marked(how, draft.texts)
         self.characters += how.call.characters

@@ -166,7 +166,7 @@ class ServeSettings:
     models: tuple[Path, ...] = field(default=(), metadata=NO_FLAG)
     """Folders."""
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 is all of this machine."""
+    """Address to listen on; 0.0.0.0 is all of this machine, :: with IPv6."""
     port: int = 8000
     """Port to listen on; 0 chooses a free one."""
     lazy: bool = False

@@ -1,6 +1,7 @@
 """The models of a server: opened, loaded, leased, and let go of."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -61,8 +62,6 @@ class Served:
     """Why it could not be opened or loaded."""
     again: float = inf
     """When that is tried again."""
-    held: bool = False
-    """Whether memory is kept for it: it is loaded, or about to be."""
     answering: Answering[Any, Any] | None = None
     """What answers, as long as it is loaded."""
     cache: TranslationCache | None = None
@@ -170,27 +169,20 @@ class Shelf:
         usable = {served.name: served for served in self.usable(task)}
         if name is None and len(usable) == 1:
             return next(iter(usable.values()))
-        if name is not None and (served := self.models.get(name)) is not None:
-            if not served.usable:
-                what = f"The model {name} could not be loaded."
-                if served.again == inf:
-                    raise Refusal(503, what, "Tell the operator.", where="model")
-                raise busy(503, what, ceil(served.again - monotonic()))
-            if served.task == task:
-                return served
-        what = f"{len(usable)} models could do this"
-        if name:
-            what = f"No model is called {name[:LONGEST_NAME]}"
-        if name in self.models:
-            what = f"The model {name} does not {task}"
-        listed = ", ".join(usable) or "none"
-        hint = did_you_mean(name[:LONGEST_NAME], usable) if name else ""
-        raise Refusal(
-            404 if name else 400,
-            f"{what}{hint}".rstrip("?") + ("?" if hint else "."),
-            f"Name a model that can: {listed}.",
-            where="model",
-        )
+        served = self.models.get(name or "")
+        if served is not None and not served.usable:
+            what = f"The model {name} could not be loaded."
+            if served.again == inf:
+                raise Refusal(503, what, "Tell the operator.", where="model")
+            raise busy(503, what, ceil(served.again - monotonic()))
+        if served is not None and served.task == task:
+            return served
+        do = f"Name a model that can: {', '.join(usable) or 'none'}."
+        if not name:
+            raise Refusal(400, f"{len(usable)} models could do this.", do, where="model")
+        name = name[:LONGEST_NAME]
+        what = f"The model {name} does not {task}" if served else f"No model is called {name}"
+        raise Refusal(404, what + (did_you_mean(name, usable) or "."), do, where="model")
 
     def is_for(self, name: str | None, task: str) -> bool:
         """Whether a model has a task; without a name, whether one has, and none translates."""
@@ -304,7 +296,6 @@ class Shelf:
             served.used = monotonic()
             self._count(served, "loaded")
         finally:
-            served.held = served.answering is not None
             served.loading = None
 
     def _make_room(self, served: Served) -> None:
@@ -316,16 +307,15 @@ class Shelf:
                 what = f"There is no memory for the model {served.name} while others work."
                 raise busy(503, what, 1)
             oldest = min(idle, key=lambda one: one.used)
-            oldest.answering, oldest.cache, oldest.held = None, None, False
+            oldest.answering = oldest.cache = None
             self._count(oldest, "unloaded")
-        served.held = True
 
     def _room(self, served: Served) -> float:
         """Bytes that are left beside a model."""
         if self._settings.max_memory is None:
             return 0.0
-        held = sum(one.bytes for one in self.models.values() if one.held and one is not served)
-        return self._settings.max_memory - held - served.bytes
+        held = (one.bytes for one in self.models.values() if one.answering or one.loading)
+        return self._settings.max_memory - sum(held) - served.bytes
 
     def _check_size(self, served: Served) -> None:
         most = self._settings.max_memory
@@ -356,6 +346,8 @@ class Shelf:
 def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
     with share_of_threads(1):
         answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+    gc.collect()
+    gc.freeze()  # else Python stops all threads for 0.15 s to look through it, again and again
     return answering
 
 

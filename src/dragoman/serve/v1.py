@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding
+from dragoman.lens.choices import Choices
+from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Dialect, Endpoint, Handler
 from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
@@ -22,6 +24,8 @@ from dragoman.serve.schema import (
     EmbedAnswer,
     GenerateAnswer,
     GenerateRequest,
+    InspectAnswer,
+    InspectForm,
     ModelForm,
     ModelsAnswer,
     ScoreAnswer,
@@ -36,9 +40,11 @@ from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
+from dragoman.tasks.folders import read_folder
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.results import Generation, Translation
 from dragoman.text.glossary import Glossary
+from dragoman.wording import format_bytes
 
 V1 = Dialect(name="v1")
 
@@ -46,6 +52,8 @@ BATCH_TOKENS = 8192
 """Padded tokens of an encoder's batch."""
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
+LARGEST = 1 << 30
+"""Bytes of the weights that are read a second time for an inspection: decoding has its own form."""
 TO_DICT = methodcaller("to_dict")
 NOTHING: dict[str, dict[str, Any]] = {
     "translate": {"text": ""},
@@ -92,8 +100,8 @@ async def translate(call: Call) -> Response:
         if form.alignment or prefixes is not None or options.given().get("n_best", 1) > 1:
             what = f"A text in {form.format} has no prefix, alternatives nor alignment."
             raise Refusal(400, what, "Leave them out.", where="format")
-        read = partial(map, in_html if form.format == "html" else in_xml, texts)
-        marked = await service.translate_markup(how, read)
+        read = in_html if form.format == "html" else in_xml
+        marked = await service.translate_markup(how, read, texts)
         return json_response({"model": chosen[0].name, "translations": marked})
     found = await service.translate(
         how, texts, prefixes=prefixes, finish=finish, aligning=form.alignment
@@ -224,6 +232,31 @@ async def models(call: Call) -> Response:
     return json_response(ModelsAnswer([*map(convert, listed)]))
 
 
+async def inspect(call: Call) -> Response:
+    """Return what a translator does with a text."""
+    form = await call.json(InspectForm)
+    service = call.service
+    service.accept(call, [form.text])
+    served, _ = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
+    if served.languages or served.bytes > LARGEST:
+        why = "has several languages" if served.languages else f"takes {format_bytes(served.bytes)}"
+        raise Refusal(
+            400,
+            f"The model {served.name} {why}, so that its inside is not shown here.",
+            "Use dragoman inspect.",
+            where="model",
+        )
+
+    def look() -> list[dict[str, Any]]:
+        folder = read_folder(served.path, device="cpu")
+        return [inspect_folder(folder, form.text, Choices()).to_dict()]
+
+    async with service.lease(call, served, 1):
+        (found,) = await service.step(call, [look], served.aside)
+    inspection = found | {"model": served.name}
+    return json_response({"model": served.name, "inspection": inspection})
+
+
 _at = partial(Endpoint, dialect=V1)
 ENDPOINTS = (
     _at("POST", "/v1/translate", translate, TranslateRequest, TranslateAnswer),
@@ -235,4 +268,5 @@ ENDPOINTS = (
     _at("POST", "/v1/score", score, ScoreForm, ScoreAnswer),
     _at("POST", "/v1/detect", detect, DetectForm, DetectAnswer),
     _at("GET", "/v1/models", models, None, ModelsAnswer),
+    _at("POST", "/v1/inspect", inspect, InspectForm, InspectAnswer),
 )

@@ -98,29 +98,20 @@ class PricedRequest(Generic[Answer]):
             return None
 
 
-class SteppedRequest:
-    """Answers that are computed outside a scheduler, a few at a time."""
+def run_steps(
+    steps: Iterable[Callable[[], list[Any]]], aside: AbstractContextManager[Any], withdrawn: Event
+) -> list[Any]:
+    """Return the answers of steps, each of which is computed inside `aside`.
 
-    def __init__(
-        self, steps: Iterable[Callable[[], list[Any]]], aside: AbstractContextManager[Any]
-    ) -> None:
-        """Each step is computed inside `aside`, for which it may have to wait."""
-        self._steps, self._aside = steps, aside
-        self._withdrawn = Event()
-
-    def run(self) -> list[Any]:
-        """Compute the answers. Raises Refusal where it was withdrawn."""
-        found: list[Any] = []
-        for step in self._steps:
-            with self._aside:
-                if self._withdrawn.is_set():
-                    raise ended()
-                found += step()
-        return found
-
-    def withdraw(self) -> None:
-        """Compute no further step."""
-        self._withdrawn.set()
+    Raises Refusal where the request is withdrawn meanwhile.
+    """
+    found: list[Any] = []
+    for step in steps:
+        with aside:
+            if withdrawn.is_set():
+                raise ended()
+            found += step()
+    return found
 
 
 def padded_tokens(costs: Sequence[int], budget: int) -> int:

@@ -1,14 +1,16 @@
 """Documents through the doors of LibreTranslate, DeepL and our own."""
 
 import json
+import re
 import sqlite3
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from time import sleep
+from time import sleep, time
 from typing import Any
 
 import pytest
+from tests.docs.pages import ROOT
 from tests.processors import needs_independent_rows
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 
@@ -65,6 +67,35 @@ def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> N
         assert file.headers["content-disposition"].endswith("UTF-8''%C3%A9%3Ba.txt")
     for path in ("/download_file/none", "/download_file/..%2fstate.sqlite"):
         assert live.get(path).status == 404
+
+
+@pytest.mark.parametrize("page", ["serve.md", "zh/serve.md"])
+def test_the_address_of_a_file_is_right_behind_nginx(translator_folder: Path, page: str) -> None:
+    """With the settings of our page, which also let through what the server allows."""
+    block = (ROOT / "docs" / page).read_text("utf-8").partition("```nginx")[2].partition("```")[0]
+    given = {"$http_host": "their.example:8443", "$scheme": "https", '""': ""}
+    set_by_it = re.findall(r"proxy_set_header (\S+) (\S+);", block)
+    headers = {name.lower(): given[value] for name, value in set_by_it}
+    with serving(translator_folder) as live:
+        url = sent(live, "/translate_file", PAIR, headers=headers).json["translatedFileUrl"]
+    assert url.startswith("https://their.example:8443/download_file/")
+    limits = RequestLimits()
+    (size,) = re.findall(r"client_max_body_size (\d+)m;", block)
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", block)
+    assert int(size) << 20 > limits.file
+    assert int(seconds) > limits.deadline
+
+
+def test_who_waits_is_told_that_a_document_was_removed(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was kept as long as it may be, before it was translated."""
+    monkeypatch.setattr(documents, "SWEEP", 0.05)
+    with serving(translator_folder, limits=RequestLimits(file_seconds=0.5)) as live:
+        gate = Gate(live, "en-zh")
+        for path, fields in ("/translate_file", PAIR), ("/v1/documents", {"tgt_lang": "zh"}):
+            assert sent(live, path, fields).status == 404
+        gate.opened.set()
 
 
 @pytest.mark.parametrize(
@@ -157,7 +188,7 @@ def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # no
 def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their bytes, their number and their age; what is old is removed with its files."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
-    limits = RequestLimits(file=2000, files=2, file_seconds=1.5, body=1000)
+    limits = RequestLimits(file=2000, files=2, file_seconds=600, body=1000)
     with serving(translator_folder, limits=limits) as live:
         assert sent(live, "/translate_file", PAIR, b"a" * 3000).status == 413
         for _ in range(2):
@@ -165,6 +196,7 @@ def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.Monk
         assert sent(live, "/translate_file", PAIR).status == 429
         folder = live.service.store._files
         assert len([*folder.iterdir()]) == 2
+        monkeypatch.setattr(documents, "time", lambda: time() + 600)
         until(lambda: not [*folder.iterdir()])
         assert not live.service.store.all(StoredDocument)
         assert sent(live, "/translate_file", PAIR).status == 200

@@ -1,14 +1,17 @@
 """What an operator relies on: keys, models, figures, logs, and an end that loses nothing."""
 
+import gc
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 from urllib.parse import urlencode
+from weakref import ref
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
@@ -17,8 +20,8 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
-from dragoman.serve import app, shelf
-from dragoman.serve.settings import ApiKeys
+from dragoman.serve import app, server, shelf
+from dragoman.serve.settings import ApiKeys, ServeSettings
 
 TRANSLATE = "/v1/translate"
 
@@ -54,6 +57,35 @@ def test_freed_memory_is_given_back(
     with serving(translator_folder) as live:
         until(lambda: len(times) > 2)
         assert live.post(TRANSLATE, {"text": "a"}).status == 200
+
+
+def test_python_does_not_search_what_a_model_is_made_of(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """It would stop all threads meanwhile. A model that is unloaded goes without a search."""
+    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
+    with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
+        assert live.texts(["the cat"], {"model": "a"})
+        answering = live.answering("a")
+        assert not any(each is answering for each in gc.get_objects())
+        gone = ref(answering)
+        del answering
+        gc.disable()
+        try:
+            assert live.texts(["the cat"], {"model": "b"})
+            until(lambda: gone() is None)
+        finally:
+            gc.enable()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
+@pytest.mark.parametrize(("host", "reaches"), [("::", ["::1", "127.0.0.1"]), ("::1", ["::1"])])
+def test_all_addresses_of_a_machine_have_a_name(host: str, reaches: list[str]) -> None:
+    """That of IPv6 is all of both kinds."""
+    with server._listen(ServeSettings(host=host, port=0)) as listening:
+        for each in reaches:
+            with socket.create_connection((each, listening.getsockname()[1])) as client:
+                assert client.getpeername()[0] == each
 
 
 def test_keys_come_from_the_environment_too(

@@ -1,7 +1,7 @@
 """What a request costs, and what is not computed for who has left."""
 
 from dataclasses import replace
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from time import sleep
 
 import pytest
@@ -10,7 +10,7 @@ from tests.unit.tasks import tiny
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.work import PricedRequest, SteppedRequest
+from dragoman.serve.work import PricedRequest, run_steps
 from dragoman.tasks.results import Translation
 
 
@@ -42,11 +42,11 @@ def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
         computed.append(1)
         return computed
 
-    request = SteppedRequest([step], lock)
+    withdrawn = Event()
 
     def run() -> None:
         try:
-            request.run()
+            run_steps([step], lock, withdrawn)
         except Refusal as refusal:
             refused.append(refusal)
 
@@ -54,7 +54,7 @@ def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
         thread = Thread(target=run)
         thread.start()
         sleep(0.05)
-        request.withdraw()
+        withdrawn.set()
     thread.join(20)
     assert not computed
     assert len(refused) == 1

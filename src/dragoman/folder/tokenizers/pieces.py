@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
-from dragoman.errors import InputError, how_to_install
+from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_own
 from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
@@ -263,12 +263,8 @@ twice are merged (https://protobuf.dev/programming-guides/encoding/#last-one-win
 
 def _load(path: Path, more: bytes = b"") -> Any:  # noqa: ANN401 -- SentencePiece has no types
     """Read a model file, as if it ended with `more`."""
-    try:
-        from sentencepiece import SentencePieceProcessor
-    except ImportError as error:
-        raise InputError(
-            f"{path} is read by sentencepiece, which is not installed; {how_to_install('pieces')}."
-        ) from error
+    from sentencepiece import SentencePieceProcessor  # few models need it
+
     with refusing(path):
         longest = longest_replacement(Pieces.read(path).charsmap)  # the library checks nothing
         if longest > MOST_GROWTH:

@@ -50,7 +50,8 @@ _SCALED = re.compile(
 SAID = 10
 """From here on a number that another one has replaced is a difference."""
 WRITTEN = 100
-"""From here on a number that is missing is one: few languages write it as a word."""
+"""From here on a number that is missing is one, and one that has replaced any other: few languages
+write it as a word."""
 
 
 def differences(source: str, translation: str) -> set[str]:
@@ -119,7 +120,8 @@ def _numbers_differ(source: str, translation: str) -> bool:
         return False
     before, after = _numbers(source), _numbers(translation)
     missing, extra = max(before - after, default=0), max(after - before, default=0)
-    return missing >= WRITTEN or (missing >= SAID and extra >= SAID)
+    replaced = extra >= WRITTEN if missing else False
+    return missing >= WRITTEN or replaced or (missing >= SAID and extra >= SAID)
 
 
 def _numbers(text: str) -> Counter[int]:
