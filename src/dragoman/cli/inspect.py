@@ -1,7 +1,7 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,8 +72,9 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
         return
     files = {"png": png, "html": html, "film": film}
     if text is None or is_run(text):
-        given = [name for name, file in files.items() if file is not None]
-        _check_needs_no_text(model, given + choices.given())
+        for name in [*(name for name, file in files.items() if file is not None), *choices.given()]:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
         if text is None:
             print_items(_contents(model, as_json=as_json))
         else:
@@ -153,13 +154,6 @@ def _contents(model: Path, *, as_json: bool) -> Iterator[Item]:
     parts = {**contents.parameters, "total": total}
     rows = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in parts.items()]
     yield [("part", "parameters", "share"), *rows]
-
-
-def _check_needs_no_text(model: Path, given: Sequence[str]) -> None:
-    """Raise InputError for an option that is given and needs a TEXT."""
-    for name in given:
-        option = f"--{name.replace('_', '-')}"
-        raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
 
 
 def _read(text: str) -> str:

@@ -198,7 +198,8 @@ class ModelFolder:
             made = self._of_one_save(lambda: _lend_ours(self.path / WEIGHTS, self.config, make))
         else:
             hf, stored = read_checkpoint(self.path, self.hf)
-            self._know_better(hf)
+            if hf != self.hf:  # the weights may say more of the config than it says itself
+                self.hf, self.config = hf, read_foreign_config(self.path, hf)
             model, config = empty_foreign(self.path, hf, len(stored))
             once = [stored]
             del stored
@@ -211,11 +212,6 @@ class ModelFolder:
         if self.config.published is not None and made is not None:
             warn_of_settings(self.origin, self.hf, self.config.model)
         return made
-
-    def _know_better(self, hf: HF) -> None:
-        """Take what the weights say of the config, which may be more than it says itself."""
-        if hf != self.hf:
-            self.hf, self.config = hf, read_foreign_config(self.path, hf)
 
     def _of_one_save(self, read: Callable[[], Made]) -> Made:
         """Return what is read of our files, again if another process has saved them meanwhile."""

@@ -65,7 +65,8 @@ class Tokenizer:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
-        self.pad_id, self.unk_id, self.bos_id, self.eos_id = self._ids(SPECIALS)
+        ids = backend.get_vocab(with_added_tokens=True)
+        self.pad_id, self.unk_id, self.bos_id, self.eos_id = (ids[token] for token in SPECIALS)
 
     @cached_property
     def languages(self) -> Mapping[str, int]:
@@ -306,9 +307,6 @@ class Tokenizer:
                 "use the tokenizer.json that dragoman wrote beside the weights."
             )
         return cls(backend)
-
-    def _ids(self, tokens: Sequence[str]) -> list[int]:
-        return [self._backend.get_vocab(with_added_tokens=True)[token] for token in tokens]
 
 
 _BYTES = frozenset(BYTES)

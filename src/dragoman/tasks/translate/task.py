@@ -14,16 +14,12 @@ from dragoman.tasks.task import Task
 from dragoman.tasks.timing import write_to_lengths
 from dragoman.tasks.translate.auto import choose_sizes
 from dragoman.tasks.translate.ids import padded
-from dragoman.tasks.translate.job import TranslateJob, assemble
+from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.texts import Texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.train.job import Validation
-
-
-def _as_trained(job: TranslateJob) -> TranslateJob:
-    return replace(job, score=_write_as_long)
 
 
 def _write_as_long(
@@ -53,7 +49,7 @@ TASK = Task(
     use="dragoman translate {folder} < FILE",
     choose=choose_sizes,
     load=Translator.of,
-    as_trained=_as_trained,
+    as_trained=lambda job: replace(job, score=_write_as_long),
     evaluate=evaluate_translator,
     measured_on=("src", "ref"),
     may_use=("against", "comet"),
