@@ -73,6 +73,12 @@ AsPublished = Annotated[
         panel=SEARCH,
     ),
 ]
+AsJson = Annotated[
+    bool,
+    option(
+        "Print a JSON object per line: scores, tokens, alignment, flags.", "--json", panel=OUTPUT
+    ),
+]
 
 
 @decoding_options(TRANSLATING)
@@ -91,14 +97,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     memory: MemoryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
-    as_json: Annotated[
-        bool,
-        option(
-            "Print a JSON object per line: scores, tokens, alignment, flags.",
-            "--json",
-            panel=OUTPUT,
-        ),
-    ] = False,
+    as_json: AsJson = False,
     loading: Loading,
     plain: PlainLines = False,
     document: AsDocument,

@@ -233,8 +233,9 @@ def test_what_cannot_be_trained_is_told_before_any_advice(
 ) -> None:
     """A sentence about the folder, the texts or the device, and none about sizes and scores."""
     src, tgt = (write(tmp_path / name, ["a b", "b c", "c a"] * 10) for name in ("a.en", "a.de"))
-    pair, below = ["train", "--src", src, "--tgt"], tmp_path / "a.en" / "run"
-    device = ["--out", tmp_path / "run", "train.device=tpu"]
+    below = tmp_path / "a.en" / "run"
+    pair: list[str | Path] = ["train", "--src", src, "--tgt"]
+    device: list[str | Path] = ["--out", tmp_path / "run", "train.device=tpu"]
     assert_refused(run(*pair, tgt), "give --out")
     assert_refused(run(*pair, src, "--out", tmp_path / "run"), "the same file")
     assert_refused(run(*pair, tgt, "--out", src), "is not the folder of a training run")
