@@ -10,6 +10,7 @@ on test_2016_flickr.
 """
 
 import argparse
+import json
 import os
 import string
 import tempfile
@@ -102,6 +103,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument(
         "--settings", nargs="*", default=[], metavar="KEY=VALUE", help="of a recipe"
     )
+    parser.add_argument(
+        "--earlier", metavar="FILE", help="figures to add to, and not to measure again"
+    )
     chosen = parser.parse_args(arguments)
     scorers = [Translator.load(path) for path in chosen.score_by or ()]
     score = partial(cross_entropies, scorers) if scorers else None
@@ -110,7 +114,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         for code in ("en", "de", "fr")
     )
     clean = [*zip(en, de, strict=True)]
-    figures: Figures = {"clean": {"lost": _checked(clean, set(), score)[1]}}
+    figures: Figures = json.loads(Path(chosen.earlier).read_text()) if chosen.earlier else {}
+    bleu = figures.setdefault("bleu", {})
+    figures["clean"] = {"lost": _checked(clean, set(), score)[1]}
     print(f"{'clean':<12}{figures['clean']['lost']:>8.2%} removed", flush=True)
     made = {"clean": clean}
     for kind, spoil in spoilers(fr).items():
@@ -126,10 +132,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
             made |= {kind: pairs, f"{kind}, cleaned": kept}
     for kind in chosen.train:
         for name in ("clean", kind, f"{kind}, cleaned"):
-            figures.setdefault("bleu", {})
-            if name not in figures["bleu"]:
-                figures["bleu"][name] = _bleu(made[name], chosen.settings, chosen.seed)
-                print(f"{name:<20}BLEU {figures['bleu'][name]:.1f}", flush=True)
+            if name not in bleu:
+                bleu[name] = _bleu(made[name], chosen.settings, chosen.seed)
+                print(f"{name:<20}BLEU {bleu[name]:.1f}", flush=True)
     return {"spoiled": figures | {"options": vars(chosen), "environment": environment([])}}
 
 

@@ -4,7 +4,7 @@
     positions    the sinusoidal table, rotary angles, four schemes side by side
     layers       the place of the norm, activations, the growth of caches
     training     learning rates, label smoothing
-    costs        time and memory of attention, from the committed results of the benchmark
+    costs        time and memory of attention, faults of a corpus: from the committed results
     drawings     figures 1 and 2 of the paper and what came before it, as SVG
     heads        what each head of a trained model looks at: the one that needs a model
 
@@ -25,7 +25,7 @@ from figures.attention import (
     plot_softmax_saturation,
     plot_softmax_temperature,
 )
-from figures.costs import plot_attention_cost
+from figures.costs import plot_attention_cost, plot_spoiled
 from figures.drawings import draw_multi_head, draw_one_sentence, draw_one_vector, draw_transformer
 from figures.heads import plot_every_head, plot_mean
 from figures.layers import plot_activations, plot_cache_growth, plot_norm_placement
@@ -59,6 +59,7 @@ FIGURES: dict[str, Callable[[Path | str], Path]] = {
     "sinusoidal-distances.png": plot_sinusoidal_distances,
     "softmax-saturation.png": plot_softmax_saturation,
     "softmax-temperature.png": plot_softmax_temperature,
+    "spoiled.png": plot_spoiled,
 }
 """Each PNG in docs/images/ that needs no model, and the function that draws it."""
 

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from dragoman.lens import pictures
 from dragoman.lens.pictures import label
 
-KEPT = {"RNN", "GRU", "LSTM", "GELU", "PE"}
+KEPT = {"RNN", "GRU", "LSTM", "GELU", "PE", "BLEU"}
 """Names that are the same in Chinese."""
 
 LABELS = {
@@ -106,6 +106,20 @@ LABELS = {
     "Longformer": "Longformer",
     "strided": "跨步",
     "fixed": "固定",
+    "copies": "复制",
+    "shuffled": "打乱",
+    "in French": "译成法语",
+    "cut": "截断",
+    "misspelt": "拼错",
+    "tags": "多余标签",
+    "duplicates": "重复",
+    "case lost": "大小写丢失",
+    "spoiled pairs": "弄坏的句对",
+    "other pairs": "其他句对",
+    "% removed": "删除的 %",
+    "spoiled": "弄坏的语料",
+    "cleaned": "清洗后",
+    "never spoiled": "未弄坏",
     # scaling
     r"a curve for each size; floor E = ([\d.]+)": r"每种大小一条曲线；下限 E = \1",
     "what a budget buys": "一份预算能换来什么",

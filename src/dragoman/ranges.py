@@ -72,7 +72,7 @@ BelowOne = Annotated[float, Range(least=0, below=1)]
 
 def check_ranges(settings: object) -> None:
     """Raise InputError for a field of the dataclass whose value is out of its declared range."""
-    for name, (expected, optional) in _ranged(type(settings)).items():  # type: ignore[arg-type] # it is hashable
+    for name, (expected, optional) in ranges_of(type(settings)).items():  # type: ignore[arg-type] # it is hashable
         value = getattr(settings, name)
         if value is not UNSET and (value is not None or not optional):
             check_range(name, value, expected)
@@ -95,7 +95,7 @@ def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -
 
 
 @cache
-def _ranged(cls: type) -> dict[str, tuple[Any, bool]]:
+def ranges_of(cls: type) -> dict[str, tuple[Any, bool]]:
     """The fields with a range: their types, `Count` of `Count | None`, and whether None is one."""
     hints = get_type_hints(cls, include_extras=True)
     arms = ((name, hint, arm) for name, hint in hints.items() for arm in (hint, *get_args(hint)))

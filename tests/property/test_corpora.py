@@ -191,7 +191,7 @@ def test_weights_repeat_and_draw() -> None:
     assert repeated == 41
     with pytest.raises(InputError, match="A corpus has the weight 0; give one above 0"):
         times([lambda: pairs], [0], 0)
-    with pytest.raises(InputError, match="There are 2 weights for 1 corpora"):
+    with pytest.raises(InputError, match=r"^2 weights were given for 1 corpus; give one for each"):
         times([lambda: pairs], [1, 1], 0)
 
 

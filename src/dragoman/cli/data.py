@@ -14,6 +14,7 @@ from dragoman.cli.output import Item, option, print_items, to_json
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
+from dragoman.data.memory import Languages
 from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
@@ -276,29 +277,32 @@ def _checked(
     from dragoman.corpus.writing import read_of
     from dragoman.files.reading import read_lines
 
-    score = _score_by(score_by, files, loading) if score_by else None
-    if score is None and config.max_surprise != CleaningConfig().max_surprise:
+    if not score_by and config.max_surprise != CleaningConfig().max_surprise:
         raise InputError("--max-surprise needs --score-by.")
     read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
+    score = _score_by(score_by, read, languages, loading) if score_by else None
     held = (line for path in held_out or () for line in read_lines(path))
     with progress_of_pairs() as progress:
         return read, check_pairs(read, config, languages, held, score=score, progress=progress)
 
 
-def _score_by(models: Sequence[Path], files: PairFiles, loading: Loading) -> "Score":
+def _score_by(models: Sequence[Path], read: "Read", given: Languages, loading: Loading) -> "Score":
     """What scores pairs by a model of their direction, and perhaps one of the other."""
     from dragoman.cli.score import load_scorer
+    from dragoman.corpus.checking import tell_languages
     from dragoman.corpus.scoring import cross_entropies
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.translate.translator import Translator
+    from dragoman.text.languages import base_of
 
     if len(models) > 2:
         raise InputError("--score-by takes one model, or one of each direction.")
-    languages, scorers = [files.src_lang, files.tgt_lang], []
+    scorers, told = [], tell_languages(read(), given)
+    languages = [code or told[n] for n, code in enumerate(given)]
     for model in models:
         scorer = load_scorer(model, loading)
         if isinstance(scorer, Translator) and scorer.is_multilingual:
-            if None in languages:
+            if None in given:
                 raise InputError(
                     f"{model} has several languages; say by --src-lang and --tgt-lang which two "
                     "the corpus has."
@@ -307,7 +311,7 @@ def _score_by(models: Sequence[Path], files: PairFiles, loading: Loading) -> "Sc
         elif isinstance(scorer, Translator):
             own = open_folder(model).config
             for n, known in enumerate((own.src_lang, own.tgt_lang)):
-                if (wanted := languages[n]) and known and known != wanted:
+                if (wanted := languages[n]) and known and base_of(known) != base_of(wanted):
                     raise InputError(
                         f"{model} translates {own.src_lang} to {own.tgt_lang}, and here a model "
                         f"is needed that translates {' to '.join(x or '?' for x in languages)}."

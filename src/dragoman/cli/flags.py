@@ -5,6 +5,7 @@ from typing import Protocol
 
 FLAGS = {
     "empty": "empty",
+    "empty_tag": "with a tag whose words are missing",
     "kept": "with changed text that was to be kept",
     "loop": "with endless repetition",
     "max_length": "cut at the length limit",

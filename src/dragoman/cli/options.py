@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from dragoman.ranges import UNSET
+from dragoman.ranges import UNSET, check_range, ranges_of
 from dragoman.settings.fields import sentences
 
 Verb = Callable[..., None]
@@ -112,16 +112,20 @@ def with_options(
 ) -> Callable[[Verb], Verb]:
     """Give a verb an option for each field of a dataclass, or for some, in place of a parameter.
 
-    The verb takes them as a value of the class, built of what was given. `settings` has the
-    defaults, which the help shows unless a model may have others (without `defaults`).
+    The verb takes them as a value of the class, built of what was given; an error about a range
+    names the option. `settings` has the defaults, which the help shows unless a model may have
+    others (without `defaults`).
     """
     options = [each for each in options_of(settings) if only is None or each.name in only]
+    flags, ranges = {each.name: each.flag for each in options}, ranges_of(type(settings))  # type: ignore[arg-type] # it is hashable
 
     def give(verb: Verb) -> Verb:
         @wraps(verb)
         def called(**given: Any) -> None:  # noqa: ANN401 -- what typer has read
             read = {each.name: each.value(given.pop(each.name, None)) for each in options}
             chosen = {name: value for name, value in read.items() if value is not None}
+            for name in chosen.keys() & ranges.keys():
+                check_range(flags[name], chosen[name], ranges[name][0])
             verb(**given, **{parameter: type(settings)(**chosen)})
 
         hints = get_type_hints(verb, include_extras=True)

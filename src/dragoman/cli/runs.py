@@ -11,15 +11,21 @@ from dragoman.cli.output import option, print_items, to_json
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that holds runs.")],
     *,
+    price: Annotated[
+        float | None, option("Price of an hour of a core, or of a GPU, to tell what a run cost.")
+    ] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
     """List the training runs in and below a folder, the latest first, with scores and status.
 
     dragoman runs runs
     """
+    from dragoman.ranges import Positive, check_range
     from dragoman.tasks.listing import HEAD, list_runs
 
-    rows = list_runs(folder)
+    if price is not None:
+        check_range("--price", price, Positive)
+    rows = list_runs(folder, price)
     if as_json:
         print_items([to_json({"runs": [row.to_dict() for row in rows]})])
     else:

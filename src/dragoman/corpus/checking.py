@@ -4,10 +4,10 @@
     found.kept                      # a mask of the pairs
     found.report(read)              # how many, with examples
 
-A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 40
-more while all are compared. The corpus is read once for the rules that see one pair, again for the
-language, which the first good pairs tell, then as often as a later rule finds something, and to
-show examples or to write what is left. What is left is checked as the whole was: it breaks no rule.
+A pair takes 20 bytes of memory, whatever its text is: a bit for each rule, a hash, two lengths; 26
+more while equal ones are looked for. The corpus is read once for the rules that see one pair, again
+for the language, which the first good pairs tell, twice for what words become, and to show examples
+or to write what is left. What is left is checked as the whole was: it breaks no rule.
 """
 
 import unicodedata
@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.relation import Numbers, Relation, relatedness, surprise
+from dragoman.corpus.relation import Numbers, Relation, surprise
 from dragoman.corpus.rules import Languages, likely_side, rules_of, words
+from dragoman.data.lexical import MOST_LINKS
 from dragoman.plain import Plain
 
 Pair = tuple[str, str]
@@ -34,14 +35,14 @@ Score = Callable[[Iterable[Pair]], Iterable[float]]
 """How little models expect each pair."""
 Bits = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.uint64]
 
 EXAMPLES, SHOWN = 5, 60
 """Pairs that are shown for a rule, and characters of each side."""
 SAMPLE = 1000
 """Good pairs by which the languages are recognised."""
-FEWEST, MOST_LEARNT = 1000, 200_000
-"""Pairs from which what words become can be learnt, and those that are learnt from."""
-_TWO = np.dtype((np.float32, 2))
+FEWEST = 1000
+"""Pairs from which what words become can be learnt."""
 LONG = 20
 """Characters of a side that is hardly twice in the world by chance."""
 
@@ -164,14 +165,14 @@ def check(
 
     def settle() -> Languages:
         """Mark what depends on the other good pairs, until these have none any more."""
-        told, before = _languages(compress(read(), found == 0), languages), None
+        told, before = tell_languages(compress(read(), found == 0), languages), None
         while told != before:
             _mark_foreign(read, found, config, told, progress)
             if "duplicate" not in config.skip:
                 found[:] |= _repeated(keys_P, found == 0) * np.uint32(_bit("duplicate"))
             if "unrelated" not in config.skip:
-                _mark_unrelated(read, found, lengths_P2, config.min_relation, progress)
-            told, before = _languages(compress(read(), found == 0), languages, told), told
+                _mark_unrelated(read, found, keys_P, lengths_P2, config.min_relation, progress)
+            told, before = tell_languages(compress(read(), found == 0), languages, told), told
         return told
 
     told = settle()
@@ -194,21 +195,39 @@ def _mark_foreign(
 
 
 def _mark_unrelated(
-    read: Read, found: Bits, lengths_P2: Numbers, least: float, progress: Progress
+    read: Read,
+    found: Bits,
+    keys_P: Keys,
+    lengths_P2: Numbers,
+    least: float,
+    progress: Progress,
 ) -> None:
     """Mark what is unrelated among the pairs that break no rule, until these have none any more.
 
-    Of a small corpus nothing can be learnt.
+    What words become is learnt from a sample, drawn by the keys, until it has no unrelated pair
+    itself; then the others are looked at once, and again only if so few are left that the sample is
+    another. Of a small corpus nothing can be learnt.
     """
-    while (count := int(np.count_nonzero(good := found == 0))) >= FEWEST:
-        step = -(-count // MOST_LEARNT)
-        relation = Relation(islice(compress(read(), good), None, None, step), step)
-        pairs = progress(compress(read(), good))
-        each = (relation.evidence(*pair, number) for number, pair in enumerate(pairs))
-        unrelated = relatedness(np.fromiter(each, _TWO, count), lengths_P2[good]) < least
-        if not unrelated.any():
-            return
-        found[good] = unrelated * np.uint32(_bit("unrelated"))
+    step = 0
+    while step != (step := -(-_links(lengths_P2[found == 0]) // MOST_LINKS)):
+        sampled = (found == 0) & (keys_P % np.uint64(step) == 0)
+        (places,), pairs = np.nonzero(sampled), [*compress(progress(read()), sampled)]
+        related = None
+        while related is None or not related.all():
+            if len(places) < FEWEST:
+                return
+            relation = Relation(pairs, lengths_P2[places])
+            related = relation.of(pairs, lengths_P2[places], learnt=True) >= least
+            found[places[~related]] = _bit("unrelated")
+            places, pairs = places[related], [*compress(pairs, related)]
+        (places,) = np.nonzero(others := (found == 0) & ~sampled)
+        unrelated = relation.of(compress(progress(read()), others), lengths_P2[places]) < least
+        found[places[unrelated]] = _bit("unrelated")
+
+
+def _links(lengths_P2: Numbers) -> int:
+    """How many pairs of a source and a target word are in pairs of such lengths."""
+    return round(float(lengths_P2.prod(1).sum(dtype=np.float64)))
 
 
 def _mark_unlikely(found: Bits, scores_P: Numbers, most: float) -> bool:
@@ -226,7 +245,7 @@ def _bit(rule: str) -> int:
     return 1 << EVERY.index(rule)
 
 
-def _languages(
+def tell_languages(
     good: Iterable[Pair], given: Languages, before: Languages | None = None
 ) -> Languages:
     """The languages of both sides; none is asked for where both sides are in one.
@@ -255,7 +274,7 @@ def key_of(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest(), "little")
 
 
-def _repeated(keys: npt.NDArray[np.uint64], good: Mask) -> Mask:
+def _repeated(keys: Keys, good: Mask) -> Mask:
     """Which pairs came before: of equal ones the first good one stays, else the first."""
     order = np.lexsort((~good, keys))  # which is stable
     repeated = np.zeros(len(keys), np.bool_)

@@ -75,8 +75,9 @@ def times(
     is not positive, for too many or too few of them, and if no pair is taken.
     """
     if len(weights) != len(corpora):
-        given = counted(len(weights), "weight")
-        raise InputError(f"There are {given} for {len(corpora)} corpora; give one for each.")
+        given = counted(len(weights), "weight was", "weights were")
+        corpora_given = counted(len(corpora), "corpus", "corpora")
+        raise InputError(f"{given} given for {corpora_given}; give one for each.")
     found, repeated, seen = list[Numbers](), 0, np.empty(0, np.uint64)
     for read, weight in zip(corpora, weights, strict=True):
         if not 0 < weight <= MOST_TIMES:

@@ -58,9 +58,9 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
         for each in corpora
     ]
     if keys != KEYS and keys not in map(_keys, found):
-        raise InputError(
-            f"No corpus has {keys[0]!r} and {keys[1]!r}; correct --src-key and --tgt-key."
-        )
+        named = zip(("--src-key", "--tgt-key"), keys, KEYS, strict=True)
+        wrong = [f"{option} {key}" for option, key, default in named if key != default]
+        raise InputError(f"No corpus needs {' and '.join(wrong)}; leave it out, or correct it.")
     return found
 
 

@@ -13,14 +13,16 @@ differ from the usual ratio by about s sqrt(length), whatever the language. A tr
 cut short explains little of its source and is far too short, neither of which is sure by itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.rules import tokens
-from dragoman.data.lexical import MOST_LINKS, LinkCounts, count_links
+from dragoman.data.lexical import MOST_LINKS, count_links
 
 OWN, MOST = 0.1, 3.0
 """Share of p(t) that is mixed in; most evidence of a word, so that rare words do not decide."""
@@ -28,110 +30,170 @@ FREQUENT = 3
 """Times that a word must be there to count."""
 DOUBT, USUAL = 4, 1.5
 """Words that are added to a side, with the evidence of translations: a few words prove nothing."""
+LESS, SLACK, WEIGHT = 0.3, 1.5, 0.4
+AT_ONCE = 100_000
+"""Links that are looked up together."""
 Numbers = npt.NDArray[np.float32]
+Ids = tuple[list[int], list[int]]
+"""The words of a source and of its target."""
 
 
 class Relation:
-    """What the words of some pairs become, in both directions."""
+    """What the words of some pairs become, in both directions, and how long translations are."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]], step: int = 1) -> None:
-        """Learn from pairs, every `step`-th of the corpus."""
+    def __init__(self, pairs: Iterable[tuple[str, str]], lengths_P2: Numbers) -> None:
+        """Learn from pairs, or from every n-th if all have more than `MOST_LINKS` links."""
+        src_P, tgt_P = lengths_P2.T + np.float32(1)
+        self._ratio = np.float32(np.median(tgt_P / src_P))
+        self._deviation = _deviation(self._away(lengths_P2), 1e-6)
         self._vocabularies: tuple[dict[str, int], dict[str, int]] = {}, {}
-        ids = [self._known(*pair) for pair in pairs]
-        sizes = [len(each) for each in self._vocabularies]
-        self._step = step * max(1, -(-sum(len(s) * len(t) for s, t in ids) // MOST_LINKS))
-        taken = ids[:: self._step // step]
-        self._into_tgt = _Direction.learn(taken, sizes[0], sizes[1])
-        self._into_src = _Direction.learn([(t, s) for s, t in taken], sizes[1], sizes[0])
+        ids = [self._ids(*pair, learn=True) for pair in pairs]
+        self._step = max(1, -(-sum(len(src) * len(tgt) for src, tgt in ids) // MOST_LINKS))
+        taken, (src_size, tgt_size) = ids[:: self._step], map(len, self._vocabularies)
+        links = count_links(taken, src_size, tgt_size)
+        back = count_links([(tgt, src) for src, tgt in taken], tgt_size, src_size)
+        src_K, tgt_K = np.divmod(links.keys_K, tgt_size)
+        back_K = np.empty_like(back.counts_K)  # in the order of the others
+        back_K[np.lexsort((src_K, tgt_K))] = back.counts_K
+        src_N, tgt_N = (np.fromiter(chain.from_iterable(x), int) for x in zip(*taken, strict=True))
+        self._tgt_size, self._keys_K = tgt_size, links.keys_K
+        self._into_tgt = _Direction(
+            links.counts_K, links.totals_V, np.bincount(tgt_N, None, tgt_size)
+        )
+        self._into_src = _Direction(back_K, back.totals_V, np.bincount(src_N, None, src_size))
 
-    def _known(self, src: str, tgt: str) -> tuple[list[int], list[int]]:
+    def _ids(self, src: str, tgt: str, *, learn: bool = False) -> Ids:
+        """The words that are known, as all are to one that learns."""
         first, second = (
-            [known.setdefault(word, len(known)) for word in tokens(text)]
+            [known.setdefault(word, len(known)) for word in tokens(text) if learn or word in known]
             for known, text in zip(self._vocabularies, (src, tgt), strict=True)
         )
         return first, second
 
-    def evidence(self, src: str, tgt: str, number: int) -> tuple[float, float]:
-        """The mean evidence of the target's words and of the source's; `number` is the pair's."""
-        ids = [
-            np.array([known[word] for word in tokens(text) if word in known], np.int64)
-            for known, text in zip(self._vocabularies, (src, tgt), strict=True)
-        ]
-        learnt = number % self._step == 0
-        return (
-            self._into_tgt.evidence(ids[0], ids[1], learnt=learnt),
-            self._into_src.evidence(ids[1], ids[0], learnt=learnt),
-        )
+    def of(
+        self, pairs: Iterable[tuple[str, str]], lengths_P2: Numbers, *, learnt: bool = False
+    ) -> Numbers:
+        """How much the sides of pairs have to do with each other: about 1.5 for translations.
+
+        `min(both, mean - 0.3) - 0.4 max(0, |unevenness| - 1.5)`: of numbers that were tried, those
+        that found most of the shuffled and cut pairs of Multi30k for 1 % of the others. `learnt`
+        says that the pairs are those that were learnt from.
+        """
+        related_P = np.empty(len(lengths_P2), np.float32)
+        for first, block in self._blocks(pairs):
+            some = slice(first, first + len(block))
+            into_tgt, into_src = self._evidence(block, first, learnt=learnt)
+            least = np.minimum(np.minimum(into_tgt, into_src), (into_tgt + into_src) / 2 - LESS)
+            uneven = self._away(lengths_P2[some]) / self._deviation
+            related_P[some] = least - WEIGHT * np.maximum(np.abs(uneven) - SLACK, 0)
+        return related_P
+
+    def _away(self, lengths_P2: Numbers) -> Numbers:
+        """`(t - c s) / sqrt(m)`, how much longer each target is than usual: c is the usual ratio,
+        m the mean of c s and t. The ratio and the usual size of this are medians, which a fifth of
+        bad pairs hardly changes.
+        """
+        src_P, tgt_P = lengths_P2.T + np.float32(1)
+        usual_P = self._ratio * src_P
+        return np.asarray((tgt_P - usual_P) / np.sqrt((tgt_P + usual_P) / 2), np.float32)
+
+    def _blocks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[int, list[Ids]]]:
+        """Pairs together with the number of the first, up to about so many links."""
+        first, links, block = 0, 0, list[Ids]()
+        for number, pair in enumerate(pairs, start=1):
+            src, tgt = self._ids(*pair)
+            block.append((src, tgt))
+            links += len(src) * len(tgt)
+            if links > AT_ONCE:
+                yield first, block
+                first, links, block = number, 0, []
+        if block:
+            yield first, block
+
+    def _evidence(
+        self, block: Sequence[Ids], first: int, *, learnt: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The mean evidence of the targets' words and of the sources'."""
+        src, tgt = (_Places.of(texts) for texts in zip(*block, strict=True))
+        width_N = src.length_P[tgt.pair_N]  # links of a target word, which are adjacent
+        tgt_C = np.repeat(np.arange(len(tgt.ids_N)), width_N)
+        start_N = (np.cumsum(src.length_P) - src.length_P)[tgt.pair_N]
+        src_C = np.arange(len(tgt_C)) - np.repeat(np.cumsum(width_N) - width_N - start_N, width_N)
+        keys_C = src.ids_N[src_C] * self._tgt_size + tgt.ids_N[tgt_C]
+        at_C = np.minimum(np.searchsorted(self._keys_K, keys_C), len(self._keys_K) - 1)
+        at_C[self._keys_K[at_C] != keys_C] = -1
+        own_P = learnt & ((first + np.arange(len(block))) % self._step == 0)
+        into_tgt = self._into_tgt.evidence(at_C, (tgt, tgt_C), (src, src_C), own_P)
+        into_src = self._into_src.evidence(at_C, (src, src_C), (tgt, tgt_C), own_P)
+        return into_tgt, into_src
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The words of one side of P pairs, one after another."""
+
+    ids_N: np.ndarray
+    pair_N: np.ndarray
+    length_P: np.ndarray
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[int]]) -> Self:
+        length_P = np.fromiter(map(len, texts), np.int64)
+        ids_N = np.fromiter(chain.from_iterable(texts), np.int64)
+        return cls(ids_N, np.repeat(np.arange(len(texts)), length_P), length_P)
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
     """What words are written for those of the other side."""
 
-    links: LinkCounts
+    counts_K: np.ndarray
+    totals_V: np.ndarray
+    """Of each source word, all that it has written."""
     seen_V: np.ndarray
     """How often each target word is there."""
 
-    @classmethod
-    def learn(
-        cls, pairs: Sequence[tuple[list[int], list[int]]], src_size: int, tgt_size: int
-    ) -> "_Direction":
-        written = np.concatenate([np.array(tgt, np.int64) for _, tgt in pairs])
-        seen_V = np.bincount(written, minlength=tgt_size)
-        return cls(count_links(pairs, src_size, tgt_size), seen_V)
+    def evidence(
+        self,
+        at_C: np.ndarray,
+        target: tuple[_Places, np.ndarray],
+        source: tuple[_Places, np.ndarray],
+        own_P: npt.NDArray[np.bool_],
+    ) -> np.ndarray:
+        """P: the mean evidence of each target's frequent words; much where there are none.
 
-    def evidence(self, src: np.ndarray, tgt: np.ndarray, *, learnt: bool) -> float:
-        """The mean evidence of the frequent words of a target; much where there are none."""
-        tgt = tgt[self.seen_V[tgt] >= FREQUENT]
-        if not len(tgt) or not len(src):
-            return MOST
-        keys_TS = tgt[:, None] + src * self.links.tgt_size
-        known_K = self.links.keys_K
-        at_TS = np.minimum(np.searchsorted(known_K, keys_TS), len(known_K) - 1)
-        counts_TS = np.where(known_K[at_TS] == keys_TS, self.links.counts_K[at_TS], 0.0)
-        totals_S = self.links.totals_V[src]
-        if learnt:
-            probs_TS = counts_TS / np.maximum(totals_S, 1e-9)
-            own_TS = probs_TS / np.maximum(probs_TS.sum(1, keepdims=True), 1e-12)
-            counts_TS = np.maximum(counts_TS - own_TS, 0.0)
-            totals_S = totals_S - own_TS.sum(0)
-        written_T = (counts_TS / np.maximum(totals_S, 1e-9)).mean(1)
-        usual_T = self.seen_V[tgt] / self.seen_V.sum()
-        ratio_T = ((1 - OWN) * written_T + OWN * usual_T) / usual_T
-        evidence = np.minimum(np.log(ratio_T), MOST).sum() + DOUBT * USUAL
-        return float(evidence / (len(tgt) + DOUBT))
-
-
-def unevenness(lengths_P2: Numbers) -> Numbers:
-    """By how many standard deviations each target is shorter or longer than is usual.
-
-    `(t - c s) / sqrt(m v)`, where c is the usual ratio, m the mean of c s and t, and v the usual
-    square; both are medians, which a fifth of bad pairs hardly changes.
-    """
-    src_P, tgt_P = lengths_P2.T + np.float32(1)
-    ratio = np.median(tgt_P / src_P)
-    return _in_deviations((tgt_P - ratio * src_P) / np.sqrt((tgt_P + ratio * src_P) / 2), 1e-6)
+        Links C are given by their place among K, -1 of one that is not known, and by their words of
+        both sides; own_P are the pairs that were learnt from.
+        """
+        (tgt, tgt_C), (src, src_C) = target, source
+        frequent_N = self.seen_V[tgt.ids_N] >= FREQUENT
+        counts_C = np.where(at_C < 0, 0.0, self.counts_K[at_C])
+        totals_N = self.totals_V[src.ids_N]
+        probs_C = counts_C / np.maximum(totals_N, 1e-9)[src_C]
+        probs_N = np.bincount(tgt_C, probs_C, len(tgt.ids_N))
+        own_C = (
+            probs_C / np.maximum(probs_N, 1e-12)[tgt_C] * (own_P[tgt.pair_N] & frequent_N)[tgt_C]
+        )
+        totals_N = totals_N - np.bincount(src_C, own_C, len(src.ids_N))
+        written_C = np.maximum(counts_C - own_C, 0.0) / np.maximum(totals_N, 1e-9)[src_C]
+        written_N = np.bincount(tgt_C, written_C, len(tgt.ids_N))
+        written_N = written_N / np.maximum(src.length_P, 1)[tgt.pair_N]
+        usual_N = np.maximum(self.seen_V[tgt.ids_N], 1) / self.seen_V.sum()
+        ratio_N = ((1 - OWN) * written_N + OWN * usual_N) / usual_N
+        evidence_N = np.minimum(np.log(ratio_N), MOST) * frequent_N
+        sum_P, count_P = (
+            np.bincount(tgt.pair_N, each_N, len(own_P)) for each_N in (evidence_N, frequent_N)
+        )
+        nothing_P = (count_P == 0) | (src.length_P == 0)
+        return np.where(nothing_P, MOST, (sum_P + DOUBT * USUAL) / (count_P + DOUBT))
 
 
 def surprise(scores_P: Numbers) -> Numbers:
     """By how many standard deviations, of 0.1 nats or more, each score is above the median."""
-    return _in_deviations(scores_P - np.median(scores_P), 0.1)
+    away_P = scores_P - np.median(scores_P)
+    return np.asarray(away_P / _deviation(away_P, 0.1), np.float32)
 
 
-def _in_deviations(away_P: Numbers, least: float) -> Numbers:
-    deviation = np.median(np.abs(away_P)) / 0.6745  # of a normal distribution
-    return np.asarray(away_P / max(float(deviation), least), np.float32)
-
-
-def relatedness(evidence_P2: Numbers, lengths_P2: Numbers) -> Numbers:
-    """How much the sides of pairs have to do with each other: about 1.5 for translations.
-
-    `min(both, mean - 0.3) - 0.4 max(0, |unevenness| - 1.5)`: of numbers that were tried, those that
-    found most of the shuffled and cut pairs of Multi30k for 1 % of the others.
-    """
-    least_P = np.minimum(evidence_P2.min(1), evidence_P2.mean(1) - LESS)
-    beyond_P = np.maximum(np.abs(unevenness(lengths_P2)) - SLACK, 0)
-    return np.asarray(least_P - WEIGHT * beyond_P, np.float32)
-
-
-LESS, SLACK, WEIGHT = 0.3, 1.5, 0.4
+def _deviation(away_P: Numbers, least: float) -> float:
+    """The standard deviation, by the median."""
+    return max(float(np.median(np.abs(away_P))) / 0.6745, least)  # of a normal distribution

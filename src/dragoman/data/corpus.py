@@ -92,6 +92,10 @@ class CorpusConfig:
                 f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl, "
                 "or tm: exactly one of the four."
             )
+        if self.src_key == self.tgt_key:
+            raise InputError(
+                f"{self.label} has source and target at the same key, {self.src_key!r}; give two."
+            )
         check_ranges(self)
 
     @property

@@ -20,7 +20,7 @@ from dragoman.train.checkpoint import SavedState, checkpoints, read_state
 from dragoman.train.job import is_better
 from dragoman.train.log import LogLine, read_json, read_log
 from dragoman.train.runfolder import LOCK, RECIPE, RunFolder
-from dragoman.wording import clock, short
+from dragoman.wording import clock, format_money, short
 
 DATA = ("src", "tsv", "jsonl", "tm", "train", "made")
 """Keys of a recipe's data, or of a corpus in it, that say what is learned, the first set."""
@@ -66,6 +66,8 @@ class RunRow(Plain):
     """Threads of all its processes, or its GPUs, as in the newest checkpoint."""
     processor: str | None = None
     """What these are: cpu, or the name of the GPU."""
+    price: float | None = None
+    """Of an hour of one, if it was given."""
     warnings: tuple[str, ...] = ()
     """What its validations warned of."""
     changed: str | None = None
@@ -96,8 +98,12 @@ class RunRow(Plain):
         """The time of its processors, which is what a run costs."""
         if self.seconds is None or self.processors is None:
             return "-"
-        unit = "core" if self.processor == "cpu" else "GPU"
-        return f"{self.seconds * self.processors / 3600:.3g} {unit} h"
+        unit, hours = (
+            "core" if self.processor == "cpu" else "GPU",
+            self.seconds * self.processors / 3600,
+        )
+        cost = "" if self.price is None else f", {format_money(hours * self.price, None)}"
+        return f"{hours:.3g} {unit} h{cost}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +123,9 @@ class WrittenRecipe:
     train: WrittenLimits = field(default_factory=WrittenLimits)
 
 
-def list_runs(folder: Path) -> list[RunRow]:
-    """Return the runs in and below a folder, the one that wrote last first.
+def list_runs(folder: Path, price: float | None = None) -> list[RunRow]:
+    """Return the runs in and below a folder, the one that wrote last first; `price` is that of an
+    hour of a core, or of a GPU.
 
     Raises InputError for what is not a folder, and where there is none.
     """
@@ -132,11 +139,11 @@ def list_runs(folder: Path) -> list[RunRow]:
     names = [
         str(path.relative_to(folder)) if path != folder else path.resolve().name for path in found
     ]
-    rows = [_row(RunFolder(path), name) for path, name in zip(found, names, strict=True)]
+    rows = [_row(RunFolder(path), name, price) for path, name in zip(found, names, strict=True)]
     return sorted(rows, key=lambda row: row.changed or "", reverse=True)
 
 
-def _row(run: RunFolder, name: str) -> RunRow:
+def _row(run: RunFolder, name: str, price: float | None) -> RunRow:
     faults: list[str] = []
 
     def read(what: Callable[[], T], otherwise: T) -> T:
@@ -173,6 +180,7 @@ def _row(run: RunFolder, name: str) -> RunRow:
         state=read(lambda: _standing(run, state), state),
         reason="; ".join(faults) or stopped,
         seconds=lines[-1].seconds if lines else None,
+        price=price,
         **({} if saved is None else _processors(saved.machine)),
         warnings=tuple(dict.fromkeys(warning for line in lines for warning in line.warnings)),
         changed=datetime.fromtimestamp(written[0].stat().st_mtime, UTC).isoformat("T", "seconds"),

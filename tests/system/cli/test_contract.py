@@ -69,7 +69,7 @@ VERBS: dict[str, str | None] = {
         "--beam-size --max-tokens --temperature --seed --layers --heads --png --html --film --json "
         "--choose-alignment --switch-off --src-lang --tgt-lang"
     ),
-    "runs": "--json",
+    "runs": "--price --json",
     "cost": (
         "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "
         "--link-gb --fit --predict --flops --minutes --money --png --json"
@@ -212,6 +212,7 @@ def test_runs_are_listed(run: Run, tmp_path: Path) -> None:
     (found,) = json.loads(run("runs", folder, "--json").out)["runs"]
     assert (found["best"], found["best_step"], found["state"]) == (45.0, 30, "stopped")
     assert_refused(run("runs", tmp_path / "none"), "is not a folder")
+    assert_refused(run("runs", tmp_path, "--price", "0"), "--price is 0.0; it must be above 0")
 
 
 def too_large() -> None:

@@ -115,13 +115,13 @@ def test_a_slow_device_writes_more_than_nothing(
         (("base", "tiny"), "one recipe, preset or model folder at a time"),
         (("base", "--device", "h10"), "did you mean h100"),
         (("base", "--device", "h100", "--measure"), "give one"),
-        (("base", "--price", "-1"), "price is -1.0; it must be above 0"),
+        (("base", "--price", "-1"), "--price is -1.0; it must be above 0"),
         (("base", "--length", "100000"), "length = 100000 is over the recipe's batch.max_length"),
         (("base", "--flops", "1"), "--flops needs --fit"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
-        (("--fit", "runs", "--flops", "inf"), "flops is inf; it must be above 0 and finite"),
-        (("--fit", "runs", "--minutes", "0"), "minutes is 0.0; it must be above 0"),
+        (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0 and finite"),
+        (("--fit", "runs", "--minutes", "0"), "--minutes is 0.0; it must be above 0"),
     ],
 )
 def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -155,6 +155,8 @@ def test_models_score_what_is_good(
     third = run("data", "check", "--tsv", file, *by, "--score-by", model)
     assert (third.code, third.out) == (2, "")
     assert "--score-by takes one model, or one of each direction." in third.err
+    out_of_range = run("data", "check", "--tsv", file, "--max-words", "0")
+    assert out_of_range.err == "dragoman: --max-words is 0.0; it must be above 0\n"
     needless = run("data", "check", "--tsv", file, "--max-surprise", "2")
     assert (needless.code, needless.err) == (2, "dragoman: --max-surprise needs --score-by.\n")
     same = run("data", "check", "--tsv", file, "--score-by", model, "--score-by", model)
@@ -167,3 +169,14 @@ def test_models_score_what_is_good(
     assert f"{model} has several languages; say by --src-lang and --tgt-lang which" in unknown.err
     languages = ("--src-lang=en", "--tgt-lang=zh", "--skip=language", "--max-surprise=0.1")
     assert "unlikely\t" in run("data", "check", "--tsv", file, *by, *languages).out
+
+
+def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -> None:
+    """The languages are told by the texts where no option names them."""
+    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
+    line = "Der alte Mann geht um {0} Uhr langsam mit seinem Hund über die Straße.\tThe old man "
+    line += "walks slowly across the street with his dog at {0} o'clock."
+    file = write(tmp_path / "de.tsv", [line.format(hour) for hour in range(1, 9)])
+    done = run("data", "check", "--tsv", file, "--score-by", save_translator(tmp_path / "model"))
+    assert (done.code, done.out) == (2, "")
+    assert "en to zh, and here a model is needed that translates de to en." in done.err

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.corpus import checking
 from dragoman.corpus.checking import Checked, Pair, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
@@ -67,8 +68,16 @@ def invented(count: int) -> list[Pair]:
     return [(" ".join(some), " ".join(other[word] for word in reversed(some))) for some in chosen]
 
 
-def test_unrelated_pairs_are_found_by_the_words_of_the_others() -> None:
-    """Those that were shuffled and those that were cut; hardly others, and none the next time."""
+@pytest.mark.parametrize("most", [10_000_000, 100_000])
+def test_unrelated_pairs_are_found_by_the_words_of_the_others(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were shuffled and those that were cut; hardly others, and none the next time.
+
+    So too where the words are learnt from a part of the pairs.
+    """
+    monkeypatch.setattr(checking, "MOST_LINKS", most)
+    monkeypatch.setattr(checking, "FEWEST", 500)
     pairs = invented(2000)
     others = pairs[1:200] + pairs[:1]
     pairs[:200] = [(src, tgt) for (src, _), (_, tgt) in zip(pairs[:200], others, strict=True)]

@@ -27,8 +27,12 @@ def test_keys_are_those_of_the_corpora_that_have_them(tmp_path: Path) -> None:
     )
     keys = [(each.src_key, each.tgt_key) for each in corpora_of([json, plain, wider], FILES)]
     assert keys == [("t.en", "t.de"), KEYS, ("t.en", "t.de")]
-    with pytest.raises(InputError, match=r"No corpus has 't\.en' and 't\.de'; correct --src-key"):
+    with pytest.raises(InputError, match=r"No corpus needs --src-key t\.en and --tgt-key t\.de;"):
         corpora_of([plain, "a.en,a.de"], FILES)
+    with pytest.raises(InputError, match=r"No corpus needs --tgt-key de; leave it out"):
+        corpora_of([plain], PairFiles(tgt_key="de"))
+    with pytest.raises(InputError, match=r"a\.jsonl has source and target at the same key, 'en'"):
+        corpora_of([f"{json},en,en"], PairFiles())
 
 
 def test_tables_keep_their_separator(tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ def test_what_a_run_has_read_and_taken(
     row = row_of(make_run(tmp_path / "a", log(), machine=machine, examples=29_000))
     assert (row.examples, row.processor) == (29_000, processor)
     assert (row.cells[3], row.cells[-1]) == ("29 k", taken)
+    (priced,) = list_runs(tmp_path, price=900)
+    money = {"cpu": ", 2.00 in your currency", "NVIDIA L4": ", 0.75 in your currency", None: ""}
+    assert priced.cells[-1] == f"{taken}{money[processor]}"
     other = row_of(make_run(tmp_path / "a", log(), machine=machine))
     assert (other.examples, other.cells[3]) == (None, "-")
 
