@@ -22,6 +22,7 @@ from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
+from dragoman.wording import counted
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -66,7 +67,7 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
     segments = limited(reader.segments(), name)
-    left = [f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items()]
+    left = [f"{counted(count, 'block')} of {_LEFT[kind]}" for kind, count in reader.left.items()]
     return reader.asides.document(segments, encode, left)
 
 

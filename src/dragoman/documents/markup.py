@@ -142,7 +142,7 @@ class Page:
     def document(self, encode: Callable[[str], bytes], name: str) -> Document:
         """The document, whose bytes are written by `encode`."""
         passed = self._passed.items()
-        left = (f"{count} of <{name}>, left alone" for name, count in passed if count)
+        left = (f"{count} of <{name}>" for name, count in passed if count)
         return self._asides.document(limited(self._segments, name), encode, left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
