@@ -128,7 +128,7 @@ def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: P
 def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """By the name of the option."""
     file = write(tmp_path / "in", LINES)
-    assert_refused(run("translate", model, file, "--beam-size", "0"), "beam_size is 0")
+    assert_refused(run("translate", model, file, "--beam-size", "0"), "--beam-size is 0")
     assert_refused(
         run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
     )
