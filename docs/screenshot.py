@@ -1,7 +1,7 @@
-"""Take the pictures of the web pages again: `python docs/screenshot.py runs/demo/model`.
+"""Take the pictures of the web pages again: `python docs/screenshot.py`.
 
-The model is what `dragoman demo` leaves; the sentence is one of its grammar's. Needs a Chromium
-and a font with Chinese characters; the Chinese pictures end in `.zh.png`.
+The model is that of the page that computes (live_page.py); the sentence is one of its grammar's.
+Needs a Chromium and a font with Chinese characters; the Chinese pictures end in `.zh.png`.
 """
 
 import json
@@ -17,18 +17,20 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from live_page import LIVE
+from live_page import LIVE, live_folder
 
 IMAGES = Path(__file__).parent / "images"
+DRAGOMAN = (sys.executable, "-m", "dragoman")
+MODEL = "runs/live"
 TEXT = "Her brother bought two red umbrellas at the market yesterday."
-HEAD = re.compile("Cross-attention, layer 1, head 1|交叉注意力，层 1，头 1")
+HEAD = re.compile("Cross-attention, layer 1, head 2|交叉注意力，层 1，头 2")
 LOCALES = {".png": "en-GB", ".zh.png": "zh-CN"}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def top(page: Page) -> None:
     """The sentence, with a word of the translation pointed at."""
-    page.locator(".queries .token").nth(7).hover()
+    page.locator(".queries .token").nth(8).hover()
 
 
 def steps(page: Page) -> None:
@@ -41,13 +43,13 @@ def steps(page: Page) -> None:
 def head(page: Page) -> None:
     """A head of the cross-attention, opened."""
     page.get_by_role("button", name=HEAD).click()
-    page.get_by_role("dialog").locator("tbody tr").nth(7).locator("td").nth(5).hover()
+    page.get_by_role("dialog").locator("tbody tr").nth(8).locator("td").nth(8).hover()
 
 
 def typed(page: Page) -> None:
     """The page of a server, with a word of the translation chosen."""
     page.get_by_role("textbox").fill(TEXT)
-    page.locator(".word").nth(2).click()
+    page.locator(".word").nth(1).click()
 
 
 def switched(page: Page) -> None:
@@ -68,10 +70,10 @@ VIEWS: dict[str, tuple[Callable[[Page], None], int, bool]] = {
 
 
 @contextmanager
-def serving(model: str) -> Iterator[str]:
-    """The address of a server of a model."""
-    command = [sys.executable, "-m", "dragoman", "serve", model, "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+def serving(folder: str) -> Iterator[str]:
+    """The address of a server of the model in a folder."""
+    command = [*DRAGOMAN, "serve", MODEL, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as server:
         try:
             lines = map(json.loads, server.stderr or ())
             yield next(line["address"].split()[0] for line in lines if "address" in line)
@@ -79,32 +81,30 @@ def serving(model: str) -> Iterator[str]:
             server.kill()
 
 
-def main(model: str) -> None:
-    """Write the page of TEXT to a temporary folder and take its pictures."""
+def main() -> None:
+    """Write the model and the page of TEXT to a temporary folder and take the pictures."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(model) as address,
-        sync_playwright() as playwright,
-    ):
+    with tempfile.TemporaryDirectory() as folder:
+        live_folder(Path(folder) / "runs" / "live")
+        command = [*DRAGOMAN, "inspect", MODEL, TEXT, "--html", "look.html"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         html = Path(folder) / "look.html"
-        command = [sys.executable, "-m", "dragoman", "inspect", model, TEXT, "--html", str(html)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        pages = {typed: address, switched: (LIVE / "index.html").as_uri()}
-        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        for (name, (arrange, height, dark)), ending in product(VIEWS.items(), LOCALES):
-            page = browser.new_page(
-                viewport={"width": 1120, "height": height},
-                locale=LOCALES[ending],
-                color_scheme="dark" if dark else "light",
-                reduced_motion="reduce",
-            )
-            page.goto(pages.get(arrange, html.as_uri()))
-            arrange(page)
-            page.screenshot(path=IMAGES / name.replace(".png", ending))
-            print(f"docs/images/{name.replace('.png', ending)}")
-        browser.close()
+        with serving(folder) as address, sync_playwright() as playwright:
+            pages = {typed: address, switched: (LIVE / "index.html").as_uri()}
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+            for (name, (arrange, height, dark)), ending in product(VIEWS.items(), LOCALES):
+                page = browser.new_page(
+                    viewport={"width": 1120, "height": height},
+                    locale=LOCALES[ending],
+                    color_scheme="dark" if dark else "light",
+                    reduced_motion="reduce",
+                )
+                page.goto(pages.get(arrange, html.as_uri()))
+                arrange(page)
+                page.screenshot(path=IMAGES / name.replace(".png", ending))
+                print(f"docs/images/{name.replace('.png', ending)}")
+            browser.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

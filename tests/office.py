@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from random import Random
 
 from docx import Document as Docx
@@ -351,13 +352,18 @@ def mutated(data: bytes, draw: Random) -> bytes:
         return b"<"
     if data[:2] != b"PK" or draw.random() < 0.3:
         return change_bytes(data, draw) if draw.random() < 0.3 else _shuffled(data, draw)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents = _members(data).copy()
     texts = [name for name in contents if name.endswith(("xml", "xhtml", "opf", "ncx", "rels"))]
     for _ in range(draw.choice([1, 1, 2])):
         name = draw.choice(texts)
         contents[name] = mutated(contents[name], draw)
     return packed(contents, compress=False)
+
+
+@lru_cache
+def _members(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def _shuffled(data: bytes, draw: Random) -> bytes:

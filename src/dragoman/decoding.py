@@ -81,8 +81,8 @@ class Decoding:
     n_best: Count = field(
         default=UNSET,
         metadata={
-            "help": "Translations per line; above 1, printed as LINE<tab>SCORE<tab>TEXT, best "
-            "first."
+            "help": "Translations per line; above 1, printed as line number, score and text with "
+            "tabs between them, best first."
         },
     )
     """Number of translations to return for each line."""

@@ -8,17 +8,21 @@ from tests.docs.pages import PAGES, ROOT, name_of
 from tests.docs.walk import ROUNDING, differences
 
 from excerpts import Wrong
-from printed import PRINTED, printed
+from printed import PRINTED, printed, shown
 
 SHOWN = [
     (page, found) for page in PAGES for found in PRINTED.finditer(page.read_text(encoding="utf-8"))
 ]
 
 
-@pytest.mark.parametrize(("page", "found"), SHOWN, ids=[name_of(page) for page, _ in SHOWN])
+@pytest.mark.parametrize(
+    ("page", "found"),
+    SHOWN,
+    ids=[f"{name_of(page)}-{found['opening'] or 'all'}" for page, found in SHOWN],
+)
 def test_a_command_prints_what_its_page_says(page: Path, found: re.Match[str]) -> None:
     """Line by line; memory to a tenth, since each kind of processor multiplies by other kernels."""
-    said, heard = found["said"].splitlines(), printed(found["words"]).splitlines()
+    said, heard = found["said"].splitlines(), shown(found).splitlines()
     assert len(said) == len(heard), f"run python docs/make.py pages for {page.name}"
     lost = [
         differences(old, new, 0.1 if re.search(r"\d [kMGT]B\b", old) else ROUNDING)
@@ -27,9 +31,13 @@ def test_a_command_prints_what_its_page_says(page: Path, found: re.Match[str]) -
     assert [line for lines in lost for line in lines] == []
 
 
-def test_both_pages_of_costs_show_it() -> None:
-    """The example of the paper's base model, in both languages."""
-    assert [page for page, _ in SHOWN] == [ROOT / "docs" / part / "cost.md" for part in ("", "zh")]
+def test_both_languages_show_the_same() -> None:
+    """The costs of the paper's base model, and three looks into a small translator."""
+    names = [page.relative_to(ROOT / "docs").as_posix() for page, _ in SHOWN]
+    english = ["cost.md", "inspect.md", "inspect.md", "inspect.md"]
+    assert names == english + [f"zh/{name}" for name in english]
+    blocks = [found[0] for _, found in SHOWN]
+    assert blocks[:4] == blocks[4:]
 
 
 def test_a_command_that_fails_is_named() -> None:

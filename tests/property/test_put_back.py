@@ -165,6 +165,13 @@ def test_a_word_is_copied_to_where_it_stands() -> None:
     assert made.written().count("<code>ls</code>") == 2
 
 
+def test_a_sign_beside_equal_signs_that_are_copied() -> None:
+    """It is not taken for one of them."""
+    source = Marked(("next$", Tag("<m>", "open", kept=True), "$$", Tag("</m>", "close")))
+    made = put_back(source, "DANN$$$", [(0, 4, 0, 4), (4, 5, 4, 5), (5, 7, 5, 7)])
+    assert made.written() == "DANN$<m>$$</m>"
+
+
 def test_the_time_is_linear() -> None:
     """Four times the text takes no more than ten times as long, with as many tags as words."""
 

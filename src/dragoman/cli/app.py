@@ -12,7 +12,7 @@ import platform
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import redirect_stderr
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -223,7 +223,10 @@ def _usage(error: Click, given: Sequence[str]) -> str:
         case "NoSuchOption":
             there = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
             there.append("--quiet")  # which may be anywhere
-            wrong = f"{name} has no option {error.option_name}{_hint(error.option_name, there)}"
+            settings = any("KEY=VALUE" in (each.metavar or "") for each in error.ctx.command.params)
+            hint = settings and _setting(error.option_name, given)
+            hint = hint or _hint(error.option_name, there)
+            wrong = f"{name} has no option {error.option_name}{hint}"
         case "MissingParameter":
             wrong = f"{name} needs {_name(error.param)}"
         case "BadOptionUsage":
@@ -241,19 +244,37 @@ def _usage(error: Click, given: Sequence[str]) -> str:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The known name closest to the word, itself or in one of its parts, or beginning with it."""
+    """The known name closest to the word, itself or in one of its parts, or beginning with it.
+
+    A letter alone, such as `-o`, is the beginning of a name.
+    """
+    bare = word.lstrip("-")
     named = {name.lstrip("-"): name for name in known}
-    parts = {part: named[bare] for bare in reversed(named) for part in bare.split("-")}
-    found = nearest(word.lstrip("-"), named) or nearest(word.lstrip("-"), parts)
-    close = next((name for name in named.values() if name.startswith(word)), None)
-    if found and (close is None or len(word.lstrip("-")) < BEGUN):
+    parts = {part: named[each] for each in reversed(named) for part in each.split("-")}
+    found = nearest(bare, named) or nearest(bare, parts)
+    close = next((name for each, name in named.items() if each.startswith(bare)), None)
+    if found and (close is None or 1 < len(bare) < BEGUN):
         close = {**parts, **named}[found]
     return f" (did you mean {close}?)" if close else ""
 
 
+def _setting(option: str, given: Sequence[str]) -> str:
+    """How the setting of a recipe is written that was given as an option; "" for none."""
+    from dragoman.settings.fields import paths_by_name
+    from dragoman.tasks.task import TASKS, find_task
+
+    key, value = option.lstrip("-").replace("-", "_"), _value([option], given)
+    for task in TASKS:
+        path = paths_by_name(find_task(task).recipe).get(key, ())
+        if len(path) > 1:  # else it is a whole section
+            shown = "VALUE" if value.startswith(("-", '"')) else value
+            return f" (write {'.'.join(path)}={shown})"
+    return ""
+
+
 def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- a type
     """A value of the wrong type."""
-    name, value = _name(error.param), _value(error.param, given)
+    name, value = _name(error.param), _value(error.param.opts, given)
     while get_origin(annotation) in {Union, UnionType, list}:
         annotation = get_args(annotation)[0]
     if annotation in KINDS:
@@ -263,12 +284,12 @@ def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: A
     return f"{name} {value}: {error.message.rstrip('.')}"
 
 
-def _value(parameter: Click, given: Sequence[str]) -> str:
-    """The last value that was given for an option."""
+def _value(names: Container[str], given: Sequence[str]) -> str:
+    """The last value that was given for an option, which has these names."""
     found = ""
     for place, word in enumerate(given):
         option, equals, rest = word.partition("=")
-        if option in parameter.opts:
+        if option in names:
             found = rest if equals else "".join(given[place + 1 : place + 2])
     return found or '""'
 

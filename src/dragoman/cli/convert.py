@@ -18,8 +18,9 @@ def convert(
     to: Annotated[
         Literal["huggingface", "ctranslate2", "onnx", "int8"] | None,
         option(
-            "The library to convert for, or int8: our own folder, with 8-bit weights. Omitted: our "
-            "own folder, of a folder of Hugging Face."
+            "The library to convert for (huggingface, ctranslate2, onnx), or int8: our own folder, "
+            "with 8-bit weights. Omitted: our own folder, of a folder of Hugging Face.",
+            metavar="NAME",
         ),
     ] = None,
     probe: Annotated[

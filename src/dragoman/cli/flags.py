@@ -5,8 +5,9 @@ from typing import Protocol
 
 FLAGS = {
     "empty": "empty",
+    "empty_tag": "with a tag whose words are missing",
     "kept": "with changed text that was to be kept",
-    "loop": "repeating themselves",
+    "loop": "with endless repetition",
     "max_length": "cut at the length limit",
     "memory": "taken over from the memory",
     "no_output": "with a sentence without output",
@@ -14,7 +15,7 @@ FLAGS = {
     "placeholders": "with other placeholders",
     "retried": "searched again",
     "several_sentences": "with fewer sentences than given",
-    "short": "much shorter than their source",
+    "short": "much shorter than the source",
     "split": "translated in parts",
     "symbols": "with other emoji or symbols",
     "tags": "with other tags",

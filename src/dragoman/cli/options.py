@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -17,6 +17,17 @@ from dragoman.ranges import UNSET, check_range, ranges_of
 from dragoman.settings.fields import sentences
 
 Verb = Callable[..., None]
+
+DOCUMENTS, MODEL, OUTPUT, SEARCH = "Documents and terms", "Model", "Output", "Decoding"
+"""Titles under which the help has the options of a verb that belong together."""
+PANELS = {
+    "AsDocument": DOCUMENTS,
+    "Decoding": SEARCH,
+    "Destination": OUTPUT,
+    "LanguagePair": MODEL,
+    "Loading": MODEL,
+}
+"""The title of a dataclass's options, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +43,36 @@ class Option:
     help: str
     read: Callable[[Any], Any] | None
     """What makes the value, if it has another type."""
+    panel: str | None
+    """The title under which the help has it."""
 
     @property
     def is_switch(self) -> bool:
         """Whether the option is on or off."""
         return bool in {self.kind, *get_args(self.kind)}
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that its value may be; none where it may be any."""
+        kinds = (self.kind, *get_args(self.kind))
+        return next((get_args(each) for each in kinds if get_origin(each) is Literal), ())
+
     def parameter(self, *, shown: bool) -> Parameter:
-        """What typer reads; it tells the default if that is to be shown."""
+        """What typer reads; it tells the default if that is to be shown, and the choices."""
         kind: Any = bool if self.is_switch else self.kind | None
         default = self.default if shown and self.default != () and self.read is None else None
+        choices = ", ".join(self.choices)
+        asked = typer.Option(
+            self.flag,
+            help=f"{self.help} Choices: {choices}." if choices else self.help,
+            metavar="NAME" if choices else None,
+            rich_help_panel=self.panel,
+        )
         return Parameter(
             self.name,
             Parameter.KEYWORD_ONLY,
             default=False if self.is_switch else default,
-            annotation=Annotated[kind, typer.Option(self.flag, help=self.help)],
+            annotation=Annotated[kind, asked],
         )
 
     def value(self, given: Any) -> Any:  # noqa: ANN401 -- what typer has read
@@ -72,7 +98,8 @@ def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass wi
         if default is not UNSET and flag is not None:
             kind = list[get_args(hint)[0]] if get_origin(hint) is tuple else hint  # type: ignore[misc] # at run time
             text = field.metadata.get("help") or " ".join(said.get(name, "").split())
-            found.append(Option(name, flag, kind, default, text, read))
+            panel = PANELS.get(cls.__name__)
+            found.append(Option(name, flag, kind, default, text, read, panel))
     return found
 
 

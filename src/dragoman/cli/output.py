@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from dragoman.cli.flags import LISTED
-from dragoman.cli.options import with_options
+from dragoman.cli.options import DOCUMENTS, with_options
 from dragoman.cli.pipes import (
     check_output,
     file_or_text,
@@ -43,9 +43,9 @@ WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
 
 
-def option(text: str, *names: str) -> Any:  # noqa: ANN401 -- as typer's own
+def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: ANN401
     """An option with this help; it is named after its parameter unless names are given."""
-    return typer.Option(*names, help=text)
+    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar)
 
 
 ModelFolder = Annotated[Path, typer.Argument(help="The model folder.")]
@@ -56,7 +56,12 @@ FileOrText = Annotated[
     ),
 ]
 PlainLines = Annotated[
-    bool, option("Read a document (HTML, subtitles, PO, ...) line by line as it is.", "--plain")
+    bool,
+    option(
+        "Read a document (HTML, subtitles, PO, ...) line by line as it is.",
+        "--plain",
+        panel=DOCUMENTS,
+    ),
 ]
 with_languages = with_options("pair", LanguagePair())
 """The verb takes --src-lang and --tgt-lang as `pair`."""
@@ -176,6 +181,8 @@ class Lines:
             except BaseException as error:
                 if not isinstance(error, typer.Exit):  # the reader has not left
                     self._say_written(number, what)
+                    if isinstance(error, KeyboardInterrupt) and not (before + number or self.typed):
+                        say(f"Interrupted before a {what} was finished.")
                 raise
         taken = perf_counter() - start
         counts = (

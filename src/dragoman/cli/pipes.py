@@ -87,6 +87,8 @@ def file_or_text(given: str | None) -> Path | str | None:
         return Path(given)
     if given.endswith(SENTENCE_ENDS) or (" " in given and not PATH_LIKE.search(given)):
         return given
+    if not given:
+        raise InputError("The text is empty; give a text, or the name of a file.")
     raise InputError(
         f"There is no file '{given}'; if it is a text, end it with a full stop or pipe it "
         "(echo TEXT | dragoman ...)."

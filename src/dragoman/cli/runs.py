@@ -16,8 +16,7 @@ def runs(
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
-    """List the training runs in and below a folder, the latest first: how good they are and how
-    they stand.
+    """List the training runs in and below a folder, the latest first, with scores and status.
 
     dragoman runs runs
     """

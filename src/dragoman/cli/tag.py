@@ -35,6 +35,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             "text: one text per line. words: the same, already split into words by spaces. "
             "columns: one word per line, in the first column, and a blank line after each text.",
             "--input",
+            metavar="FORM",
         ),
     ] = "text",
     decoding: Decoding,

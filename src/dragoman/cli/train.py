@@ -80,10 +80,6 @@ def train(
         command = [*quiet, "train", "--", *names, *overrides]
         raise typer.Exit(launch(nproc, command, max_restarts=max_restarts, say=console.print))
     console.quiet = launched()[0] > 0  # rank 0 speaks for all
-    if recipe.description:
-        console.print(recipe.description)
-    if recipe.expect:
-        console.print(f"To expect: {recipe.expect}")
     if sweep:
         _run_sweep(sweep, console)
     else:
@@ -92,10 +88,11 @@ def train(
         console.print(f"The model is in {folder}. Next:\n{use}\ndragoman inspect {folder}")
 
 
-def _run(recipe: "RunRecipe", console: "Console") -> str:
-    """Run a recipe, its estimate first; return the command that the trained model is for.
+def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
+    """Run a recipe; return the command that the trained model is for.
 
-    Ends the command where the run was interrupted.
+    Once it can begin it says what the recipe is, in a sweep before the `first` run alone, and what
+    it will take. Ends the command where the run was interrupted.
     """
     from dragoman.tasks.task import find_task
     from dragoman.tasks.task import train as train_task
@@ -104,7 +101,9 @@ def _run(recipe: "RunRecipe", console: "Console") -> str:
         from dragoman.cost.forecast import forecast
 
         lines, check = forecast(recipe)
-        for line in lines:
+        expect = f"To expect: {recipe.expect}" if recipe.expect else ""
+        about = [recipe.description, expect] if first else []
+        for line in filter(None, (*about, *lines)):
             console.print(line, markup=False)
         return check
 
@@ -118,8 +117,8 @@ def _run(recipe: "RunRecipe", console: "Console") -> str:
         raise typer.Exit(INTERRUPTED)
     if more := result.progress.minutes_needed(recipe):
         console.print(
-            f"The time was up after {step:,} of {recipe.train.max_steps:,} steps. "
-            f"To continue, run the same command with train.max_minutes={more}.",
+            f"The time was up after {step:,} of {recipe.train.max_steps:,} steps. To take all of "
+            f"them at the speed so far, run the same command with train.max_minutes={more}.",
             markup=False,
         )
     return use
@@ -134,6 +133,6 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
         if RunFolder(Path(run.out)).is_finished(run):
             console.print("It is finished.")
         else:
-            _run(run, console)
+            _run(run, console, first=number == 1)
     folder = Path(runs[0].out).parent
     console.print(f"\nThe runs are in {folder}. Next:\ndragoman cost --fit {folder}")

@@ -8,12 +8,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
 from dragoman.cli.documents import AsDocument, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH
 from dragoman.cli.output import (
     Destination,
     FileOrText,
@@ -39,26 +38,46 @@ if TYPE_CHECKING:
     from dragoman.tasks.translate.translator import Translator
 
 Prefixes = Annotated[
-    Path | None, option("What each translation begins with, line by line; empty lines are free.")
+    Path | None,
+    option("What each translation begins with, line by line; empty lines are free.", panel=SEARCH),
 ]
 GlossaryFile = Annotated[
     Path | None,
-    option("Terms and their translations: source, tab and target, a line each.", "--glossary"),
+    option(
+        "Terms and their translations: source, tab and target, a line each.",
+        "--glossary",
+        panel=DOCUMENTS,
+    ),
 ]
 MemoryFile = Annotated[
     Path | None,
-    option("Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.", "--tm"),
+    option(
+        "Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.",
+        "--tm",
+        panel=DOCUMENTS,
+    ),
 ]
 Ensemble = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
+        "Another model that decodes with it, by the mean of the probabilities; repeatable.",
         metavar="MODEL",
-        help="Another model that decodes with it, by the mean of the probabilities; repeatable.",
+        panel=MODEL,
     ),
 ]
 AsPublished = Annotated[
     bool,
-    option("Return what the publisher's class generates: --no-split --no-retry.", "--as-published"),
+    option(
+        "Return what the publisher's class generates: --no-split --no-retry.",
+        "--as-published",
+        panel=SEARCH,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    option(
+        "Print a JSON object per line: scores, tokens, alignment, flags.", "--json", panel=OUTPUT
+    ),
 ]
 
 
@@ -78,9 +97,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     memory: MemoryFile = None,
     ensemble: Ensemble = None,
     as_published: AsPublished = False,
-    as_json: Annotated[
-        bool, option("Print a JSON object per line: scores, tokens, alignment, flags.", "--json")
-    ] = False,
+    as_json: AsJson = False,
     loading: Loading,
     plain: PlainLines = False,
     document: AsDocument,

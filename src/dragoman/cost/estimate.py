@@ -15,6 +15,7 @@ since products with weights wait for the processor, and attention to the cache f
 Energy is power times time; money is rent times time, or the price of that energy.
 """
 
+from bisect import bisect
 from dataclasses import dataclass
 
 from dragoman.cost.counting import forward_pass, step_of
@@ -124,9 +125,16 @@ def estimate_training(
     if train.max_steps is not None:
         limits.append((train.max_steps, counted(train.max_steps, "step")))
     if train.max_minutes is not None:
-        each = step + validation / train.validate_every + save / train.save_every
-        by_time = max(1, round((60 * train.max_minutes - times.prepare_seconds) / each))
-        limits.append((by_time, counted(float(train.max_minutes), "minute")))
+        available = 60 * train.max_minutes - times.prepare_seconds
+        most = range(1, 2 + max(0, int(available / step)))
+        by_time = bisect(
+            most,
+            available,
+            key=lambda n: (
+                n * step + n // train.validate_every * validation + n // train.save_every * save
+            ),
+        )
+        limits.append((max(1, by_time), counted(float(train.max_minutes), "minute")))
     steps, limited_by = min(limits, default=(0, ""))
     validations, saves = -(-steps // train.validate_every), -(-steps // train.save_every)
     averaging = validation if train.average_last > 1 and saves > 1 else 0.0

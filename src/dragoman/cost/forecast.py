@@ -58,7 +58,11 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
     bill, steps, planned = run.bill, run.steps, rest.train.max_steps
     figures = [f"until {run.limited_by}"]
     if bill is not None:
-        figures = [f"about {format_time(bill.seconds)} for {counted(steps or 0, 'step')}"]
+        minutes = rest.train.max_minutes
+        within = bill.seconds if minutes is None else min(bill.seconds, 60 * minutes)
+        figures = [f"about {format_time(within)} for {counted(steps or 0, 'step')}"]
+        if beyond := round(bill.seconds - within):
+            figures.append(f"then {format_time(beyond)} to validate and save")
         figures += [] if bill.kwh is None else [format_energy(bill.kwh)]
         figures += [] if bill.money is None else [format_money(bill.money, bill.currency)]
     what = f"rest of the run (after step {done:,})" if done else "whole run"
@@ -71,9 +75,11 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
     if bill is not None and bill.seconds > LONG and recipe.train.max_minutes is None:
         lines.append("Add train.max_minutes=30 to end after half an hour.")
     if recipe.planned_steps and bill and steps and planned and steps < planned:
+        free = replace(rest, train=replace(rest.train, max_minutes=None))
+        every = estimate_training(free.work(), rates).bill
         lines.append(
             f"train.max_minutes allows about {steps:,} of {planned:,} steps; all of them take "
-            f"about {format_time(bill.seconds * planned / steps)}."
+            f"about {format_time(every.seconds if every else 0)}."
         )
     return lines, partial(check_batches, work, limit)
 

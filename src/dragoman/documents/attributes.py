@@ -59,13 +59,12 @@ def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = Non
 
 
 def _fault(marked: Marked, most: int | None) -> str:
-    size = len("".join(piece if isinstance(piece, str) else piece.raw for piece in marked.pieces))
-    return f"Excel takes at most {most} characters there" if most and size > most else ""
+    too_long = most and len(marked.written()) > most
+    return f"Excel takes at most {most} characters there" if too_long else ""
 
 
 def _written(marked: Marked, quote: str) -> str:
-    text = "".join(piece if isinstance(piece, str) else piece.raw for piece in marked.pieces)
-    text = escape_xml(text).replace(quote, "&quot;" if quote == '"' else "&apos;")
+    text = escape_xml(marked.written()).replace(quote, "&quot;" if quote == '"' else "&apos;")
     return text.replace("\n", "&#10;").replace("\t", "&#9;")
 
 

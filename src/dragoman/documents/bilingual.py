@@ -91,7 +91,8 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
     marked = _marked(source, mixed(source, text, _role_in_xliff, raw))
     write = _writer(source, before + tag, f"</{source.prefix}target>")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
-    return Segment(*place, marked, write, where) if has_letters(marked) else None
+    segment = Segment(*place, marked, write, where, beside=True)
+    return segment if has_letters(marked) else None
 
 
 def read_tmx(data: bytes, name: str, languages: Languages = (None, None)) -> Document:
@@ -137,7 +138,8 @@ def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw)
     marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
     write = _writer(spoken, start, end)
-    return Segment(*place, marked, write, where) if has_letters(marked) else None
+    segment = Segment(*place, marked, write, where, beside=True)
+    return segment if has_letters(marked) else None
 
 
 def _language_of(variant: Element) -> str:

@@ -57,9 +57,8 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
             width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
             write = partial(_written, before + keyword, width=width, end=end)
-            yield Segment(
-                begin, each.end, merged(lines(source.value)), write, f"line {message.line}"
-            )
+            marked, where = merged(lines(source.value)), f"line {message.line}"
+            yield Segment(begin, each.end, marked, write, where, beside=True)
 
 
 def _not_fuzzy(before: str) -> str:

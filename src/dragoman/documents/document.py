@@ -29,6 +29,8 @@ class Segment:
     """What a reader finds it by, such as "line 3"."""
     fault: Callable[[Marked], str] = lambda _: ""
     """Why a translation cannot be written there; "" if it can."""
+    beside: bool = False
+    """Whether a translation stands beside the source, not in its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
             if "{" in sign and _CHOICE.search(json.loads(sign)):
-                left.append(f"{where} chooses a form (plural, select), left alone")
+                left.append(f"{where} chooses a form (plural, select)")
                 continue
             for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
                 if part[1]:

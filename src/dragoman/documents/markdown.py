@@ -8,7 +8,7 @@ has hard breaks.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -22,13 +22,15 @@ from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
+from dragoman.wording import counted
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
+_TEXTS = {"Text", "Code", "InlineMath", "DisplayMath"}
+"""What has text that is read."""
 _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "Image": "!["}
 """What encloses text inside a paragraph, and how it is opened."""
-_LEAVES = {"Text", "SoftBreak", "HardBreak", "Code", "InlineHtml", "InlineMath", "DisplayMath"}
-_LEAVES |= {"FootnoteReference"}
+_LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """What else is inside one."""
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
@@ -44,14 +46,16 @@ _DIRECTIVE = re.compile(
 )
 """A line of Pandoc, Material or Liquid, or lines of MDX."""
 _SIGNS = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[^{}]*\}$)"
+    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
+    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
 )
 """What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
 """The end of a link with its title."""
 _CUT = re.compile("[\r\n\ud800-\udfff]")
 """What a title is left alone for: ends of lines, bytes that are not UTF-8."""
+_LINE = re.compile(r"\s*\n[>\s]*")
+"""The end of a line, in a quotation too."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|>|[-*_=][\s*_=-]*$)")
 """What would be, where a line begins."""
 
@@ -63,7 +67,7 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name)
     reader = _Paragraphs(text)
     segments = limited(reader.segments(), name)
-    left = [f"{count} blocks of {_LEFT[kind]}, left alone" for kind, count in reader.left.items()]
+    left = [f"{counted(count, 'block')} of {_LEFT[kind]}" for kind, count in reader.left.items()]
     return reader.asides.document(segments, encode, left)
 
 
@@ -92,19 +96,11 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        import pyromark
-
-        options = pyromark.Options
-        chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
-        chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
-        chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
-        chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
         raw = np.frombuffer(self._plain.encode(), dtype=np.uint8)
-        before = np.concatenate([[0], np.cumsum((raw & 0xC0) != 0x80, dtype=np.int32)])
-        for event, place in pyromark.events_with_range(self._plain, options=chosen):
-            kind, more = _only(event)
-            name, more = _only(more) if kind in ("Start", "End") else (kind, more)
-            yield kind, name, more, int(before[place["start"]]), int(before[place["end"]])
+        before = np.zeros(len(raw) + 1, dtype=np.int32)  # the characters before each byte
+        np.cumsum((raw & 0xC0) != 0x80, out=before[1:])
+        for kind, name, more, start, end in _events(self._plain):
+            yield kind, name, more, int(before[start]), int(before[end])
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
@@ -122,7 +118,9 @@ class _Paragraphs:
                     self._counted, source = self._start, paired(self._pieces)
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    yield Segment(self._start, self._end, source, _written, f"line {self._line}")
+                    fault = partial(_fault, source, self._plain[self._start : self._end])
+                    where = f"line {self._line}"
+                    yield Segment(self._start, self._end, source, _written, where, fault)
                 self._pieces = []
                 if kind == "Start" and name in _LEFT:
                     self.left[name] += 1
@@ -144,7 +142,7 @@ class _Paragraphs:
         elif name in ("Text", "SoftBreak"):
             self._pieces.append((" ", " " if more is None else more))
         elif name in ("Code", "InlineMath", "DisplayMath"):
-            self._copy(re.sub(r"\s*\n[>\s]*", " ", raw))
+            self._copy(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
             self._pieces.append((token.name, token.tag))
@@ -177,6 +175,40 @@ class _Paragraphs:
     def _copy(self, raw: str) -> None:
         """Add what is written as it is."""
         self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
+
+
+def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
+    """What the parser finds: what begins or ends or is there, more about it, and its bytes."""
+    import pyromark
+
+    options = pyromark.Options
+    chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
+    chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
+    chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+    chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
+    for event, place in pyromark.events_with_range(text, options=chosen):
+        kind, more = _only(event)
+        name, more = _only(more) if kind in ("Start", "End") else (kind, more)
+        yield kind, name, more, place["start"], place["end"]
+
+
+def _fault(source: Marked, raw: str, made: Marked) -> str:
+    """Why the text may not be written so: Markdown would read other letters than it has."""
+    labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
+    before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
+    same = before + _letters(made.text) == after + _letters(f"x{source.text}")
+    return "" if same else "Markdown would read its translation as markup"
+
+
+def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
+    """The letters of a paragraph, where links have these labels."""
+    targets = "".join(f"\n\n{label}: x" for label in labels)
+    events = _events(_LINE.sub(" ", paragraph) + targets)
+    return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
+
+
+def _letters(text: str) -> Counter[str]:
+    return Counter("".join(text.split()))
 
 
 def _is_block(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it

@@ -44,7 +44,7 @@ _META = re.compile(
 )
 _BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
 _SPACE = re.compile(rf"{_W}+")
-_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![\w=]))")
+_REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![A-Za-z0-9=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
 
 
@@ -142,7 +142,7 @@ class Page:
     def document(self, encode: Callable[[str], bytes], name: str) -> Document:
         """The document, whose bytes are written by `encode`."""
         passed = self._passed.items()
-        left = (f"{count} of <{name}>, left alone" for name, count in passed if count)
+        left = (f"{count} of <{name}>" for name, count in passed if count)
         return self._asides.document(limited(self._segments, name), encode, left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
@@ -164,15 +164,15 @@ class Page:
         """Read a tag, and an element that is left alone; return what has ended that, if unread."""
         rules, (kind, raw, name) = self._rules, token
         marked, after = raw, None
-        left = kind == "open" and _is_left(raw)
+        left = kind != "close" and _is_left(raw)
         block = name != "" and rules.block(name)
+        if kind != "close" and name and not left:
+            marked = self._with_marks(raw, name)
         if kind == "open" and (name in rules.opaque or (left and block)):
             inner, after = _until_closed(tokens, name, rules)
-            kind, raw = "void", raw + "".join(inner)
-            marked = raw
+            rest = "".join(inner)
+            kind, raw, marked = "void", raw + rest, marked + rest
             self._passed[name] += name not in rules.raw
-        elif kind != "close" and name and not left:
-            marked = self._with_marks(raw, name)
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:

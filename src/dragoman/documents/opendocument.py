@@ -1,9 +1,9 @@
 """OpenDocument: texts, presentations and spreadsheets, as archives and as flat XML."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 
 from dragoman.documents.archive import Archive
@@ -73,9 +73,9 @@ def _read_member(data: bytes, name: str, place: str) -> Document:
     document = read_xml(data, name, _PARAGRAPHS, read, _ATTRIBUTES, place=place)
 
     def assemble(texts: Sequence[str]) -> bytes:
-        old, encode = decode_xml(data, name)
-        new, _ = decode_xml(document.assemble(texts), name)
-        return encode(_without_old_values(old, new))
+        made = document.assemble(texts)
+        (old, encode), (new, _) = decode_xml(data, name), decode_xml(made, name)
+        return encode(_without_old_values(old, new)) if _VALUE.search(old) else made
 
     return replace(document, assemble=assemble)
 
@@ -98,8 +98,13 @@ def _read_paragraph(
     marked = without_breaks(mixed(paragraph, text, _role, raw))
     if not has_letters(marked):
         return None
-    write = partial(Marked.written, escape=partial(_escaped, paragraph.prefix))
+    write = _writer(paragraph.prefix)
     return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
+
+
+@lru_cache(256)  # as one serves all paragraphs
+def _writer(prefix: str) -> Callable[[Marked], str]:
+    return partial(Marked.written, escape=partial(_escaped, prefix))
 
 
 def _escaped(prefix: str, text: str) -> str:

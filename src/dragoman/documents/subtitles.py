@@ -47,7 +47,7 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.lstrip("\ufeff").startswith("WEBVTT")
     lost = sum(1 for _ in _ARROW.finditer(text)) - sum(1 for _ in _CUE.finditer(text))
-    left = (f"{counted(lost, 'cue')} with times that are none, left alone",) if lost else ()
+    left = (f"{counted(lost, 'cue')} with times that are none",) if lost else ()
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
 

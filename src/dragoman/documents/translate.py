@@ -89,7 +89,8 @@ class Draft:
         self._found: list[Marked | None] = [None] * len(self._segments)
         self._numbers = defaultdict[tuple[str, Places], list[int]](list)
         self._untranslated = dict[int, tuple[str, ...]]()
-        self._flagged = dict[int, tuple[str, ...]]()
+        self.flagged = dict[int, tuple[str, ...]]()
+        """The flags of segments that somebody should look at, by their numbers."""
         for number, segment in enumerate(self._segments):
             _, source, _ = segment.source.trimmed()
             if (why := _why_not(source)) is None:
@@ -144,16 +145,21 @@ class Draft:
         for number in self._numbers[key]:
             if not text.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
+                continue
+            segment = self._segments[number]
+            if text == key[0] and segment.beside:
+                self._untranslated[number] = ("its translation is the same",)
             elif text != key[0]:
-                segment = self._segments[number]
                 before, source, after = segment.source.trimmed()
                 made = merged([*before, *put_back(source, text, links).pieces, *after])
                 if fault := segment.fault(made):
                     self._untranslated[number] = (fault,)
                     continue
                 self._found[number] = made
-            if text.strip() and (flagged := tuple(f for f in flags if f not in _USUAL)):
-                self._flagged[number] = flagged
+                if made.hollow - segment.source.hollow:
+                    flags = *flags, "empty_tag"
+            if flagged := tuple(f for f in flags if f not in _USUAL):
+                self.flagged[number] = flagged
 
     def written(self) -> bytes:
         """The file with the translations that there are."""
@@ -167,7 +173,7 @@ class Draft:
             translated=len(self._segments) - len(self._untranslated),
             left=self._document.left,
             untranslated=self._remarks(untranslated),
-            flagged=self._remarks(self._flagged),
+            flagged=self._remarks(self.flagged),
         )
 
     def _remarks(self, said: dict[int, tuple[str, ...]]) -> tuple[Remark, ...]:

@@ -125,7 +125,7 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     """
     try:
         if target.is_dir():
-            message = f"cannot write the {what} {target}: it is a folder; choose another path"
+            message = f"Cannot write the {what} {target}: it is a folder; choose another path"
             raise InputError(message)
         if _is_written_to(target):
             yield target
@@ -133,7 +133,7 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
         with _part_of(Path(os.path.realpath(target))) as part:
             yield part
     except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
-        message = f"cannot write the {what} {target}: {error.strerror}; choose another path"
+        message = f"Cannot write the {what} {target}: {error.strerror}; choose another path"
         raise InputError(message) from error
     except BrokenPipeError:
         raise
@@ -151,7 +151,7 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
     can be written there, DragomanError when writing fails.
     """
     if folder.exists() or folder.is_symlink():
-        raise InputError(f"cannot write the {what} {folder}: it exists; choose another path")
+        raise InputError(f"Cannot write the {what} {folder}: it exists; choose another path")
     part = folder.with_name(f".{folder.name}.part")
     try:
         shutil.rmtree(part, ignore_errors=True)
@@ -159,7 +159,7 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
         yield part
         rename_durably(part, folder)
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
-        message = f"cannot write the {what} {folder}: {error.strerror}; choose another path"
+        message = f"Cannot write the {what} {folder}: {error.strerror}; choose another path"
         raise InputError(message) from error
     except OSError as error:
         message = f"writing the {what} {folder} failed: {error.strerror or error}"

@@ -84,7 +84,7 @@ def save_adapter(
         with replacing(folder / CONFIG, "adapters") as file:
             file.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n", "utf-8")
     except (OSError, SafetensorError) as error:
-        raise DragomanError(f"cannot write the adapters to {folder}: {error}") from error
+        raise DragomanError(f"Cannot write the adapters to {folder}: {error}") from error
 
 
 def base_of(folder: Path) -> Path | None:

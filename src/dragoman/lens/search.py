@@ -281,7 +281,7 @@ def _chosen(number: int, winner: int, best: Best) -> Fate:
         "chosen",
         f"It is complete, and no other one has a higher score than {best.score:.3f}: the "
         "translation.",
-        f"它已完整，得分 {best.score:.3f} 没有得分更高的了：这就是译文。",
+        f"它已完整，得分 {best.score:.3f}，没有得分更高的了：这就是译文。",
     )
 
 

@@ -40,7 +40,7 @@ class AdmissionQueue(Generic[Holder]):
 
         One that seems larger than the queue is priced where there is any room, to be told so.
         """
-        tokens = 1 + characters // GUESS
+        tokens = guessed(characters)
         self.take(holder, tokens if tokens <= self.most else max(1, self.most - self.tokens))
 
     def take(self, holder: Holder, cost: int) -> None:
@@ -55,7 +55,7 @@ class AdmissionQueue(Generic[Holder]):
             raise Refusal(
                 413,
                 f"The request costs {cost:,} tokens, more than the whole queue of {self.most:,}.",
-                "Send several smaller requests, or ask for a smaller beam.",
+                "Send several smaller requests; to translate, a smaller beam may be enough.",
             )
         if cost > before and self.tokens + cost - before > self.most:
             raise self._full()
@@ -76,3 +76,8 @@ class AdmissionQueue(Generic[Holder]):
         rate = max(self._rate * math.exp(-(monotonic() - self._since) / MEMORY), 1.0)
         seconds = min(max(1, math.ceil(self.tokens / 2 / rate)), LONGEST_WAIT)
         return busy(429, "The server has as much to do as it accepts.", seconds)
+
+
+def guessed(characters: int) -> int:
+    """Return about how many tokens so many characters are."""
+    return 1 + characters // GUESS

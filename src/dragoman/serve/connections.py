@@ -3,6 +3,7 @@
 import asyncio
 import json
 from http import HTTPStatus
+from socket import IPPROTO_TCP, TCP_NOTSENT_LOWAT
 from typing import Any
 
 from uvicorn.config import Config
@@ -18,7 +19,9 @@ CLOSED = (
     "connection: close\r\n\r\n%s"
 )
 
-
+UNSENT = 1 << 16
+"""Bytes that the system holds beside what is on its way: it would take megabytes, and a client that
+reads them slowly would seem not to read."""
 OVERHEAD = 16
 """How many times as many bytes as a body has may come after the headers, chunks and all; of a file
 twice as many."""
@@ -49,6 +52,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Begin, unless there are too many."""
         super().connection_made(transport)
+        transport.get_extra_info("socket").setsockopt(IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT)
         if len(self.connections) > self._limits.connections:
             what = "The server has as many connections as it allows."
             self._refuse(Refusal(503, what, "Try again later.", where="connection"))
@@ -97,7 +101,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Give the client some time to read."""
         super().pause_writing()
-        self._unread = self.loop.call_later(self._limits.write_seconds, self.transport.abort)
+        self._expect_reading()
 
     def resume_writing(self) -> None:
         """It has."""
@@ -107,6 +111,18 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _expect_headers(self) -> None:
         self._late = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
+
+    def _expect_reading(self) -> None:
+        """End the connection unless its client reads some of what waits for it, again and again."""
+        before = self.transport.get_write_buffer_size()
+
+        def look() -> None:
+            if self.transport.get_write_buffer_size() < before:
+                self._expect_reading()
+            else:
+                self.transport.abort()
+
+        self._unread = self.loop.call_later(self._limits.write_seconds, look)
 
     def _refuse(self, refusal: Refusal) -> None:
         log("refused", {"status": refusal.status})

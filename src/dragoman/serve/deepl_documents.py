@@ -1,4 +1,4 @@
-"""Documents as DeepL's clients send them: uploaded, asked for until they are done, fetched once."""
+"""Documents as DeepL's clients send them: uploaded, asked for until they are done, fetched."""
 
 import secrets
 from dataclasses import replace
@@ -86,13 +86,12 @@ async def status(call: Call) -> Response:
 
 
 async def result(call: Call) -> Response:
-    """Send a translated document, and keep it no longer."""
+    """Send a translated document."""
     form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key, call.owner)
     answer = documents.fetched(one)
-    documents.remove(one)
-    call.service.characters += one.characters
+    call.service.characters += 0 if one.sent else one.characters
     return answer
 
 

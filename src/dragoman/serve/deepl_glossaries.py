@@ -191,8 +191,6 @@ def find(call: Call) -> StoredGlossary:
 async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
     """Make a glossary."""
     form, service = await call.form(kind), call.service
-    if service.glossaries.is_full(call.owner):
-        raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     dictionaries = await read(call, getattr(form, "dictionaries", [form]))
     if not form.name.strip() or not dictionaries:
         raise Refusal(400, "A glossary needs a name and a dictionary.", "", where="name")
@@ -200,6 +198,8 @@ async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401
     one = StoredGlossary(
         id=str(uuid4()), owner=call.owner, name=form.name, made=made, dictionaries=dictionaries
     )
+    if service.glossaries.is_full(call.owner):
+        raise Refusal(QUOTA, "Quota exceeded: too many glossaries.", "Delete some.")
     service.glossaries.put(one)
     return json_response(show(one), 201)
 
@@ -218,7 +218,8 @@ async def details(show: Show, call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     """Delete a glossary."""
-    call.service.glossaries.remove(find(call))
+    async with call.service.glossaries.changing(call.named):
+        call.service.glossaries.remove(find(call))
     return Response(status_code=204)
 
 
@@ -241,34 +242,40 @@ async def entries(call: Call) -> Response:
 
 async def change(call: Call) -> Response:
     """Name a glossary anew, and add terms, which go before those with the same source."""
-    form, one = await call.form(GlossaryChangeForm), find(call)
+    form, service = await call.form(GlossaryChangeForm), call.service
     if not form.name and not form.dictionaries:
         raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
-    one.name = form.name or one.name
-    for pair, more in (await read(call, form.dictionaries)).items():
-        terms = one.dictionaries.get(pair, {}) | more
-        call.characters += len(terms)
-        one.dictionaries[pair] = await call.service.in_thread(call, partial(checked, terms))
-    call.service.glossaries.put(one)
+    added = await read(call, form.dictionaries)
+    async with service.glossaries.changing(call.named):
+        one = find(call)
+        one.name = form.name or one.name
+        for pair, more in added.items():
+            terms = one.dictionaries.get(pair, {}) | more
+            call.characters += len(terms)
+            one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms))
+        service.glossaries.put(one)
     return json_response(shown(one))
 
 
 async def replace(call: Call) -> Response:
     """Put a dictionary in place of that of its pair."""
-    form, one = await call.form(DictionaryForm), find(call)
-    new = await read(call, [form])
-    one.dictionaries |= new
-    call.service.glossaries.put(one)
-    ((pair, found),) = new.items()
+    form, glossaries = await call.form(DictionaryForm), call.service.glossaries
+    ((pair, found),) = (await read(call, [form])).items()
+    async with glossaries.changing(call.named):
+        one = find(call)
+        one.dictionaries[pair] = found
+        glossaries.put(one)
     return json_response(counted(pair, found))
 
 
 async def delete_dictionary(call: Call) -> Response:
     """Delete a dictionary."""
-    form, one = await call.form(PairForm), find(call)
-    if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
-        raise no_glossary()
-    call.service.glossaries.put(one)
+    form, glossaries = await call.form(PairForm), call.service.glossaries
+    async with glossaries.changing(call.named):
+        one = find(call)
+        if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
+            raise no_glossary()
+        glossaries.put(one)
     return Response(status_code=204)
 
 

@@ -8,21 +8,23 @@ import asyncio
 import hmac
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Message
 
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
 from dragoman.serve.endpoints import Dialect, Endpoint
-from dragoman.serve.metrics import log
+from dragoman.serve.metrics import log, log_failure
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call
@@ -45,6 +47,8 @@ LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
 AGAIN = 60.0
 """Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
+PIECE = 1 << 16
+"""Bytes of a translation that are sent before more of it is."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -60,6 +64,8 @@ class DocumentDesk:
         """Which part of a document is to be translated yet."""
         self._awaited = set[str]()
         """Documents for which a client waits."""
+        self._unkept = dict[str, StoredDocument]()
+        """Documents whose state could not be written yet, as on a full disk."""
 
     async def keep(self) -> None:
         """Translate what an earlier server has left, and remove what is old, until cancelled."""
@@ -70,6 +76,8 @@ class DocumentDesk:
                 self._begin(one)
         try:
             while True:
+                for one in [*self._unkept.values()]:
+                    self._put(one)
                 for one in self._store.all(StoredDocument):
                     old = time() - one.made > self._service.settings.limits.file_seconds
                     if old or (one.sent and time() - one.sent > AGAIN):
@@ -112,10 +120,14 @@ class DocumentDesk:
             model=model,
             passing=passing,
         )
-        self._store.write(one, "source", upload.content)
-        if glossary is not None:
-            self._store.write(one, "glossary", msgspec.json.encode([*glossary]))
-        self._store.put(one)
+        try:
+            self._store.write(one, "source", upload.content)
+            if glossary is not None:
+                self._store.write(one, "glossary", msgspec.json.encode([*glossary]))
+            self._store.put(one)
+        except BaseException:
+            self.remove(one)
+            raise
         self._begin(one)
         return one
 
@@ -168,7 +180,7 @@ class DocumentDesk:
 
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
         """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
-        one = self._store.get(StoredDocument, name)
+        one = self._unkept.get(name) or self._store.get(StoredDocument, name)
         opened = one is not None and hmac.compare_digest(one.digest, _digest(key))
         if one is None or not opened or owner not in {None, one.owner}:
             raise no_document()
@@ -184,18 +196,46 @@ class DocumentDesk:
         if one.status != "done":
             raise busy(503, "Document not ready", self.seconds_left(one))
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
-        headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
-        content = self._store.file(one, "target").read_bytes()
-        one.sent = time()
-        self._store.put(one)
-        return Response(content, 200, headers, "application/octet-stream")
+        try:
+            content = self._store.file(one, "target").read_bytes()
+        except FileNotFoundError:  # it could be removed by half
+            raise no_document() from None
+        headers = {
+            "content-disposition": named,
+            "content-length": str(len(content)),
+            "x-content-type-options": "nosniff",
+        }
+        media_type = "application/octet-stream"
+        return StreamingResponse(self._leaving(one, content), 200, headers, media_type)
+
+    async def _leaving(self, one: StoredDocument, content: bytes) -> AsyncGenerator[bytes, None]:
+        """Yield a translation in pieces; it is sent when its client has stayed for the last."""
+        for start in range(0, len(content), PIECE):
+            yield content[start : start + PIECE]
+        await asyncio.sleep(0)  # where the client has left, this is cancelled
+        if self._store.get(StoredDocument, one.id) is not None:
+            one.sent = time()
+            self._put(one)
 
     def remove(self, one: StoredDocument) -> None:
-        """Keep a document no longer."""
+        """Keep a document no longer; what cannot be removed is when it is old."""
         if (task := self._tasks.pop(one.id, None)) is not None:
             task.cancel()
         self._left.pop(one.id, None)
-        self._store.remove(one)
+        self._unkept.pop(one.id, None)
+        try:
+            self._store.remove(one)
+        except (OSError, sqlite3.Error) as error:
+            log_failure(error)
+
+    def _put(self, one: StoredDocument) -> None:
+        """Keep the state of a document, or hold it until it can be kept."""
+        self._unkept[one.id] = one
+        try:
+            self._store.put(one)
+            del self._unkept[one.id]
+        except sqlite3.Error as error:
+            log_failure(error)
 
     def _begin(self, one: StoredDocument) -> None:
         task = asyncio.get_running_loop().create_task(self._translate(one))
@@ -206,7 +246,7 @@ class DocumentDesk:
         """Translate a document, whatever comes of it."""
         async with self._turn:
             one.status = "translating"
-            self._store.put(one)
+            self._put(one)
             try:
                 await self._written(one)
                 one.status = "done"
@@ -217,8 +257,9 @@ class DocumentDesk:
                 if self._service.draining:
                     return  # and it begins again
                 one.status, one.error = "error", refusal.sentence
+                self._store.file(one, "target").unlink(missing_ok=True)
             one.ended = time()
-            self._store.put(one)
+            self._put(one)
             for name in ("source", "glossary"):
                 self._store.file(one, name).unlink(missing_ok=True)
             fields = {"outcome": one.status, "characters": one.characters}
@@ -229,7 +270,7 @@ class DocumentDesk:
         pair = one.source, one.target
         call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
         call.deadline = monotonic() + LONGEST
-        call.characters = (file := self._store.file(one, "source")).stat().st_size
+        size = call.characters = (file := self._store.file(one, "source")).stat().st_size
         draft, glossary = await self._service.in_thread(
             call,
             lambda: (
@@ -249,10 +290,11 @@ class DocumentDesk:
                     raise ended()
                 found += await self._piece(how, piece)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
+            call.characters = size
+            content = await self._service.in_thread(call, partial(finished, draft, found))
         finally:
             call.leave(answered=True)
-        draft.put(one and one[:3] for one in found)
-        self._store.write(one, "target", draft.written())
+        self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
         """Return the terms of a document."""
@@ -302,6 +344,12 @@ def pieces(
         size += len(each[0])
     if piece:
         yield piece
+
+
+def finished(draft: Draft, found: Sequence[Any]) -> bytes:
+    """Return a document with the results of its texts."""
+    draft.put(each and each[:3] for each in found)
+    return draft.written()
 
 
 def _digest(key: str) -> str:

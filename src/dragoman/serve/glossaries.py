@@ -1,7 +1,9 @@
 """Glossaries that a server keeps: whose they are, checked when stored, and made ready once."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StateFolder, StoredGlossary
@@ -26,6 +28,7 @@ class GlossaryDesk:
         self._ready = dict[Key, Glossary]()
         """The one that was used last is the last."""
         self._changes = 0
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     def of(self, owner: str) -> list[StoredGlossary]:
         """Return all that a key has made."""
@@ -44,6 +47,10 @@ class GlossaryDesk:
         if found is None or found.owner != owner:
             raise no_glossary()
         return found
+
+    def changing(self, name: str) -> asyncio.Lock:
+        """Return what is held from finding a glossary until its change is kept."""
+        return self._locks.setdefault(name, asyncio.Lock())
 
     def put(self, one: StoredGlossary) -> None:
         """Keep one, in place of that with the same id."""

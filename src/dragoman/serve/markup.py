@@ -33,9 +33,9 @@ class MarkedAnswer(msgspec.Struct):
     flags: list[str] = []
     terms: list[dict[str, Any]] = []
 
-    def take(self, found: MarkedResult | None) -> None:
-        """Add what the translation of a segment says; None has failed."""
-        flags = ("failed",) if found is None else found.flags
+    def take(self, found: MarkedResult | None, flagged: Sequence[str]) -> None:
+        """Add what the translation of a segment says, and the document of it; None has failed."""
+        flags = ("failed",) if found is None else dict.fromkeys([*found.flags, *flagged])
         self.flags += [flag for flag in flags if flag not in self.flags]
         self.terms += [each.to_dict() for each in (found.terms if found else ())]
 
@@ -120,7 +120,7 @@ def answers_of(
     owners = (answers[n] for n, each in enumerate(documents) for _ in each.segments)
     for number, answer in enumerate(owners):
         if number in result_of:
-            answer.take(result_of[number])
+            answer.take(result_of[number], draft.flagged.get(number, ()))
     return answers
 
 

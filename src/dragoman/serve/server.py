@@ -69,8 +69,10 @@ def _listen(settings: ServeSettings) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        why = why.partition(" (while")[0]  # and then Python repeats the address
         raise InputError(
-            f"{host} port {port} cannot be opened ({error}); choose another --host or --port."
+            f"{host} port {port} cannot be opened ({why}); choose another --host or --port."
         ) from error
 
 

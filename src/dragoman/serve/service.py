@@ -15,8 +15,8 @@ from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
-from dragoman.serve.admission import AdmissionQueue
-from dragoman.serve.documents import DocumentDesk
+from dragoman.serve.admission import AdmissionQueue, guessed
+from dragoman.serve.documents import DOCUMENT, TOGETHER, DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
@@ -71,6 +71,8 @@ class Service:
         """Of the texts that it was asked to translate by other dialects than ours."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
+        self._reading = ThreadPoolExecutor(TOGETHER, "read")
+        """For documents alone, which take long to be read and to be priced."""
         self._stepping = ThreadPoolExecutor(STEPPING, "step")
 
     @property
@@ -126,10 +128,13 @@ class Service:
         steps: Iterable[Callable[[], list[Any]]],
         aside: AbstractContextManager[Any],
     ) -> list[Any]:
-        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`."""
-        withdrawn = Event()
-        self.queue.take(call, call.characters)
-        call.notes["tokens"] = call.characters
+        """Return what is computed outside a scheduler, a few answers at a time; raises as `ask`.
+
+        It is never priced: the length of its texts tells what it costs.
+        """
+        withdrawn, cost = Event(), guessed(call.characters)
+        self.queue.take(call, cost)
+        call.notes["tokens"] = cost
         try:
             return await self._in(self._stepping, call, lambda: run_steps(steps, aside, withdrawn))
         finally:
@@ -139,7 +144,8 @@ class Service:
         """Return what is computed in a moment, but for long texts not in the event loop."""
         if call.characters <= AT_ONCE:
             return compute()
-        return await self._in(self._pricing, call, compute)
+        pool = self._reading if call.endpoint is DOCUMENT else self._pricing
+        return await self._in(pool, call, compute)
 
     async def _in(self, pool: ThreadPoolExecutor, call: Call, compute: Callable[[], T]) -> T:
         return await call.unless_gone(asyncio.get_running_loop().run_in_executor(pool, compute))
@@ -282,7 +288,7 @@ class Service:
 
     def close(self) -> None:
         """Let idle threads end."""
-        for pool in (self._waiting, self._pricing, self._stepping):
+        for pool in (self._waiting, self._pricing, self._reading, self._stepping):
             pool.shutdown(wait=False, cancel_futures=True)
         self.shelf.close()
         self.store.close()

@@ -113,19 +113,23 @@ class ApiKeys:
 
     @classmethod
     def read(cls, file: Path | None = None) -> Self:
-        """Read a file with a key a line (`#` begins a comment), and the environment.
+        """Read the environment, and a file with a key a line; one with `#` first is a comment.
 
-        Raises InputError for a file that cannot be read, or that has no key.
+        Raises InputError for a file that cannot be read, that has no key, or white space in one.
         """
         keys = [key.strip() for key in os.environ.get(KEYS_VARIABLE, "").split(",")]
         if file is not None:
             try:
-                lines = file.read_text("utf-8").splitlines()
+                lines = file.read_text("utf-8-sig").splitlines()
             except (OSError, UnicodeError) as error:
                 raise InputError(f"{file} cannot be read ({type(error).__name__}).") from error
-            listed = [line.partition("#")[0].strip() for line in lines]
+            listed = [line.strip() for line in lines if not line.lstrip().startswith("#")]
             if not any(listed):
                 raise InputError(f"{file} has no key; write one a line.")
+            if any(len(key.split()) > 1 for key in listed):
+                raise InputError(
+                    f"{file} has a key with white space; write comments on lines of their own."
+                )
             keys += listed
         return cls([key for key in keys if key])
 

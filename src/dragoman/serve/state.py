@@ -75,7 +75,11 @@ class StateFolder:
                 path = Path(self._temporary.name)
             self._files = path / "documents"
             self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._base = sqlite3.connect(path / "state.sqlite", timeout=1, check_same_thread=False)
+            base = path / "state.sqlite"
+            base.touch(0o600)
+            for file in path.glob(f"{base.name}*"):  # SQLite's other files are as open as this
+                file.chmod(0o600)
+            self._base = sqlite3.connect(base, timeout=1, check_same_thread=False)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
             for kind in (StoredDocument, StoredGlossary):
@@ -120,11 +124,11 @@ class StateFolder:
         )
 
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
-        """Keep one no longer; nor the files of a document."""
-        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
+        """Keep one no longer; nor the files of a document, first: a full disk has room then."""
         if isinstance(one, StoredDocument):
             for name in ("source", "target", "glossary"):
                 self.file(one, name).unlink(missing_ok=True)
+        self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
 
     def file(self, one: StoredDocument, name: str) -> Path:
         """Where the source, the target or the glossary of a document is."""

@@ -55,10 +55,7 @@ def _unknown(at: Origin, cls: type) -> str:
 
     It may be an abbreviation: `lr` or `learning` for `train.learning_rate`.
     """
-    word, known = str(at.path[-1]), keys_of(cls)
-    inner: dict[str, tuple[str, ...]] = {}
-    for path in sorted(_paths(cls), key=len):
-        inner.setdefault(path[-1], path)
+    word, known, inner = str(at.path[-1]), keys_of(cls), paths_by_name(cls)
     abbreviated = (
         name
         for name in inner
@@ -69,6 +66,14 @@ def _unknown(at: Origin, cls: type) -> str:
         meant = ".".join(map(str, (*at.path[:-1], *inner[close])))
         return f"unknown key {at.key}; did you mean {meant}?"
     return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
+
+
+def paths_by_name(cls: type) -> dict[str, tuple[str, ...]]:
+    """The way to each key of a section and of those inside it; of one name the shortest."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path in sorted(_paths(cls), key=len):
+        found.setdefault(path[-1], path)
+    return found
 
 
 def _paths(cls: type) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ Its `text` is "a bold word". Each open tag has its close tag in the same `Marked
 partner is elsewhere, or that has none, is void.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -75,6 +76,21 @@ class Marked:
                 if not depth and start < place:
                     found.append((start, place))
         return tuple(found)
+
+    @property
+    def hollow(self) -> Counter[str]:
+        """The open tags that enclose no text, and how often each is there."""
+        found, opened = Counter[str](), list[tuple[str, int]]()
+        letters = 0
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                letters += len(piece.strip())
+            elif piece.kind == "open":
+                opened.append((piece.raw, letters))
+            elif piece.kind == "close":
+                raw, before = opened.pop()
+                found[raw] += before == letters
+        return +found
 
     def trimmed(self) -> tuple[Pieces, "Marked", Pieces]:
         """What stays before the text to translate, this text, and what stays after it.

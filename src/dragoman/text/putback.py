@@ -113,15 +113,14 @@ class _Putting:
         for element in sorted(copied, key=lambda each: each.start - each.end):
             wanted = self._text_of(element)
             i = bisect_left(by_source, (element.start,))
-            near = [
-                (start - len(wanted), end + len(wanted))
-                for at, start, end in by_source[i : i + _STEPS]
-                if at < element.end
-            ]
-            whole = (_places(self._text, wanted, *span) for span in near)
-            parts = (_places(self._text, wanted, *span, whole=False) for span in near)
+            size = len(wanted)
+            linked = [(a, b) for at, a, b in by_source[i : i + _STEPS] if at < element.end]
+            spans = [(a, a + size) for a, _ in linked]
+            spans += [(a - size, b + size) for a, b in linked]
+            whole = (_places(self._text, wanted, *span) for span in spans)
+            parts = (_places(self._text, wanted, *span, whole=False) for span in spans)
             for place in chain(*whole, *parts, anywhere[wanted]):
-                end = place + len(wanted)
+                end = place + size
                 if not any(used[place:end]):
                     found[place, end] = element.start
                     used[place:end] = b"\1" * len(wanted)

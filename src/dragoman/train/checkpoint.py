@@ -87,7 +87,7 @@ def save_checkpoint(
     except (OSError, SafetensorError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise DragomanError(
-            f"cannot write the checkpoint {path}: {error}; what was saved before is whole: make "
+            f"Cannot write the checkpoint {path}: {error}; what was saved before is whole: make "
             "room and run the same command to resume from there"
         ) from error
     return path

@@ -66,7 +66,7 @@ class DataFiles:
         looked = ", ".join(str(folder) for folder in folders)
         where = f" The data: {self.source}." if self.source else ""
         raise InputError(
-            f"there is no file {name} (looked in: {looked}); set data.root or the environment "
+            f"There is no file {name} (looked in: {looked}); set data.root or the environment "
             f"variable {DATA_VARIABLE} to the folder that holds it.{where}"
         )
 

@@ -209,7 +209,7 @@ class MetricsFile(Reporter):
                 file.write(json.dumps(values) + "\n")
         except OSError as error:
             raise DragomanError(
-                f"cannot write {self._path}: {error.strerror}; make room and run the same command "
+                f"Cannot write {self._path}: {error.strerror}; make room and run the same command "
                 "to resume from the last checkpoint"
             ) from error
 

@@ -141,7 +141,7 @@ class RunFolder:
                 ) from error
             except OSError as error:
                 raise InputError(
-                    f"cannot write to {self.path}: {error.strerror}; give another --out"
+                    f"Cannot write to {self.path}: {error.strerror}; give another --out"
                 ) from error
             try:
                 yield self
@@ -161,7 +161,7 @@ class RunFolder:
             text = json.dumps(end, sort_keys=True)  # as those of a best from a checkpoint are
             write_durably(self.training / FINISHED, text)
         except OSError as error:
-            raise DragomanError(f"cannot write to {self.training}: {error.strerror}") from error
+            raise DragomanError(f"Cannot write to {self.training}: {error.strerror}") from error
 
     def _go_on(self, recipe: RunRecipe) -> None:
         """Accept a recipe that resumes the run; a run without a checkpoint begins anew."""
@@ -227,7 +227,7 @@ def check_out(recipe: RunRecipe) -> None:
         begun = (path / "training" / RECIPE).exists()
         foreign = not begun and path.exists() and not _is_empty(path)
     except OSError as error:
-        raise InputError(f"cannot write to {path}: {error.strerror}; give another --out") from error
+        raise InputError(f"Cannot write to {path}: {error.strerror}; give another --out") from error
     if foreign:
         raise InputError(
             f"{path} exists and is not the folder of a training run; give another one with --out, "

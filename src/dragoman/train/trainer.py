@@ -192,9 +192,6 @@ class Trainer:
         A step that was skipped is none: it has no number, moves no schedule and is followed by no
         validation and no checkpoint.
         """
-        self._read_clock()
-        if self.progress.step == 0:
-            self.progress.prepared = self.progress.seconds
         while (reason := self._stop_reason()) is None:
             result = self.take_step()
             self._read_clock()
@@ -229,6 +226,8 @@ class Trainer:
     def _stop_reason(self) -> str | None:
         """Return why no further step is taken: an interrupt of any process, or a limit."""
         self._read_clock()
+        if self.progress.step == 0:
+            self.progress.prepared = self.progress.seconds
         pressed = self.interrupt.pressed
         self.progress, interrupted = self.processes.agree(self.progress, interrupted=pressed)
         return "interrupted" if interrupted else self.progress.limit(self.config)

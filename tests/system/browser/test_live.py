@@ -1,15 +1,12 @@
 """The page that computes: its numbers are the model's, and readers of every kind can use it."""
 
-import base64
 import json
 import random
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from math import exp
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
@@ -19,12 +16,11 @@ from torch import Tensor
 from dragoman.data.made import demo_corpus
 from dragoman.decoding import Decoding
 from dragoman.evaluate import evaluate
-from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.models import EncoderDecoder
 from dragoman.nn.patterns.pattern import Full
-from dragoman.settings import parse_settings
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
-from live_page import LIVE, MODEL, OWN
+from live_page import LIVE, MODEL, OWN, live_model
 
 TEXTS = (
     "I like studying artificial intelligence.",
@@ -59,40 +55,15 @@ FIRST_PIXEL = "(canvas) => [...canvas.getContext('2d').getImageData(0, 0, 1, 1).
 
 
 @pytest.fixture(scope="module")
-def parts() -> dict[str, Any]:
-    """What model.js holds."""
-    text = MODEL.read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text.removeprefix("const MODEL = ").removesuffix(";\n"))
-    return content
-
-
-@pytest.fixture(scope="module")
-def tokenizer(parts: dict[str, Any]) -> Tokenizer:
-    """The tokenizer in it."""
-    return Tokenizer.from_json(json.dumps(parts["tokenizer"]), origin="model.js")
+def tokenizer() -> Tokenizer:
+    """The tokenizer in model.js."""
+    return live_model()[1]
 
 
 @pytest.fixture
-def model(parts: dict[str, Any]) -> EncoderDecoder:
+def model() -> EncoderDecoder:
     """The model in it, built anew in float64: tests change it."""
-    config = parse_settings(EncoderDecoderConfig, parts["config"], "model.js")
-    made = EncoderDecoder(config).double().eval()
-    shapes = {name: weight.shape for name, weight in made.named_parameters()}
-    state = {
-        name: unpacked(**packed, shape=shapes[name]) for name, packed in parts["weights"].items()
-    }
-    assert state.keys() == shapes.keys()
-    made.load_state_dict(state, strict=False)  # a tied matrix has several names there
-    return made
-
-
-def unpacked(values: str, shape: torch.Size, scales: str | None = None) -> Tensor:
-    """A weight: float32, or 8 bits and a scale for each row."""
-    whole = np.frombuffer(base64.b64decode(values), np.float32 if scales is None else np.int8)
-    weight = torch.tensor(whole.reshape(shape))
-    if scales is not None:
-        weight = weight * torch.tensor(np.frombuffer(base64.b64decode(scales), np.float32))[:, None]
-    return weight
+    return live_model()[0].double()
 
 
 @pytest.fixture(scope="module")

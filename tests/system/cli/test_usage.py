@@ -1,5 +1,6 @@
 """What is typed wrongly: every verb tells it in one sentence, with exit code 2 and its help."""
 
+import re
 from collections.abc import Container
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from dragoman.cli import app
 
 COMMANDS: dict[str, Any] = {name: command_of(name) for name in app.COMMANDS}
 TYPES = {name: get_type_hints(verb) for name, verb in app.COMMANDS.items()}
+KINDS = ("", "no", "a number", "a whole number")
 every_verb = pytest.mark.parametrize("verb", COMMANDS)
 
 
@@ -69,18 +71,37 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
         assert_led_to_help(done, verb, hint)
     done = run(*verb.split(), *whole(verb), "--qqqq")
     assert done.err == f"dragoman: {verb} has no option --qqqq; see dragoman {verb} --help.\n"
-    assert_led_to_help(run(*verb.split(), "-q"), verb, f"{verb} has no option -q;")
+    hint = f"{verb} has no option -q (did you mean --qu"
+    assert_led_to_help(run(*verb.split(), "-q"), verb, hint)
     hint = f"{verb} has no option --quite (did you mean --quiet?)"
     assert_led_to_help(run(*verb.split(), "--quite"), verb, hint)
 
 
 @pytest.mark.parametrize(
     ("wrong", "meant"),
-    [("--beem", "--beam-size"), ("--sed", "--seed"), ("--temp", "--temperature")],
+    [
+        ("--beem", "--beam-size"),
+        ("--sed", "--seed"),
+        ("--temp", "--temperature"),
+        ("-o", "--output"),
+    ],
 )
 def test_a_part_of_an_option_is_recognised(run: Run, wrong: str, meant: str) -> None:
     """One misspelt word of several goes before a whole option that is less alike."""
     assert_led_to_help(run("translate", wrong, "3"), "translate", f"(did you mean {meant}?)")
+
+
+@pytest.mark.parametrize("verb", ["train", "cost", "demo"])
+def test_a_setting_that_is_given_as_an_option(run: Run, verb: str) -> None:
+    """It is written out, with the value if there is one."""
+    for typed, meant in (
+        (["--learning-rate", "0.1"], "train.learning_rate=0.1"),
+        (["--d-model=64"], "model.d_model=64"),
+        (["--label-smoothing"], "train.label_smoothing=VALUE"),
+        (["--patience", "--quiet"], "train.patience=VALUE"),
+    ):
+        done = run(*verb.split(), *whole(verb), *typed)
+        assert_led_to_help(done, verb, f"{verb} has no option --", f"(write {meant})")
 
 
 @every_verb
@@ -160,14 +181,18 @@ def test_what_was_typed_is_harmless(run: Run) -> None:
 
 
 @every_verb
-def test_help_is_laid_out(run: Run, verb: str) -> None:
-    """Every option has its line, and nothing is wrong."""
+def test_help_is_laid_out(run: Run, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Every option has its line, and in 80 columns no text is cut and no choice broken."""
+    monkeypatch.setenv("COLUMNS", "80")
     for typed in ("--help", "-h"):
         done = run(*verb.split(), typed)
         assert (done.code, done.err) == (0, "")
         assert f"Usage: dragoman {verb} " in done.out
-        for option in options_of(verb):
-            assert option in done.out
+        assert "…" not in done.out
+        words = set(re.findall(r"[\w-]+", done.out))
+        for option, must in options_of(verb).items():
+            choices = set() if must in KINDS else {*must.split(" or ")}
+            assert {option, *choices} <= words
 
 
 def test_without_arguments_the_help_is_shown(run: Run) -> None:
@@ -175,3 +200,20 @@ def test_without_arguments_the_help_is_shown(run: Run) -> None:
     done = run()
     assert (done.code, done.err) == (2, "")
     assert all(verb.split()[0] in done.out for verb in COMMANDS)
+
+
+def test_the_first_sentences_have_no_hard_line_break() -> None:
+    """The list of verbs wraps them itself, as wide as the terminal is."""
+    assert not any("\n" in str(each.help).partition("\n\n")[0] for each in COMMANDS.values())
+
+
+def test_options_of_translating_stand_in_groups(run: Run) -> None:
+    """Under a title each, with those of the verb itself among them."""
+    for title, option in (
+        ("Decoding", "--prefixes"),
+        ("Model", "--ensemble"),
+        ("Documents and terms", "--glossary"),
+        ("Output", "--resume"),
+    ):
+        _, _, below = run("translate", "--help").out.partition(f" {title} ─")
+        assert option in below.partition("╰")[0]

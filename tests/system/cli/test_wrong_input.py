@@ -74,6 +74,7 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
     """By their names, before the model is loaded."""
     there, missing = write(tmp_path / "in", LINES), tmp_path / "missing"
     assert_refused(run("translate", model, missing), "There is no file", "missing")
+    assert_refused(run("translate", model, ""), "The text is empty")
     assert_refused(run("translate", model, tmp_path), "is a directory")
     assert_refused(run("evaluate", model, "--src", there, "--ref", missing), "There is no file")
     assert_refused(run("evaluate", model, "--src", tmp_path, "--ref", there), "is a directory")
@@ -82,7 +83,7 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
+    "name", ["lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
 )
 @pytest.mark.parametrize("verb", ["translate", "classify", "tag"])
 def test_a_misspelt_file_is_no_text(run: Run, model: Path, verb: str, name: str) -> None:
@@ -127,7 +128,7 @@ def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: P
 def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """By the name of the option."""
     file = write(tmp_path / "in", LINES)
-    assert_refused(run("translate", model, file, "--beam-size", "0"), "beam_size is 0")
+    assert_refused(run("translate", model, file, "--beam-size", "0"), "--beam-size is 0")
     assert_refused(
         run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
     )
@@ -225,3 +226,19 @@ def test_a_document_is_no_lines(
     if "." not in name:
         piped = run("translate", model, stdin=file.read_bytes())
         assert_refused(piped, "standard input is a subtitle file")
+
+
+def test_what_cannot_be_trained_is_told_before_any_advice(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    """A sentence about the folder, the texts or the device, and none about sizes and scores."""
+    src, tgt = (write(tmp_path / name, ["a b", "b c", "c a"] * 10) for name in ("a.en", "a.de"))
+    below = tmp_path / "a.en" / "run"
+    pair: list[str | Path] = ["train", "--src", src, "--tgt"]
+    device: list[str | Path] = ["--out", tmp_path / "run", "train.device=tpu"]
+    assert_refused(run(*pair, tgt), "give --out")
+    assert_refused(run(*pair, src, "--out", tmp_path / "run"), "the same file")
+    assert_refused(run(*pair, tgt, "--out", src), "is not the folder of a training run")
+    assert_refused(run(*pair, tgt, "--out", below), f"Cannot write to {below}")
+    assert_refused(run(*pair, tgt, *device), 'not on "tpu"')
+    assert_refused(run(*pair, tgt, "--from", model, "--out", model), f"{model} exists")

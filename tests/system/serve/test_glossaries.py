@@ -4,17 +4,19 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from tests.system.conftest import CommandLine
 from tests.system.ranks import free_port
-from tests.system.serve.live import Answered, Live, serving
+from tests.system.serve.live import Answered, Live, in_background, serving, until
 from tests.system.serve.test_operation import Process
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.serve import glossaries
+from dragoman.serve import deepl_glossaries, glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
 from dragoman.serve.state import StoredGlossary
 from dragoman.text.glossary import Glossary
@@ -252,3 +254,58 @@ def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Li
     assert "contradicts" in refused.json["message"]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH", "glossary_id": name}
     assert live.post("/v2/translate", told).status == 200
+
+
+class Reading:
+    """Reading of terms that takes as long as a test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go_on = Event(), Event()
+        self._checked = deepl_glossaries.checked
+        monkeypatch.setattr(deepl_glossaries, "checked", self._slowly)
+
+    def _slowly(self, entries: dict[str, str]) -> dict[str, str]:
+        self.begun.set()
+        assert self.go_on.wait(20)
+        return self._checked(entries)
+
+
+def many(first: int) -> dict[str, str]:
+    """Terms that are read in a thread."""
+    entries = "\n".join(f"{number}\t我" for number in range(first, first + 200))
+    return {"source_lang": "en", "target_lang": "zh", "entries": entries}
+
+
+def change(live: Live, name: str, first: int) -> Answered:
+    """Add terms to a glossary."""
+    body = json.dumps({"dictionaries": [many(first)]}).encode()
+    kind = {"content-type": "application/json"}
+    return live.send("PATCH", f"/v3/glossaries/{name}", body, kind)
+
+
+def test_changes_at_once_are_all_kept(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each adds to what the others have added; no more are made than may be."""
+    name = create(live, "cat\t我").json["glossary_id"]
+    reading = Reading(monkeypatch)
+    calls = [in_background(partial(change, live, name, 1000 * n)) for n in range(4)]
+    until(lambda: len(live.service.queue.costs) == 4)
+    reading.go_on.set()
+    assert [call().status for call in calls] == [200] * 4
+    assert live.get(f"/v2/glossaries/{name}").json["entry_count"] == 801
+    reading.go_on.clear()
+    makes = [in_background(partial(create, live, many(0)["entries"])) for _ in range(4)]
+    until(lambda: len(live.service.queue.costs) == 4)
+    reading.go_on.set()
+    assert sorted(make().status for make in makes) == [201, 201, 456, 456]
+
+
+def test_a_glossary_that_was_deleted_stays_so(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a change to it is being read."""
+    name = create(live, "cat\t我").json["glossary_id"]
+    reading = Reading(monkeypatch)
+    changing = in_background(partial(change, live, name, 0))
+    assert reading.begun.wait(20)
+    assert live.send("DELETE", f"/v3/glossaries/{name}").status == 204
+    reading.go_on.set()
+    assert changing().status == 404
+    assert live.get(f"/v3/glossaries/{name}").status == 404

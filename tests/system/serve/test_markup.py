@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 from tests.system.serve.live import Live
 
+from dragoman.documents.translate import Draft
 from dragoman.errors import InputError
-from dragoman.serve.markup import check_xml, in_xml, outline_of
+from dragoman.serve.markup import (
+    MarkedResult,
+    answers_of,
+    check_xml,
+    in_html,
+    in_xml,
+    joined,
+    outline_of,
+)
 from dragoman.tasks.translate.translator import Translator
 
 HTML = '<p class="a">the <b>cat</b> sees a dog</p>\n<ul><li>a house<li>a &lt; tree</ul>'
@@ -57,6 +66,14 @@ def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
     assert first["terms"] == plain[0]["terms"] + plain[1]["terms"]
     assert (second["flags"], second["terms"]) == (plain[1]["flags"], plain[1]["terms"])
     assert (third["flags"], third["terms"]) == ([], [])
+
+
+def test_a_text_says_that_an_element_lost_its_words() -> None:
+    """Beside the flags of the translation."""
+    page = in_html("<p>see <a>it</a> now")
+    found = MarkedResult("seht jetzt", ((0, 3, 0, 4), (7, 10, 5, 10)), ("numbers",), ())
+    (answer,) = answers_of([page], Draft(joined([page])), [found])
+    assert (answer.text, answer.flags) == ("<p>seht <a></a>jetzt", ["numbers", "empty_tag"])
 
 
 def test_links_are_found_with_the_translations(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

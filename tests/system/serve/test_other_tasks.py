@@ -175,6 +175,8 @@ def test_pairs_are_scored(every: Live, folders: dict[str, Path]) -> None:
     assert every.post("/v1/score", ask).json["model"] == "en-zh"
     assert every.post("/v1/score", {"src": ["a"], "tgt": []}).status == 400
     assert every.post("/v1/score", {"src": "a", "tgt": "b", "model": "kinds"}).status == 404
+    longest = {"src": ["a"] * 34 + ["the cat " * 10_000], "tgt": ["b"] * 35}
+    assert "begins with 'the cat the" in every.post("/v1/score", longest).json["error"]["what"]
 
 
 @pytest.mark.parametrize("task", ["generate", "classify", "tag", "translate"])

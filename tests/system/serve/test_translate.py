@@ -141,6 +141,9 @@ def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_fo
         assert len(accepted()) == 5
         assert live.service.queue.tokens == 0
         assert len(live.texts(["the big dog"] * 3)) == 3
+        for characters, status in ((300, 200), (450, 413)):
+            score = {"src": "a" * characters, "tgt": "b"}
+            assert live.post("/v1/score", score).status == status
 
 
 def test_every_request_is_answered_or_refused_under_overload(translator_folder: Path) -> None:

@@ -160,6 +160,25 @@ def test_nothing_is_drawn_over_answers(monkeypatch: pytest.MonkeyPatch, seen: bo
     assert re.search(r"3 lines in \d+\.\d s", terminal.getvalue())
 
 
+def _interrupted_after(count: int) -> Iterator[str]:
+    yield from "abc"[:count]
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "Interrupted before a line was finished.\n"), (1, "1 line printed; the rest begins with")],
+)
+def test_an_interrupt_tells_what_was_finished(
+    capfd: pytest.CaptureFixture[str], count: int, told: str
+) -> None:
+    """Where the rest begins, or that there is nothing yet."""
+    lines = Lines(InputLines(iter(())), typed=False)
+    with pytest.raises(KeyboardInterrupt):
+        lines.write(_interrupted_after(count), str, lambda _: ())
+    assert capfd.readouterr().err.startswith(told)
+
+
 @pytest.mark.parametrize(
     ("seen", "text"),
     [

@@ -150,6 +150,6 @@ def test_what_exists_is_not_written_over(tmp_path: Path) -> None:
     """Not the model itself either."""
     model = save_translator(tmp_path / "model")
     before = {path.name: path.read_bytes() for path in model.iterdir()}
-    with pytest.raises(InputError, match=r"cannot write the converted model .*it exists"):
+    with pytest.raises(InputError, match=r"Cannot write the converted model .*it exists"):
         quantize(model, model)
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before

@@ -115,6 +115,8 @@ def test_an_archive_of_a_stream_is_read(method: int) -> None:
         made = Archive.open(data, "x").replaced({"b.txt": b"other"})
         with zipfile.ZipFile(io.BytesIO(made)) as file:
             assert file.testzip() is None
+            flags = {info.filename: info.flag_bits & 8 for info in file.infolist()}
+            assert flags == {"ä.txt": 8, "b.txt": 0, "c.txt": 8}  # whose sizes follow them
             assert {n: file.read(n) for n in file.namelist()} == {
                 "ä.txt": b"one", "b.txt": b"other", "c.txt": b"three",
             }  # fmt: skip

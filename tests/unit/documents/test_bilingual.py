@@ -124,6 +124,14 @@ def test_a_catalogue_gets_messages() -> None:
     assert max(map(len, translated(PO, "a.po").split("\n"))) <= 79
 
 
+def test_a_translation_like_its_source_is_not_written_and_told() -> None:
+    """A fuzzy one, which may be wrong, stays; the report counts neither as translated."""
+    text = '#, fuzzy\nmsgid "Paris"\nmsgstr "Pairs"\n\nmsgid "Hotel"\nmsgstr ""\n'
+    data, report = translate_document(read_document(text.encode(), "a.po"), WordTranslator(str))
+    assert (data.decode(), report.translated) == (text, 0)
+    assert [remark.what for remark in report.untranslated] == [("its translation is the same",)] * 2
+
+
 def test_a_language_with_one_form_gets_the_plural() -> None:
     """msgstr[0] stands for any number then."""
     made = translated(PO.replace("nplurals=2", "nplurals=1").replace('msgstr[1] ""\n', ""), "a.po")

@@ -156,7 +156,7 @@ def test_strings_that_choose_a_form_are_left() -> None:
     assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
         "{name}, you", "{NAME}, YOU"
     )
-    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select), left alone',)
+    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select)',)
 
 
 def test_what_separates_cells() -> None:
@@ -175,12 +175,19 @@ def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
         capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
 
 
+def test_blocks_of_code_are_counted() -> None:
+    """One is no blocks."""
+    code = "a b\n\n```\nc d\n```\n"
+    assert remarks(code, "a.md") == ("1 block of code",)
+    assert remarks(code * 2, "a.md") == ("2 blocks of code",)
+
+
 def test_cues_that_are_not_understood_are_counted() -> None:
     """By their arrows."""
     cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
     assert remarks(cue, "a.srt") == ()
     assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
-        "2 cues with times that are none, left alone",
+        "2 cues with times that are none",
     )
 
 

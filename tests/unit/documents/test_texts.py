@@ -37,6 +37,16 @@ def translated(
         ("<img alt='it is' title=\"a b\">", "<img alt='IT IS' title=\"A B\">"),
         ("<p>a <img alt='b c'> d<p>e<wbr>f", "<p>A <img alt='B C'> D<p>EF<wbr>"),
         ("<a title='&lt;it&#39;s&gt; x'>y</a>", "<a title='&lt;IT&#39;S&gt; X'>Y</a>"),
+        ("<a title='&lt_ x &ltb'>y</a>", "<a title='&lt;_ X &amp;LTB'>Y</a>"),
+        (
+            "<textarea placeholder='a b'>c d</textarea>",
+            "<textarea placeholder='A B'>c d</textarea>",
+        ),
+        (
+            "<p>a <iframe title='b' srcdoc='<p>c'></iframe>",
+            "<p>A <iframe title='B' srcdoc='<p>c'></iframe>",
+        ),
+        ("<img translate=no alt='a b'>", None),
         ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
         ("<meta name=generator content='a b'>", None),
         (
@@ -77,6 +87,8 @@ def test_html_in_another_encoding() -> None:
         ("| a b | `c` |\n|---|---|\n| d\\|e | f |\n", "| A B | `c` |\n|---|---|\n| D\\|E | F |\n"),
         ("- [ ] a\n  1. b\n\n```\nc\n```\n", "- [ ] A\n  1. B\n\n```\nc\n```\n"),
         ("---\na: b\n---\n<div>c</div>\n\n    d\n", None),
+        ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
+        ("# a {#b\\}\n", "# A {#B\\}\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
     ],
 )
@@ -85,6 +97,15 @@ def test_markdown(source: str, expected: str | None) -> None:
     if expected is None:
         expected = source.replace("[a b]", "[A B]").replace(" [c]", " [C][c]").replace("'t'", "'T'")
     assert translated(source, "a.md")[0] == expected
+
+
+def test_a_translation_that_markdown_would_misread_is_left_out() -> None:
+    """Its letters would be others: the signs of emphasis that began before a tag of HTML."""
+    made, _, report = translated("**a<string>**, d e\n", "a.md")
+    assert made == "**A<string>**, d e\n"
+    assert [each.what for each in report.untranslated] == [
+        ("Markdown would read its translation as markup",)
+    ]
 
 
 def test_titles_of_links() -> None:

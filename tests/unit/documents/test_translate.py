@@ -84,6 +84,15 @@ def test_what_is_copied_is_told_to_the_model() -> None:
     assert [remark.where for remark in report.untranslated] == ["text 1"]
 
 
+def test_an_element_that_lost_its_words_is_flagged() -> None:
+    """One that has none in the source is not."""
+    drop = WordTranslator(lambda word: "" if word == "here" else word.upper())
+    page = b"<p>Look <a>here</a> or <a>there</a><i></i>.<p><i></i>Now"
+    data, report = translate_document(read_document(page, "a.html"), drop)
+    assert data.count(b"<a></a>") == 1
+    assert [(each.where, each.what) for each in report.flagged] == [("line 1", ("empty_tag",))]
+
+
 def test_a_text_without_translation_stays() -> None:
     """Where the model writes nothing."""
     data, report = translate_document(

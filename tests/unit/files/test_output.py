@@ -69,7 +69,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_what_cannot_be_a_file_is_refused(tmp_path: Path, name: str) -> None:
     """A folder in its place, or a file in the place of its folder; both are as they were."""
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"cannot write the text .*; choose another path"):
+    with pytest.raises(InputError, match=r"Cannot write the text .*; choose another path"):
         write(tmp_path / name, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -169,7 +169,7 @@ def test_root_is_the_only_place(here: Path) -> None:
     write(here / "a.de")
     write(here / "root" / "a.en")
     data = DataConfig(src="a.en", tgt="a.de", root="root")
-    with pytest.raises(InputError, match=r"there is no file a\.de \(looked in: root\)"):
+    with pytest.raises(InputError, match=r"There is no file a\.de \(looked in: root\)"):
         data.training  # noqa: B018 (the property checks)
 
 
@@ -189,7 +189,7 @@ def test_missing_data_says_where_to_get_it(here: Path) -> None:
     with pytest.raises(InputError) as raised:
         data.training  # noqa: B018 (the property checks)
     message = str(raised.value)
-    assert "there is no file a.en" in message
+    assert "There is no file a.en" in message
     assert "data.root" in message
     assert "DRAGOMAN_DATA" in message
     assert "The data: https://example.org." in message

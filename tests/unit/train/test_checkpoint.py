@@ -118,7 +118,7 @@ def test_full_disk(tmp_path: Path) -> None:
     first = save(tmp_path, 10)
     before = {path: path.read_bytes() for path in first.iterdir()}
     large = make_tensors(size=20_000)
-    with file_size_limit(100_000), pytest.raises(DragomanError, match="cannot write the") as raised:
+    with file_size_limit(100_000), pytest.raises(DragomanError, match="Cannot write the") as raised:
         save_checkpoint(tmp_path, make_state(20), large, keep=1, every=10)
     assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == [first]

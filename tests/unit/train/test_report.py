@@ -83,7 +83,7 @@ def test_metrics_are_cut_where_the_run_goes_on(tmp_path: Path) -> None:
 def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
     """A metrics file that cannot be written is one sentence, not a traceback."""
     metrics = make_metrics(tmp_path / "metrics.jsonl")
-    full = pytest.raises(DragomanError, match=r"cannot write .*metrics.jsonl: File too large; make")
+    full = pytest.raises(DragomanError, match=r"Cannot write .*metrics.jsonl: File too large; make")
     with file_size_limit(0), full:
         metrics.stopped(Progress(), "x")
 

@@ -124,7 +124,7 @@ def test_where_no_folder_can_be(recipe: TranslateRecipe, tmp_path: Path) -> None
     """A folder below a file is one sentence; so is no folder at all."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(
-        InputError, match=r"cannot write to .*: Not a directory; give another --out"
+        InputError, match=r"Cannot write to .*: Not a directory; give another --out"
     ):
         begin(replace(recipe, out=str(tmp_path / "file" / "run")))
     with pytest.raises(InputError, match="give --out DIR"):
@@ -134,7 +134,7 @@ def test_where_no_folder_can_be(recipe: TranslateRecipe, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["n" * 300, "run/" + "n" * 300])
 def test_a_name_that_no_folder_can_have(recipe: TranslateRecipe, tmp_path: Path, name: str) -> None:
     """What the system refuses already where it is looked for is the same one sentence."""
-    with pytest.raises(InputError, match=r"cannot write to .*: File name too long; give another"):
+    with pytest.raises(InputError, match=r"Cannot write to .*: File name too long; give another"):
         begin(replace(recipe, out=str(tmp_path / name)))
 
 
@@ -200,7 +200,7 @@ def test_the_files_of_a_run_survive_a_power_failure(
 def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:
     """A marker that cannot be written is one sentence, and no half of it stays."""
     folder = begin(recipe)
-    with file_size_limit(5), pytest.raises(DragomanError, match="cannot write to"):
+    with file_size_limit(5), pytest.raises(DragomanError, match="Cannot write to"):
         folder.mark_finished("10 steps", Progress(step=10))
     assert not (folder.training / "finished.json").exists()
     begin(recipe)

@@ -32,10 +32,12 @@ class Quick(Trainer):
 
     losses: list[float]
     kept: list[float]
+    done: list[float]
     result: TrainResult
 
     def take_step(self) -> StepResult:
-        """Learn nothing."""
+        """Learn nothing, and note how much of the run was over."""
+        self.done.append(self.progress.done(self.config))
         return RESULT
 
     def measure(self) -> Validation:
@@ -85,7 +87,8 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watcher: Watcher) -> Go:
         train = TrainConfig(**{**settings, "average_last": 1, "schedule": "constant", **config})
         recipe = TranslateRecipe(data=DataConfig(), train=train)
         quick = Quick(job, recipe, RunFolder(tmp_path), make_console(terminal=False)[0])
-        quick.progress, quick.losses, quick.kept = progress or quick.progress, [*losses], []
+        quick.progress, quick.losses = progress or quick.progress, [*losses]
+        quick.kept, quick.done = [], []
         quick.result = quick.run(time.monotonic() - started)
         return quick
 
@@ -139,6 +142,11 @@ def test_preparing_is_timed_once(go: Go) -> None:
     after = go(1, started=30.0, max_steps=2).progress
     assert after.prepared == first.prepared
     assert after.seconds >= 60
+
+
+def test_the_first_step_follows_no_clock(go: Go) -> None:
+    """The rate of a run with `max_minutes` begins alike each time that it is run."""
+    assert go(1, started=30.0, max_steps=2, max_minutes=1).done == [0.0, 0.5]
 
 
 def test_validations_are_timed(go: Go) -> None:

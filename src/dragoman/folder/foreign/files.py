@@ -31,6 +31,7 @@ from dragoman.folder.foreign.reading import HF, WRONG_TYPE
 from dragoman.folder.format import CONFIG, WEIGHTS
 from dragoman.models.build import Model, build_on_meta, some
 from dragoman.models.config import ModelConfig
+from dragoman.wording import counted
 
 INDEX = "model.safetensors.index.json"
 BIN, BIN_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -137,8 +138,8 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
         raise InputError(f"{index} names {outside[0]!r}, which is no file of its folder.")
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise InputError(
-            f"{folder} is half a download: {some(missing)} of {len(files)} files are missing; "
-            "download the rest."
+            f"{folder} is half a download: {len(missing)} of {counted(len(files), 'file')} "
+            f"{'is' if len(missing) == 1 else 'are'} missing: {some(missing)}; download the rest."
         )
     found = dict[str, Tensor]()
     for file in files:

@@ -19,6 +19,8 @@ from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
+from dragoman.train.device import choose_device
+from dragoman.train.runfolder import check_out
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.wording import counted
 
@@ -116,8 +118,8 @@ def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str
         name = f"opus-mt-{src_lang}-{tgt_lang}"
         advice += f", or a start: dragoman download Helsinki-NLP/{name}, then --from {name}"
     return (
-        f"{reached} is what captions of images reached, English to German; texts on many subjects "
-        f"reach less. {advice}."
+        f"captions of images, English to German, reached {reached}; texts on many subjects reach "
+        f"less. {advice}."
     )
 
 
@@ -125,10 +127,10 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     """Return what `auto_recipe` chooses for the two files that settings name, under the settings.
 
     A run that has begun keeps its recipe where the model folder that it started from is gone.
-    Raises InputError where a file is not named.
+    Raises InputError where a file is not named, and for files, a folder or a device that cannot be.
     """
     defaults = TranslateRecipe(data=DataConfig())
-    keys = ("data.", "start.", "out")  # the others override what is chosen
+    keys = ("data.", "start.", "out", "train.device")  # the others override what is chosen
     given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
     data, start = given.data, given.start.model
     if (data.src is None) != (data.tgt is None):
@@ -144,6 +146,9 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
         )
     if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
         return override_settings(begun, overrides)
+    data.check()  # what is wrong at a glance, before all texts are counted
+    check_out(given)
+    choose_device(given.train.device)
     recipe = auto_recipe(data, "", start, adapters=given.start.lora.rank is not None)
     return override_settings(recipe, overrides)
 

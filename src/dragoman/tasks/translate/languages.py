@@ -14,6 +14,7 @@ from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
+from dragoman.text.languages import base_of
 from dragoman.text.tags import source_tag
 from dragoman.text.tokenizer import Frame, Tokenizer
 
@@ -104,12 +105,12 @@ class Languages:
         if code not in known:
             hint = did_you_mean(code, known) or "."
             raise InputError(
-                f"The model has no {side} language {code}: it has {listed(known)}{hint}"
+                f"The model has no {side} language {code}: it has {listed(known, code)}{hint}"
             )
 
 
-def listed(codes: Collection[str]) -> str:
-    """Name some languages of a model, in order."""
-    ordered = sorted(codes)
+def listed(codes: Collection[str], asked: str = "") -> str:
+    """Name some languages of a model, in order; codes of the language that was asked for first."""
+    ordered = sorted(codes, key=lambda code: (base_of(code) != base_of(asked), code))
     more = f" and {len(ordered) - SHOWN} others" if len(ordered) > SHOWN else ""
     return ", ".join(ordered[:SHOWN]) + more

@@ -281,14 +281,15 @@ class Translator(Answering[Decoding, Translation]):
 
     def score_ids(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Scored]:
         """The same for pairs of ids, both without bos and eos."""
-        lengths = [len(src) + len(tgt) for src, tgt in pairs]
         if self._languages is not None:
             self._languages.check_chosen()
-        for number, length in enumerate(lengths, start=1):
-            if length > LONGEST_PAIR:
+        for src, tgt in pairs:
+            if (length := len(src) + len(tgt)) > LONGEST_PAIR:
+                begins = self.src_tokenizer.decode(src[:8]), self.tgt_tokenizer.decode(tgt[:8])
                 raise InputError(
-                    f"Pair {number} has {length} tokens and at most {LONGEST_PAIR} can be scored "
-                    "at once; cut it into sentences."
+                    f"The pair that begins with {begins[0]!r} and {begins[1]!r} has {length} "
+                    f"tokens and at most {LONGEST_PAIR} can be scored at once; cut it into "
+                    "sentences."
                 )
         return [*self.scheduler.submit([self._score(*pair) for pair in pairs]).in_order()]
 

@@ -1,0 +1,167 @@
+"""Documents where something is slow or missing: a thread, a client, a disk."""
+
+import json
+import sqlite3
+from errno import ENOSPC
+from functools import partial
+from pathlib import Path
+from socket import SO_RCVBUF, SOL_SOCKET
+from threading import Event
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+from tests.system.serve.live import Gate, Live, in_background, serving, until
+from tests.system.serve.test_documents import PAIR, sent
+
+from dragoman.documents.document import Document
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import Draft
+from dragoman.serve import documents
+from dragoman.serve.settings import RequestLimits
+from dragoman.serve.state import StateFolder, StoredDocument
+
+
+def test_texts_do_not_wait_for_documents_to_be_read(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor to be written: long ones take seconds."""
+    go_on, states = Event(), list[str]()
+
+    def held(state: str) -> None:
+        states.append(state)
+        assert go_on.wait(20)
+
+    def slowly(*given: Any, **more: Any) -> Document:  # noqa: ANN401 -- as `read_document`
+        held("read")
+        return read_document(*given, **more)
+
+    def written(_draft: Draft) -> bytes:
+        held("written")
+        return b""
+
+    monkeypatch.setattr("dragoman.serve.documents.read_document", slowly)
+    monkeypatch.setattr(Draft, "written", written)
+    with serving(translator_folder) as live:
+        content = b"a house\n" * 100
+        calls = [
+            in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
+            for _ in range(documents.TOGETHER)
+        ]
+        for state in ("read", "written"):
+            until(lambda: states == [state] * documents.TOGETHER)  # noqa: B023 -- it ends here
+            answer = live.post("/v1/detect", {"text": "a " * 300}, {"x-deadline": "3"})
+            states.clear()
+            go_on.set()
+            assert answer.status == 200
+            go_on.clear()
+        assert [call().status for call in calls] == [200] * len(calls)
+
+
+def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails is said and leaves nothing; what is old goes, and what comes after is kept."""
+    monkeypatch.setattr(documents, "SWEEP", 0.05)
+    with serving(translator_folder, state=tmp_path) as live:
+        store = live.service.store
+        gate, full = Gate(live, "en-zh"), Event()
+        do, write = store._do, store.write
+
+        def done(*given: Any) -> None:  # noqa: ANN401 -- as `_do`
+            if full.is_set():
+                raise sqlite3.OperationalError("database or disk is full")
+            do(*given)
+
+        def written(one: StoredDocument, name: str, content: bytes) -> None:
+            write(one, name, content)
+            if full.is_set():
+                raise OSError(ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(store, "_do", done)
+        monkeypatch.setattr(store, "write", written)
+        handle = sent(live, "/v2/document", {"target_lang": "ZH"}).json
+        path, key = (
+            f"/v2/document/{handle['document_id']}",
+            {"document_key": handle["document_key"]},
+        )
+        until(lambda: gate.batches)
+        full.set()
+        gate.opened.set()
+        until(lambda: live.post(path, key).json["status"] == "error")
+        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 500
+        until(lambda: not [*(tmp_path / "documents").iterdir()])
+        (kept,) = store.all(StoredDocument)
+        assert kept.status == "translating"
+        full.clear()
+        until(lambda: [one.status for one in store.all(StoredDocument)] == ["error"])
+        url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
+        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
+        until(lambda: any(one.sent for one in store.all(StoredDocument)))
+        full.set()
+        monkeypatch.setattr(documents, "AGAIN", 0.0)
+        until(lambda: not [*(tmp_path / "documents").iterdir()])
+        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 404
+        full.clear()
+        until(lambda: len(store.all(StoredDocument)) == 1)
+
+
+def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
+    """Neither what is new in it nor what an earlier version has left open."""
+    files = [tmp_path / name for name in ("state.sqlite", "state.sqlite-wal")]
+    for file in files:
+        file.touch(0o644)
+    for _ in range(2):
+        folder = StateFolder(tmp_path)
+        assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("state*")} == {0o600}
+        assert all(file.exists() for file in files)
+        folder.close()
+        files[0].unlink()
+
+
+SIZE = 6_000_000
+"""Bytes that a client reads slowly."""
+
+
+def read_slowly(live: Live, ask: bytes) -> int:
+    """Return how many bytes come to a client that is slow for more than twice `write_seconds`."""
+    with live.raw() as slow:
+        slow.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
+        slow.sendall(ask)
+        size, started = 0, monotonic()
+        while size < SIZE and (piece := slow.recv(1 << 14)):
+            size += len(piece)
+            sleep(0.01 if monotonic() - started < 1 else 0)
+        return size
+
+
+def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path) -> None:
+    """Until then it stays, and who reads it slowly gets it."""
+    with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
+        content = b"a house\n" + b"0" * SIZE
+        url = sent(live, "/translate_file", PAIR, content).json["translatedFileUrl"]
+        ask = f"GET /download_file/{url.rpartition('/')[2]} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+
+        def moment() -> float:
+            (one,) = live.service.store.all(StoredDocument)
+            return one.sent
+
+        with live.raw() as broken:
+            broken.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
+            broken.sendall(ask)
+            assert broken.recv(1 << 14)
+        ended = '"path": "/download_file/{name}", "outcome"'
+        until(lambda: ended in live.log.getvalue())
+        assert not moment()
+        assert read_slowly(live, ask) >= SIZE
+        until(moment)
+
+
+def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
+    """All in one piece, it is read as long as its client reads."""
+    limits = RequestLimits(write_seconds=0.4, body=2 * SIZE, characters=SIZE)
+    with serving(translator_folder, limits=limits) as live:
+        body = json.dumps(PAIR | {"q": "-" * SIZE}).encode()
+        head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        ask = head + b"content-length: %d\r\n\r\n" % len(body) + body
+        assert read_slowly(live, ask) >= SIZE
