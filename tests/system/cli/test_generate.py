@@ -107,7 +107,9 @@ def test_impossible_requests_are_told(run: Run, folder: Path, model: Path, tmp_p
     assert_refused(run("generate", folder, "a", "--samples", "0"), "samples is 0")
     assert_refused(run("generate", folder, "a", "--top-p", "3", "--seed", "1"), "--top-p is 3")
     assert_refused(run("generate", folder, "a", "--beam-size", "3"), "set temperature to 0")
-    assert_refused(run("generate", folder, "a", "--max-batch-tokens", "0"), "--max-batch-tokens is 0")
+    assert_refused(
+        run("generate", folder, "a", "--max-batch-tokens", "0"), "--max-batch-tokens is 0"
+    )
     assert_refused(run("generate", folder, "--file", tmp_path / "no"), "There is no file")
     assert_refused(run("generate", model, "a"), "encoder-decoder", "dragoman translate")
     assert_refused(run("translate", folder, file), "decoder-only", "dragoman generate")
