@@ -141,7 +141,11 @@ class Lines:
     @property
     def rest(self) -> InputLines[str]:
         """The lines whose results are not in the output yet."""
-        return self.lines if self.out is None else self.lines.through(self.out.continued)
+        return self.rest_of(self.lines)
+
+    def rest_of(self, texts: InputLines[T]) -> InputLines[T]:
+        """The texts, made of the lines, whose results are not in the output yet."""
+        return texts if self.out is None else texts.through(self.out.continued)
 
     def skip(self, items: Iterator[T]) -> Iterator[T]:
         """Drop the items whose results are in the output already."""

@@ -62,7 +62,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
             results = tagger.stream(given.rest, **sizes)
         else:
             words = first_columns if form == "columns" else partial(map, str.split)
-            results = tagger.stream_words(given.lines.through(words).through(given.skip), **sizes)
+            results = tagger.stream_words(given.rest_of(given.lines.through(words)), **sizes)
         given.write(results, to_json if as_json else _tagged, _counted, what="text")
 
 

@@ -209,7 +209,7 @@ def _mark_unrelated(
     another. Of a small corpus nothing can be learnt.
     """
     step = 0
-    while step != (step := -(-_links(lengths_P2[found == 0]) // MOST_LINKS)):
+    while step != (step := _step(lengths_P2[found == 0])):
         sampled = (found == 0) & (keys_P % np.uint64(step) == 0)
         (places,), pairs = np.nonzero(sampled), [*compress(progress(read()), sampled)]
         related = None
@@ -225,9 +225,10 @@ def _mark_unrelated(
         found[places[unrelated]] = _bit("unrelated")
 
 
-def _links(lengths_P2: Numbers) -> int:
-    """How many pairs of a source and a target word are in pairs of such lengths."""
-    return round(float(lengths_P2.prod(1).sum(dtype=np.float64)))
+def _step(lengths_P2: Numbers) -> int:
+    """One in so many pairs of such lengths is enough to learn from, by words and by pairs."""
+    links = round(float(lengths_P2.prod(1).sum(dtype=np.float64)))
+    return min(-(-links // MOST_LINKS), max(1, len(lengths_P2) // (2 * FEWEST)))
 
 
 def _mark_unlikely(found: Bits, scores_P: Numbers, most: float) -> bool:

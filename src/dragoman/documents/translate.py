@@ -146,7 +146,7 @@ class Draft:
             if not text.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
-            segment = self._segments[number]
+            segment, raised = self._segments[number], [*flags]
             if text == key[0] and segment.beside:
                 self._untranslated[number] = ("its translation is the same",)
             elif text != key[0]:
@@ -157,8 +157,8 @@ class Draft:
                     continue
                 self._found[number] = made
                 if made.hollow - segment.source.hollow:
-                    flags = *flags, "empty_tag"
-            if flagged := tuple(f for f in flags if f not in _USUAL):
+                    raised.append("empty_tag")
+            if flagged := tuple(f for f in raised if f not in _USUAL):
                 self.flagged[number] = flagged
 
     def written(self) -> bytes:

@@ -155,20 +155,30 @@ class ResumableFile:
 
         Raises InputError where one is not the text that the result was made from, too.
         """
+        if names_device(self._file) or not self._all_known:
+            return self.skip(texts)
 
         def checked() -> Iterator[T]:
             for number, text in enumerate(texts):
                 digest = blake2b(repr(text).encode(), digest_size=8).hexdigest().encode()
                 if number >= self.results:
                     self._read.append(digest)
-                elif self._digests[number : number + 1] not in ([], [digest]):
+                elif self._digests[number] != digest:
                     raise self._other(f"Result {number + 1} of {self.partial} is of another text")
                 yield text
 
         return self.skip(checked())
 
+    @property
+    def _all_known(self) -> bool:
+        """Whether the record tells of each result what it is of; an older one does not."""
+        return len(self._digests) >= self.results
+
     def _other(self, what: str) -> InputError:
-        return InputError(f"{what}; give the input that it was made from, or remove it.")
+        return InputError(
+            f"{what}; give the input that the results were made from, or remove that file to start "
+            "again."
+        )
 
     @contextmanager
     def writing(self) -> Iterator[Write]:
@@ -212,26 +222,28 @@ class ResumableFile:
                 "command again."
             )
 
-        all_known = len(self._digests) >= self.results
-
         def write(result: str) -> None:
-            if self._read and all_known:
+            if self._read:
                 record.write(self._read.popleft() + b"\n")
                 record.flush()
             _write(stream, result)
             self.results += 1
 
         try:
-            if all_known:
-                lines = [json.dumps(self._command).encode(), *self._digests[: self.results]]
-                self._record.write_bytes(b"".join(line + b"\n" for line in lines))
             with (
                 self.partial.open("r+b" if self._size else "wb") as stream,
-                self._record.open("ab") as record,
                 locked(self.partial, wait=True),  # only somebody who looks can hold it
+                self._record.open("a+b") as record,
             ):
                 stream.seek(self._size)
                 stream.truncate()
+                if not self.results:
+                    record.truncate(0)
+                    record.write(json.dumps(self._command).encode() + b"\n")
+                    record.flush()
+                elif self._all_known:
+                    record.seek(0)
+                    record.truncate(sum(len(record.readline()) for _ in range(1 + self.results)))
                 yield write
         except BaseException:
             if not self.results:

@@ -55,7 +55,7 @@ class AdmissionQueue(Generic[Holder]):
             raise Refusal(
                 413,
                 f"The request costs {cost:,} tokens, more than the whole queue of {self.most:,}.",
-                "Send several smaller requests; to translate, a smaller beam may be enough.",
+                "Send several smaller requests, or, in translating, ask for a smaller beam.",
             )
         if cost > before and self.tokens + cost - before > self.most:
             raise self._full()

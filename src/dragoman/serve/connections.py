@@ -2,8 +2,8 @@
 
 import asyncio
 import json
+import socket
 from http import HTTPStatus
-from socket import IPPROTO_TCP, TCP_NOTSENT_LOWAT
 from typing import Any
 
 from uvicorn.config import Config
@@ -52,7 +52,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Begin, unless there are too many."""
         super().connection_made(transport)
-        transport.get_extra_info("socket").setsockopt(IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Windows has none
+            option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
+            transport.get_extra_info("socket").setsockopt(*option, UNSENT)
         if len(self.connections) > self._limits.connections:
             what = "The server has as many connections as it allows."
             self._refuse(Refusal(503, what, "Try again later.", where="connection"))

@@ -250,6 +250,7 @@ class DocumentDesk:
             try:
                 await self._written(one)
                 one.status = "done"
+                self._service.characters += one.characters
             except BaseException as error:
                 if not isinstance(error, Exception) and not is_library_error(error):
                     raise

@@ -220,6 +220,18 @@ def test_results_of_other_lines_are_not_continued(
     assert run(*call, write(tmp_path / "in", LINES), "--resume").code == 0
 
 
+@pytest.mark.parametrize("form", ["words", "columns"])
+def test_tags_of_other_texts_are_not_continued(
+    run: Run, interrupt: Interrupt, models: dict[str, Path], tmp_path: Path, form: str
+) -> None:
+    """Of words as of lines."""
+    lines = WORDS if form == "columns" else LINES
+    call: Call = ["tag", models["tag"], "--input", form, "--output", tmp_path / "out"]
+    interrupt(lines[:-1], call)
+    done = run(*call, write(tmp_path / "in", ["new", "", *lines]), "--resume")
+    assert (done.code, "Result 1 of" in done.err) == (2, True)
+
+
 def test_results_of_an_earlier_version_continue(
     run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
 ) -> None:

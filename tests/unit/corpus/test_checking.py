@@ -102,6 +102,16 @@ def test_unrelated_pairs_are_found_by_the_words_of_the_others(
     assert check(lambda: pairs, CleaningConfig(skip=skip), (None, None)).kept.all()
 
 
+def test_a_sample_of_long_pairs_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few of them have as many words as are learnt from."""
+    monkeypatch.setattr(checking, "MOST_LINKS", 1000)
+    pairs = invented(2100)
+    others = pairs[100:300]
+    pairs[:200] = [(src, tgt) for (src, _), (_, tgt) in zip(pairs[:200], others, strict=True)]
+    found = check(lambda: pairs, CleaningConfig(), (None, None))
+    assert sum("unrelated" in rules for rules in rules_at(found)[:200]) > 100
+
+
 def test_what_is_left_is_scored() -> None:
     """Only what breaks no other rule; without what is unlikely, these find nothing more."""
     pairs = [*invented(1300), ("same words here", "same words here")]

@@ -125,6 +125,29 @@ def test_an_earlier_record_is_compared_by_what_it_has(tmp_path: Path) -> None:
     assert find(file, resume=True, command={"model": "other"}).results == 2
 
 
+def test_a_record_is_continued_in_its_place(tmp_path: Path) -> None:
+    """A full disk does not take what it tells of results that are kept."""
+    file, texts = tmp_path / "out", ["one", "two", "three", "four"]
+
+    def begin(count: int) -> None:
+        out = find(file, resume=True)
+        with suppress(KeyboardInterrupt), out.writing() as write:
+            for text in out.continued(iter(texts[:count])):
+                write(text)
+            raise KeyboardInterrupt
+
+    begin(3)
+    record = Path(f"{file}.partial.json")
+    first = record.read_bytes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "write_bytes", None)  # nothing is written anew
+        begin(4)
+    assert record.read_bytes().startswith(first)
+    assert len(record.read_bytes().splitlines()) == 5
+    with pytest.raises(InputError, match=r"Result 2 of .*is of another text; give the input"):
+        find(file, resume=True).continued(iter(["one", "other"]))
+
+
 def test_one_command_writes_at_a_time(tmp_path: Path) -> None:
     """Another one is refused, and so is one whose file has changed since it looked."""
     file = tmp_path / "out"

@@ -120,7 +120,7 @@ def _numbers_differ(source: str, translation: str) -> bool:
         return False
     before, after = _numbers(source), _numbers(translation)
     missing, extra = max(before - after, default=0), max(after - before, default=0)
-    replaced = extra >= WRITTEN if missing else False
+    replaced = bool(before - after) and extra >= WRITTEN
     return missing >= WRITTEN or replaced or (missing >= SAID and extra >= SAID)
 
 

@@ -30,6 +30,7 @@ OTHER = [
     ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", "numbers"),
     ("It has 5,000 lines.", "Es hat viele Zeilen.", "numbers"),
     ("They play 3 games.", "Sie spielen 1112.", "numbers"),
+    ("Terminal 0", "Terminal 500", "numbers"),
     ("see https://a.b/c", "siehe https://a.b/d", "urls"),
     ("mail me@a.org", "schreib mir", "urls"),
     ("{name} is {age}", "{name} ist {alter}", "placeholders"),
