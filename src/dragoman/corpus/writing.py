@@ -99,6 +99,10 @@ def documents_of(corpus: CorpusConfig, document: str) -> Iterator[str]:
         raise InputError(
             f"{corpus.label} is a memory; --document needs --tsv, --jsonl, or --src and --tgt."
         )
+    if not corpus.src and document in (corpus.src_key, corpus.tgt_key):
+        raise InputError(
+            f"--document {document} has texts, not the names of their documents; give another."
+        )
     if corpus.jsonl is not None:
         values = (
             value_at(record, document, place, "--document")

@@ -264,6 +264,7 @@ def test_where_documents_are_named(tmp_path: Path) -> None:
         (found[0], "pair 2 has no document"),
         (found[1], "line 2 has no key 'in.id'.* set --document"),
         (documents_of(table, "of"), "names no column 'of'"),
+        (documents_of(table, "src"), "src has texts, not the names of their documents"),
         (documents_of(lines, str(tmp_path / "b.doc")), "a.en has 2 lines but .*b.doc has 1"),
         (documents_of(CorpusConfig(tm="a.tmx"), "of"), "a.tmx is a memory; --document needs"),
     ):
