@@ -77,7 +77,11 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
     ranks: list[subprocess.Popen[bytes]] = []
     try:
         with _forwarded(ranks) as received:
-            ranks.extend(_start(rank, count, store.port, words) for rank in range(count))
+            for number in range(count):
+                ranks.append(_start(number, count, store.port, words))
+                if received:  # perhaps while this one was started: then nobody has told it
+                    ranks[-1].send_signal(received[-1])
+                    break
             codes = _wait(ranks, received)
     finally:
         for rank in ranks:
