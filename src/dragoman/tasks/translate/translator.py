@@ -128,7 +128,8 @@ class Translator(Answering[Decoding, Translation]):
             return self
         if self._languages is None:
             raise InputError(
-                "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
+                "The model translates one pair of languages; leave out src_lang and tgt_lang "
+                "(--src-lang and --tgt-lang)."
             )
         bound, languages = copy(self), self._languages.between(src_lang, tgt_lang)
         bound._languages = languages  # noqa: SLF001 -- the same class
