@@ -214,6 +214,21 @@ def say_kept(out: ResumableFile) -> None:
         )
 
 
+def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:
+    """Keep the results of so many texts as they come, and show the progress.
+
+    When the command fails or is interrupted, it says how many there are, and where.
+    """
+    progress = progress_of(results, "text", total=total, before=out.results)
+    try:
+        with out.keeping() as keep, progress as shown:
+            for result in shown:
+                keep(result)
+    except BaseException:
+        say_kept(out)
+        raise
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
     """Where the results of a verb go."""
