@@ -6,6 +6,7 @@ has no effect.
 """
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -157,6 +158,11 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
+def names_in(given: Iterable[str]) -> list[str]:
+    """Return names that were sent one by one, or several with commas between them."""
+    return [name.strip() for each in given for name in each.split(",")]
+
+
 def pair_of(source: str, target: str) -> str:
     """Return a pair of languages as glossaries have it, without regions."""
     return f"{base_of(source)} {base_of(target)}"
@@ -167,8 +173,7 @@ async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
 
     Raises Refusal for one that is not there, or has not its languages.
     """
-    given = [form.glossary_id] if form.glossary_id else form.glossary_ids or []
-    ids = [name.strip() for each in given for name in each.split(",")]
+    ids = names_in([form.glossary_id] if form.glossary_id else form.glossary_ids or [])
     if not ids:
         return None
     if not form.source_lang:
@@ -204,10 +209,8 @@ def chosen_for(service: Service, source: str | None, target: str | None) -> tupl
 
 def marked(form: DeepLForm, text: str) -> Document:
     """Return a text with tags. Raises Refusal for one that is to be XML and is none."""
-    ignored, *others = (
-        [name.strip() for given in names for name in given.split(",")]
-        for names in (form.ignore_tags, form.splitting_tags, form.non_splitting_tags)
-    )
+    given = form.ignore_tags, form.splitting_tags, form.non_splitting_tags
+    ignored, splitting, joining = map(names_in, given)
     if form.tag_handling == "html":
         return in_html(text, ignored)
     if form.tag_handling_version == "v2":
@@ -216,7 +219,6 @@ def marked(form: DeepLForm, text: str) -> Document:
         except InputError:
             what = "Tag handling parsing failed, please check input."
             raise Refusal(400, what, "", where="text") from None
-    splitting, joining = others
     return in_xml(
         text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
     )

@@ -76,7 +76,7 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether requests should be sent here."""
-        usable = self.shelf.usable_all()
+        usable = self.shelf.usable()
         return bool(usable) and not self.shelf.pending and not self.draining
 
     def accept(
