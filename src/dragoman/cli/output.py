@@ -99,6 +99,12 @@ def print_items(items: Iterable[Item]) -> None:
                 write(captured.get().rstrip("\n"))
 
 
+def print_found(found: Plain | Mapping[str, Any], shown: Iterable[Item], *, as_json: bool) -> None:
+    """Print what was found: as one JSON object, or as it is shown to people."""
+    plain = found.to_dict() if as_json and isinstance(found, Plain) else found
+    print_items([to_json(plain)] if as_json else shown)
+
+
 def digest_of(model: Path) -> str:
     """Tell one model folder from another: its `config.json` has the hash of its weights."""
     try:
