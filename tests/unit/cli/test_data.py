@@ -15,12 +15,6 @@ from dragoman.tasks.translate.translator import Translator
 PAIRS = [f"Source number {n} is here.\tZiel Nummer {n} ist hier." for n in range(5)]
 
 
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """A call of the command."""
-    return Run(capfd)
-
-
 def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     """In the layout of the first; what was there before is told."""
     file = write(tmp_path / "a.tsv", ["src\tid\ttgt", *(p.replace("\t", "\tx\t") for p in PAIRS)])
