@@ -89,6 +89,10 @@ def test_html_in_another_encoding() -> None:
         ("---\na: b\n---\n<div>c</div>\n\n    d\n", None),
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
+        ("a\n:   b\n    c\n\n    d\n\ne\n\n: f\n: g\n", "A\n:   B C\n\n    D\n\nE\n\n: F\n: G\n"),
+        ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :E:\n\n:F: G\n"),
+        ("a\n\n\\: b\n", "A\n\n\\: B\n"),
+        ("|a|\n|-|\n\n: b\n", "|A|\n|-|\n\n: B\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
     ],
 )
