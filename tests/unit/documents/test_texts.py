@@ -172,6 +172,20 @@ def test_a_sentence_runs_over_cues() -> None:
     assert data == expected.replace("Me\ntoo", "ME\nTOO")
 
 
+def test_sounds_and_songs_are_apart() -> None:
+    """A line that is all one is a text without its signs, which stay."""
+    source = (
+        "00:00:01,000 --> 00:00:01,500\nWe think\n{\\an8}[DOOR opens]\n<i>♪ A song ♪</i>\nof a\n\n"
+        "00:00:01,500 --> 00:00:03,000\nhouse (big)\n\n"
+        "00:00:03,000 --> 00:00:04,000\n- (sighs)\n[all\nlaugh]\n"
+    )
+    data, lines, _ = translated(source, "a.srt")
+    texts = ["We think", "DOOR opens", "A song", "of a house (big)", "sighs", "[all laugh]"]
+    assert lines == texts
+    assert data.lower() == source.lower()
+    assert data != source
+
+
 def test_cues_are_read_in_their_times() -> None:
     """What would be too fast is shared by time, and long lines are broken."""
     data, _, _ = translated(CUES, "a.srt", WordTranslator(lambda w: w if w in "<i>." else w * 4))
