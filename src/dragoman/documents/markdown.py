@@ -202,11 +202,16 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
 
 
 def _fault(source: Marked, raw: str, made: Marked) -> str:
-    """Why the text may not be written so: Markdown would read other letters than it has."""
+    """Why the text may not be written so: Markdown would read other letters than it has.
+
+    So it may where the signs of emphasis have their partners in another text.
+    """
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
     before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
     same = before + _letters(made.text) == after + _letters(f"x{source.text}")
-    return "" if same else "Markdown would read its translation as markup"
+    tags = source.trimmed()[1].tags  # those that may move
+    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+    return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:

@@ -107,9 +107,11 @@ def test_a_translation_that_markdown_would_misread_is_left_out() -> None:
     """Its letters would be others: the signs of emphasis that began before a tag of HTML."""
     made, _, report = translated("**a<string>**, d e\n", "a.md")
     assert made == "**A<string>**, d e\n"
-    assert [each.what for each in report.untranslated] == [
-        ("Markdown would read its translation as markup",)
-    ]
+    misread = ("Markdown would read its translation as markup",)
+    assert [each.what for each in report.untranslated] == [misread]
+    made, _, report = translated("a**b c<script>d**e f\n", "a.md")
+    assert made == "a**b c<script>d**e f\n"
+    assert [each.what for each in report.untranslated] == [misread, misread]
 
 
 def test_titles_of_links() -> None:
