@@ -52,15 +52,16 @@ def markdown(data: bytes) -> Shape:
     options |= pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
-    options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
+    options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES | pyromark.Options.ENABLE_DEFINITION_LIST
+    source = re.sub(r"(?m)^([ \t>]*):(?=\S)", "\\1\x1a", _text(data))  # no definition
     found, text = list[str](), ""
-    for event in pyromark.events(_text(data), options=options):
+    for event in pyromark.events(source, options=options):
         kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
         name = str(next(iter(value)) if isinstance(value, dict) else value)
         if kind == "InlineHtml" and re.fullmatch("</?(em|strong|del)>", str(value)):
             continue  # as emphasis is written where its signs would be read as text
         if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
-            text += str(value)
+            text += str(value).replace("\x1a", ":")
         elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
             found.append(f"{kind} {name}")
     return found, letters(text)

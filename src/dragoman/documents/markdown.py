@@ -1,4 +1,4 @@
-"""Markdown: paragraphs, headings, items, cells and titles, with emphasis and links as tags.
+"""Markdown: paragraphs, headings, items, terms, cells and titles, with emphasis and links as tags.
 
 Code, front matter, formulas, HTML blocks, the targets of links, and lines that are directives of
 other tools are left alone. A paragraph whose text changes is written as one line, or as many as it
@@ -52,11 +52,15 @@ _SIGNS = re.compile(
 """What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
 """The end of a link with its title."""
+_NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)", re.MULTILINE)
+"""Where the parser would read one in `:smile:`, which other tools do not."""
+_COLON = "\x1a"
+"""What it is given there."""
 _CUT = re.compile("[\r\n\ud800-\udfff]")
 """What a title is left alone for: ends of lines, bytes that are not UTF-8."""
 _LINE = re.compile(r"\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
-_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|>|[-*_=][\s*_=-]*$)")
+_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
 """What would be, where a line begins."""
 
 
@@ -99,16 +103,17 @@ class _Paragraphs:
         raw = np.frombuffer(self._plain.encode(), dtype=np.uint8)
         before = np.zeros(len(raw) + 1, dtype=np.int32)  # the characters before each byte
         np.cumsum((raw & 0xC0) != 0x80, out=before[1:])
-        for kind, name, more, start, end in _events(self._plain):
+        plain = _NO_DEFINITION.sub(rf"\1{_COLON}", self._plain)
+        for kind, name, more, start, end in _events(plain):
             yield kind, name, more, int(before[start]), int(before[end])
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
-        skipped = ""
+        skipped, is_term = "", False
         for kind, name, more, start, end in self._events():
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
-            elif (name in _SPANS or name in _LEAVES) and not _is_block(name, more):
+            elif _is_inline(name, more) and not (is_term and name == "SoftBreak"):
                 if not self._pieces:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
@@ -122,6 +127,7 @@ class _Paragraphs:
                     where = f"line {self._line}"
                     yield Segment(self._start, self._end, source, _written, where, fault)
                 self._pieces = []
+                is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
                     self.left[name] += 1
                     skipped = name
@@ -140,7 +146,10 @@ class _Paragraphs:
         elif kind == "End":
             self._close(name, before, end)
         elif name in ("Text", "SoftBreak"):
-            self._pieces.append((" ", " " if more is None else more))
+            if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
+                self._pieces.append(("", Tag(":")))
+                more = more[1:]
+            self._pieces.append((" ", " " if more is None else more.replace(_COLON, ":")))
         elif name in ("Code", "InlineMath", "DisplayMath"):
             self._copy(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
@@ -185,7 +194,7 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
     chosen = options.ENABLE_TABLES | options.ENABLE_FOOTNOTES | options.ENABLE_STRIKETHROUGH
     chosen |= options.ENABLE_TASKLISTS | options.ENABLE_GFM | options.ENABLE_MATH
     chosen |= options.ENABLE_HEADING_ATTRIBUTES | options.ENABLE_YAML_STYLE_METADATA_BLOCKS
-    chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
+    chosen |= options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS | options.ENABLE_DEFINITION_LIST
     for event, place in pyromark.events_with_range(text, options=chosen):
         kind, more = _only(event)
         name, more = _only(more) if kind in ("Start", "End") else (kind, more)
@@ -193,11 +202,16 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
 
 
 def _fault(source: Marked, raw: str, made: Marked) -> str:
-    """Why the text may not be written so: Markdown would read other letters than it has."""
+    """Why the text may not be written so: Markdown would read other letters than it has.
+
+    So it may where the signs of emphasis have their partners in another text.
+    """
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
     before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
     same = before + _letters(made.text) == after + _letters(f"x{source.text}")
-    return "" if same else "Markdown would read its translation as markup"
+    tags = source.trimmed()[1].tags  # those that may move
+    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+    return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
@@ -211,10 +225,11 @@ def _letters(text: str) -> Counter[str]:
     return Counter("".join(text.split()))
 
 
-def _is_block(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
-    """Whether this is a tag of HTML that would begin a block where a line begins."""
+def _is_inline(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has it
+    """Whether this is inside a paragraph, and no tag of HTML that would begin a block in a line."""
     tag = next(tokens_of(raw, RULES)).name if name == "InlineHtml" else ""
-    return tag != "" and (RULES.block(tag) or tag in RULES.raw)
+    is_block = tag != "" and (RULES.block(tag) or tag in RULES.raw)
+    return (name in _SPANS or name in _LEAVES) and not is_block
 
 
 def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict

@@ -33,6 +33,11 @@ _END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
 _SPEAKER = re.compile(r"[-–—•]\s*")
 _OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
+_APART = re.compile(
+    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+[\[(♪]+\s*(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern})*"
+)
+"""A line that is all a sound, or a song, and what it is without its signs."""
 _WHITE = re.compile(r"\s*")
 LONGEST = 42
 """Letters of a line; a wide one is two."""
@@ -53,13 +58,15 @@ def read(data: bytes, name: str) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _Cue:
-    """The text of a cue, or of one who speaks in it."""
+    """The text of a cue, or of one who speaks in it, or a sound."""
 
     lines: tuple[tuple[int, int], ...]
     """Where its lines begin and end, in characters."""
     start: float
     """When it is shown, in seconds."""
     end: float
+    is_apart: bool
+    """Whether no sentence goes on there."""
 
 
 def _cues(text: str) -> Iterator[_Cue]:
@@ -70,10 +77,14 @@ def _cues(text: str) -> Iterator[_Cue]:
             (match.start(9) + line.start(), match.start(9) + line.end())
             for line in re.finditer(r"\S(?:[^\r\n]*\S)?", match[9])
         ]
-        others = [n for n, line in enumerate(lines) if n and _SPEAKER.match(text, *line)]
-        for one, other in pairwise([0, *others, len(lines)]):
-            if part := tuple(lines[one:other]):
-                yield _Cue(part, start, end)
+        apart = {
+            n: found for n, line in enumerate(lines) if (found := _APART.fullmatch(text, *line))
+        }
+        speakers = {n for n, line in enumerate(lines) if _SPEAKER.match(text, *line)}
+        begins = {*speakers, *apart, *(n + 1 for n in apart), 0, len(lines)}
+        for one, other in pairwise(sorted(begins)):
+            part = (apart[one].span("text"),) if one in apart else tuple(lines[one:other])
+            yield _Cue(part, start, end, one in apart)
 
 
 def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
@@ -89,6 +100,8 @@ def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
 
 def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
+    if cue.is_apart or following.is_apart:
+        return False
     last = _TAG.sub("", text[slice(*cue.lines[-1])]).rstrip()
     soon = -1 <= following.start - cue.end < 2
     ends = not last or _END.search(last) or _width(last[-1]) > 1

@@ -142,8 +142,9 @@ class Draft:
     def _take(
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]
     ) -> None:
+        dropped = _dropped(text, key[0])
         for number in self._numbers[key]:
-            if not text.strip():
+            if not text.translate(dropped).strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
             segment, raised = self._segments[number], [*flags]
@@ -151,7 +152,9 @@ class Draft:
                 self._untranslated[number] = ("its translation is the same",)
             elif text != key[0]:
                 before, source, after = segment.source.trimmed()
-                made = merged([*before, *put_back(source, text, links).pieces, *after])
+                pieces = put_back(source, text, links).pieces  # by links, which count all
+                cleaned = (p.translate(dropped) if isinstance(p, str) else p for p in pieces)
+                made = merged([*before, *cleaned, *after])
                 if fault := segment.fault(made):
                     self._untranslated[number] = (fault,)
                     continue
@@ -194,6 +197,15 @@ _CODE = re.compile(
 )
 """One word that is an address, the name of a file or of a thing, or a number with its unit."""
 _LONGEST_WORD = 256
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+def _dropped(text: str, source: str) -> dict[int, str]:
+    """What no format is to be given: control characters that the source lacks; a space for ends."""
+    found = {*_CONTROL.findall(text)} - {*source}
+    return {ord(char): " " if char.isspace() else "" for char in found}
 
 
 def _why_not(source: Marked) -> str | None:

@@ -89,6 +89,10 @@ def test_html_in_another_encoding() -> None:
         ("---\na: b\n---\n<div>c</div>\n\n    d\n", None),
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
+        ("a\n:   b\n    c\n\n    d\n\ne\n\n: f\n: g\n", "A\n:   B C\n\n    D\n\nE\n\n: F\n: G\n"),
+        ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :E:\n\n:F: G\n"),
+        ("a\n\n\\: b\n", "A\n\n\\: B\n"),
+        ("|a|\n|-|\n\n: b\n", "|A|\n|-|\n\n: B\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
     ],
 )
@@ -103,9 +107,11 @@ def test_a_translation_that_markdown_would_misread_is_left_out() -> None:
     """Its letters would be others: the signs of emphasis that began before a tag of HTML."""
     made, _, report = translated("**a<string>**, d e\n", "a.md")
     assert made == "**A<string>**, d e\n"
-    assert [each.what for each in report.untranslated] == [
-        ("Markdown would read its translation as markup",)
-    ]
+    misread = ("Markdown would read its translation as markup",)
+    assert [each.what for each in report.untranslated] == [misread]
+    made, _, report = translated("a**b c<script>d**e f\n", "a.md")
+    assert made == "a**b c<script>d**e f\n"
+    assert [each.what for each in report.untranslated] == [misread, misread]
 
 
 def test_titles_of_links() -> None:
@@ -166,6 +172,20 @@ def test_a_sentence_runs_over_cues() -> None:
     expected = CUES.replace("We <i>think</i>\nof a", "WE <i>THINK</i>\nOF A")
     expected = expected.replace("house", "HOUSE").replace("Who", "WHO")
     assert data == expected.replace("Me\ntoo", "ME\nTOO")
+
+
+def test_sounds_and_songs_are_apart() -> None:
+    """A line that is all one is a text without its signs, which stay."""
+    source = (
+        "00:00:01,000 --> 00:00:01,500\nWe think\n{\\an8}[DOOR opens]\n<i>♪ A song ♪</i>\nof a\n\n"
+        "00:00:01,500 --> 00:00:03,000\nhouse (big)\n\n"
+        "00:00:03,000 --> 00:00:04,000\n- (sighs)\n[all\nlaugh]\n"
+    )
+    data, lines, _ = translated(source, "a.srt")
+    texts = ["We think", "DOOR opens", "A song", "of a house (big)", "sighs", "[all laugh]"]
+    assert lines == texts
+    assert data.lower() == source.lower()
+    assert data != source
 
 
 def test_cues_are_read_in_their_times() -> None:

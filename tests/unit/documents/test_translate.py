@@ -103,6 +103,30 @@ def test_a_text_without_translation_stays() -> None:
     assert report.untranslated[0].what == ("the model wrote nothing",)
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("a: |\n  one two\n", "a.yaml"),
+        ("one two\n", "a.md"),
+        ("<p>one <b>two</b></p>", "a.html"),
+        ("x,y\none two,1\n", "a.csv"),
+        ('{"a": "one two"}', "a.json"),
+        ('msgid "one two"\nmsgstr ""\n', "a.po"),
+    ],
+)
+def test_control_characters_that_a_model_writes_are_dropped(source: str, name: str) -> None:
+    """In all formats; the end of a line becomes a space, and words keep their tags."""
+    clean = WordTranslator(lambda word: f"{word[0]}x {word[1:]}")
+    damaged = WordTranslator(lambda word: f"\x12{word[0]}\ufffe\x9bx\n{word[1:]}\x00")
+    assert translated(source.encode(), damaged, name) == translated(source.encode(), clean, name)
+
+
+def test_control_characters_of_the_source_stay() -> None:
+    """They are its own; what a model makes of nothing else is nothing."""
+    assert translated(b"a \x12b", WordTranslator(str.upper)) == b"A \x12B"
+    assert translated(b"a b", WordTranslator(lambda _: "\x12")) == b"a b"
+
+
 def test_the_format_is_that_of_the_name() -> None:
     """Or the one that is given; what cannot be translated is refused with what to do."""
     assert [format_of_name(f"x.{s}") for each in FORMATS.values() for s in each.suffixes] == [
