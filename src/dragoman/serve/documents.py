@@ -100,15 +100,15 @@ class DocumentDesk:
     ) -> StoredDocument:
         """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
-        One that is `passing` is not kept, and takes no place. Raises Refusal where none came or
-        there is no place, InputError for an unknown format.
+        The request holds it no longer. One that is `passing` is not kept, and takes a place among
+        its like. Raises Refusal where none came or there is no place, InputError for an unknown
+        format.
         """
         if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
-        if not passing:
-            self._make_room(call.owner)
+        self._make_room(call.owner, passing=passing)
         one = StoredDocument(
             id=secrets.token_hex(16),
             owner=call.owner,
@@ -128,6 +128,7 @@ class DocumentDesk:
         except BaseException:
             self.remove(one)
             raise
+        call.file = None
         self._begin(one)
         return one
 
@@ -151,14 +152,14 @@ class DocumentDesk:
             self._awaited.discard(one.id)
         return one
 
-    def _make_room(self, owner: str) -> None:
+    def _make_room(self, owner: str, *, passing: bool) -> None:
         """Remove a document where as many are kept as may be: one that was sent, or the oldest.
 
-        Raises Refusal, with the seconds until one of them may be removed.
+        As many may be passing. Raises Refusal, with the seconds until one of them may be removed.
         """
         settings = self._service.settings
         most = settings.limits.files
-        kept = [one for one in self._store.all(StoredDocument) if not one.passing]
+        kept = [one for one in self._store.all(StoredDocument) if one.passing == passing]
         own = [one for one in kept if one.owner == owner]
         if len(own) >= settings.share(most):
             kept = own
