@@ -68,7 +68,7 @@ class Service:
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
-        """Of the texts that it was asked to translate by other dialects than ours."""
+        """Of the texts and documents that were translated for all dialects."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
         self._reading = ThreadPoolExecutor(TOGETHER, "read")
@@ -260,7 +260,7 @@ class Service:
             how.call, lambda: (some := [*map(read, texts)], Draft(joined(some)))
         )
         found = await self.translate_marked(how, draft.texts)
-        self.characters += how.call.characters
+        self.characters += sum(map(len, texts))
         return answers_of(documents, draft, found)
 
     async def translate_lines(self, how: Translating, texts: Sequence[str]) -> list[list[str]]:
