@@ -15,7 +15,7 @@ Reading order: `products` and `quantized`, `store` (the cache), `program`, `laye
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.engine.assemblies import FrozenDecoderOnly, FrozenEncoderDecoder
 from dragoman.engine.products import Copies, Lend, can_pack
@@ -27,11 +27,22 @@ from dragoman.nn import Arithmetic, Causal, FeedForward, Linear, MultiHeadAttent
 from dragoman.nn.cpu import native
 from dragoman.nn.layers import Layer, Stack
 
-__all__ = ["BeamStore", "Frozen", "FrozenDecoderOnly", "FrozenEncoderDecoder", "fastest", "freeze"]
+__all__ = [
+    "BeamStore",
+    "Frozen",
+    "FrozenDecoderOnly",
+    "FrozenEncoderDecoder",
+    "can_freeze",
+    "fastest",
+    "freeze",
+    "frozen_bytes",
+]
 
 PROJECTIONS = ("q_proj", "kv_proj", "out_proj")
 Frozen = FrozenEncoderDecoder | FrozenDecoderOnly
 Writes = EncoderDecoder | DecoderOnly
+BYTES: dict[Arithmetic, int] = {"fp32": 4, "bf16": 2, "int8": 1}
+"""Of a weight of a product."""
 
 
 def fastest(device: str = "cpu") -> Arithmetic:
@@ -69,11 +80,33 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
         )
     if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
         return model
-    if not (can_pack(arithmetic) and _is_plain(model)):
+    if not can_freeze(model, arithmetic):
         return model
     if isinstance(model, EncoderDecoder):
         return FrozenEncoderDecoder(model, arithmetic, Copies(lend))
     return FrozenDecoderOnly(model, arithmetic, Copies(lend))
+
+
+def can_freeze(model: Writes, arithmetic: Arithmetic) -> bool:
+    """Return whether `freeze` lays the weights of a model out on a CPU; they may have no memory."""
+    return can_pack(arithmetic) and _is_plain(model)
+
+
+def frozen_bytes(model: Writes, arithmetic: Arithmetic) -> int:
+    """Count the bytes of what `freeze` lays out: products in the arithmetic, the rest in float32.
+
+    A matrix counts twice that is an embedding and a product, and so does that of the output
+    unless it is in int8. The scales of int8 are not counted.
+    """
+    multiplied, others = set[Tensor](), set[Tensor]()
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            of_product = isinstance(module, nn.Linear) and name == "weight"
+            (multiplied if of_product else others).add(parameter)
+    if arithmetic != "int8":
+        others.add(model.output.weight)
+    packed, plain = (sum(each.numel() for each in some) for some in (multiplied, others))
+    return BYTES[arithmetic] * packed + BYTES["fp32"] * plain
 
 
 def _is_plain(model: Writes) -> bool:

@@ -168,7 +168,10 @@ def invalid(error: Exception) -> Refusal:
 
 
 async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[str, str]]:
-    """Return dictionaries by their pairs. Raises Refusal for a pair that is not served."""
+    """Return dictionaries by their pairs.
+
+    Raises Refusal for a pair that is not served, and for one that has two dictionaries.
+    """
     served = call.service.shelf.languages(base_of)
     for form in forms:
         source = base_of(form.source_lang)
@@ -176,10 +179,14 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
             raise unsupported("source_lang")
         if base_of(form.target_lang) not in served[source]:
             raise unsupported("target_lang")
+    by_pair = {pair_of(form.source_lang, form.target_lang): form for form in forms}
+    if len(by_pair) < len(forms):
+        what = "Two dictionaries have the same languages, regions aside."
+        raise Refusal(400, what, "Send their terms in one.", where="dictionaries")
     call.characters = sum(len(form.entries) for form in forms)
     call.service.queue.guess(call, call.characters)
     return await call.service.in_thread(
-        call, lambda: {pair_of(f.source_lang, f.target_lang): terms(f) for f in forms}
+        call, lambda: {pair: terms(form) for pair, form in by_pair.items()}
     )
 
 

@@ -18,16 +18,14 @@ from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Message
 
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
-from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.metrics import log, log_failure
 from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call
+from dragoman.serve.web import Call, ServeJob
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
@@ -100,15 +98,15 @@ class DocumentDesk:
     ) -> StoredDocument:
         """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
-        One that is `passing` is not kept, and takes no place. Raises Refusal where none came or
-        there is no place, InputError for an unknown format.
+        The request holds it no longer. One that is `passing` is not kept, and takes a place among
+        its like. Raises Refusal where none came or there is no place, InputError for an unknown
+        format.
         """
         if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
             read_document(b"", upload.name)  # which says what there is
-        if not passing:
-            self._make_room(call.owner)
+        self._make_room(call.owner, passing=passing)
         one = StoredDocument(
             id=secrets.token_hex(16),
             owner=call.owner,
@@ -128,6 +126,7 @@ class DocumentDesk:
         except BaseException:
             self.remove(one)
             raise
+        call.file = None
         self._begin(one)
         return one
 
@@ -151,14 +150,14 @@ class DocumentDesk:
             self._awaited.discard(one.id)
         return one
 
-    def _make_room(self, owner: str) -> None:
+    def _make_room(self, owner: str, *, passing: bool) -> None:
         """Remove a document where as many are kept as may be: one that was sent, or the oldest.
 
-        Raises Refusal, with the seconds until one of them may be removed.
+        As many may be passing. Raises Refusal, with the seconds until one of them may be removed.
         """
         settings = self._service.settings
         most = settings.limits.files
-        kept = [one for one in self._store.all(StoredDocument) if not one.passing]
+        kept = [one for one in self._store.all(StoredDocument) if one.passing == passing]
         own = [one for one in kept if one.owner == owner]
         if len(own) >= settings.share(most):
             kept = own
@@ -269,11 +268,10 @@ class DocumentDesk:
     async def _written(self, one: StoredDocument) -> None:
         """Write the translation of a document."""
         pair = one.source, one.target
-        call = Call(self._service, DOCUMENT, {"type": "http", "headers": []}, _forever)
-        call.deadline = monotonic() + LONGEST
-        size = call.characters = (file := self._store.file(one, "source")).stat().st_size
+        job = ServeJob(deadline=monotonic() + LONGEST)
+        size = job.characters = (file := self._store.file(one, "source")).stat().st_size
         draft, glossary = await self._service.in_thread(
-            call,
+            job,
             lambda: (
                 Draft(read_document(file.read_bytes(), one.name, languages=pair)),
                 self._glossary(one),
@@ -281,9 +279,9 @@ class DocumentDesk:
         )
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
-        source = one.source or await self._service.source_of(call, some)
+        source = one.source or await self._service.source_of(job, some)
         chosen = self._service.shelf.choose(one.model, source, one.target)
-        how = Translating(call, chosen, glossary=glossary)
+        how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
         try:
             for piece in pieces(draft.texts, self._service.queue.most // SHARE):
@@ -291,10 +289,10 @@ class DocumentDesk:
                     raise ended()
                 found += await self._piece(how, piece)
                 self._left[one.id] = 1 - len(found) / len(draft.texts)
-            call.characters = size
-            content = await self._service.in_thread(call, partial(finished, draft, found))
+            job.characters = size
+            content = await self._service.in_thread(job, partial(finished, draft, found))
         finally:
-            call.leave(answered=True)
+            self._service.queue.leave(job, answered=True)
         self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
@@ -309,20 +307,20 @@ class DocumentDesk:
 
     async def _piece(self, how: Translating, piece: Sequence[tuple[str, Places]]) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
-        call, queue = how.call, self._service.queue
-        call.characters = sum(len(text) for text, _ in piece)
+        job, queue = how.job, self._service.queue
+        job.characters = sum(len(text) for text, _ in piece)
         while True:
             try:
-                queue.guess(call, call.characters)
+                queue.guess(job, job.characters)
                 return await self._service.translate_marked(how, piece)
             except Refusal as refusal:
-                if call in queue.costs:
-                    queue.take(call, 1)  # it stays accepted
+                if job in queue.costs:
+                    queue.take(job, 1)  # it stays accepted
                 if refusal.status == 413 and len(piece) > 1:
                     half = len(piece) // 2
                     first = await self._piece(how, piece[:half])
                     return first + await self._piece(how, piece[half:])
-                if refusal.status not in {429, 503} or (queue.closed and call not in queue.costs):
+                if refusal.status not in {429, 503} or (queue.closed and job not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)
 
@@ -355,17 +353,3 @@ def finished(draft: Draft, found: Sequence[Any]) -> bytes:
 
 def _digest(key: str) -> str:
     return sha256(key.encode()).hexdigest()
-
-
-async def _forever() -> Message:
-    """Wait for a client that does not leave, as nobody is there."""
-    await asyncio.Event().wait()
-    raise AssertionError
-
-
-async def _nothing(_call: Call) -> Response:
-    raise AssertionError
-
-
-DOCUMENT = Endpoint("POST", "", _nothing, dialect=Dialect(name="document"))
-"""What documents are translated for, when nobody waits."""

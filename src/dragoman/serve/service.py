@@ -14,7 +14,7 @@ from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import AdmissionQueue, guessed
-from dragoman.serve.documents import DOCUMENT, TOGETHER, DocumentDesk
+from dragoman.serve.documents import TOGETHER, DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
 from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
@@ -23,7 +23,7 @@ from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.state import StateFolder
 from dragoman.serve.tracing import open_tracing
-from dragoman.serve.web import Call
+from dragoman.serve.web import Call, ServeJob
 from dragoman.serve.work import PricedRequest, Translating, run_steps
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
@@ -56,7 +56,7 @@ class Service:
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
         self.settings = settings
-        self.queue = AdmissionQueue[Call](settings.queue_tokens)
+        self.queue = AdmissionQueue[ServeJob](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.store = StateFolder(settings.state)
@@ -66,7 +66,7 @@ class Service:
         self.draining = False
         """Whether the server is about to end: it is not ready, but accepts requests for a while."""
         self.characters = 0
-        """Of the texts that it was asked to translate by other dialects than ours."""
+        """Of the texts and documents that were translated for all dialects."""
         self._waiting = ThreadPoolExecutor(WAITING, "wait")
         self._pricing = ThreadPoolExecutor(PRICING, "price")
         self._reading = ThreadPoolExecutor(TOGETHER, "read")
@@ -98,7 +98,7 @@ class Service:
 
     async def ask(
         self,
-        call: Call,
+        job: ServeJob,
         scheduler: Scheduler[Any, Any],
         courses: Callable[[], Iterable[Course[Any, Any, Any]]],
         finish: Callable[[Any], Any] | None = None,
@@ -113,10 +113,10 @@ class Service:
         """
         request = PricedRequest(scheduler, finish, log_failure)
         try:
-            cost = longer(await self.in_thread(call, lambda: request.price(courses())))
-            self.queue.take(call, cost)
-            call.notes["tokens"] = cost
-            return await self._in(self._waiting, call, request.run)
+            cost = longer(await self.in_thread(job, lambda: request.price(courses())))
+            self.queue.take(job, cost)
+            job.notes["tokens"] = cost
+            return await self._in(self._waiting, job, request.run)
         finally:
             request.withdraw()
 
@@ -138,15 +138,15 @@ class Service:
         finally:
             withdrawn.set()
 
-    async def in_thread(self, call: Call, compute: Callable[[], T]) -> T:
+    async def in_thread(self, job: ServeJob, compute: Callable[[], T]) -> T:
         """Return what is computed in a moment, but for long texts not in the event loop."""
-        if call.characters <= AT_ONCE:
+        if job.characters <= AT_ONCE:
             return compute()
-        pool = self._reading if call.endpoint is DOCUMENT else self._pricing
-        return await self._in(pool, call, compute)
+        pool = self._pricing if isinstance(job, Call) else self._reading
+        return await self._in(pool, job, compute)
 
-    async def _in(self, pool: ThreadPoolExecutor, call: Call, compute: Callable[[], T]) -> T:
-        return await call.unless_gone(asyncio.get_running_loop().run_in_executor(pool, compute))
+    async def _in(self, pool: ThreadPoolExecutor, job: ServeJob, compute: Callable[[], T]) -> T:
+        return await job.unless_gone(asyncio.get_running_loop().run_in_executor(pool, compute))
 
     async def growing(
         self,
@@ -175,15 +175,15 @@ class Service:
         finally:
             work.cancel()
 
-    async def detect(self, call: Call, texts: Sequence[str]) -> list[Detected]:
+    async def detect(self, job: ServeJob, texts: Sequence[str]) -> list[Detected]:
         """Return the languages of texts, among those that the translators read."""
         translators = self.shelf.usable("translate")
         detector = LanguageDetector(code for one in translators for code in one.sources)
-        return await self.in_thread(call, lambda: [*map(detector.detect, texts)])
+        return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
 
-    async def source_of(self, call: Call, texts: Sequence[str]) -> str | None:
+    async def source_of(self, job: ServeJob, texts: Sequence[str]) -> str | None:
         """Return the likeliest language of texts that have one."""
-        (found,) = await self.detect(call, ["\n".join(texts)])
+        (found,) = await self.detect(job, ["\n".join(texts)])
         return found.candidates[0].language if found.candidates else None
 
     def refusal(self, error: BaseException) -> Refusal:
@@ -196,10 +196,10 @@ class Service:
                 refusal.what = refusal.what.replace(str(served.path), served.name)
         return refusal
 
-    def lease(self, call: Call, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
+    def lease(self, job: ServeJob, served: Served, texts: int) -> AbstractAsyncContextManager[Any]:
         """Keep a model in memory for a request, whose log names it."""
-        call.notes |= {"model": served.name, "texts": texts}
-        return self.shelf.lease(served, call.unless_gone)
+        job.notes |= {"model": served.name, "texts": texts}
+        return self.shelf.lease(served, job.unless_gone)
 
     async def translate(
         self,
@@ -216,7 +216,7 @@ class Service:
         With `aligning`, what came from where is found with the translations, for `finish`.
         """
         (served, languages), given = how.chosen, how.options or Decoding()
-        async with self.lease(how.call, served, len(texts)) as translator:
+        async with self.lease(how.job, served, len(texts)) as translator:
             bound: Translator = translator.between(*languages)
             bound = bound.aligning() if aligning else bound
             chosen_ones = merged(wide_enough(given, bound.options), bound.options)
@@ -236,7 +236,7 @@ class Service:
                         yield course if cache is None else cache.through(text, key, course)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
-            return await self.ask(how.call, bound.scheduler, courses, finish, longer)
+            return await self.ask(how.job, bound.scheduler, courses, finish, longer)
 
     async def translate_marked(
         self, how: Translating, texts: Sequence[tuple[str, Places]]
@@ -255,10 +255,10 @@ class Service:
     ) -> list[MarkedAnswer]:
         """Translate texts, each read as a document; equal sentences once."""
         documents, draft = await self.in_thread(
-            how.call, lambda: (some := [*map(read, texts)], Draft(joined(some)))
+            how.job, lambda: (some := [*map(read, texts)], Draft(joined(some)))
         )
         found = await self.translate_marked(how, draft.texts)
-        self.characters += how.call.characters
+        self.characters += sum(map(len, texts))
         return answers_of(documents, draft, found)
 
     async def translate_lines(self, how: Translating, texts: Sequence[str]) -> list[list[str]]:
@@ -280,8 +280,8 @@ class Service:
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
-        for call in self.queue.costs:
-            call.end(ended())
+        for job in self.queue.costs:
+            job.end(ended())
         return len(self.queue.costs)
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
-from dragoman.models.build import build_on_meta
+from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
@@ -23,6 +23,7 @@ from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
+from dragoman.tasks.held import held_bytes
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.tasks.translate.languages import listed
 from dragoman.text.languages import resolve
@@ -32,8 +33,6 @@ from dragoman.wording import format_bytes
 Pair = tuple[str | None, str | None]
 """Codes of a source and a target language, where a model is to be told."""
 
-BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
-"""Of a weight, by arithmetic."""
 AGAIN = 60.0
 """Seconds after which a model is loaded again that could not be."""
 SOON = 5.0
@@ -114,7 +113,7 @@ class Served:
             return None
         return (None if self.targets_only else src), tgt
 
-    def open(self, arithmetic: str) -> None:
+    def open(self, arithmetic: Arithmetic, device: str) -> None:
         """Read what the folder says, without weights. Raises InputError for a broken one."""
         folder = open_folder(self.path)
         config, task = folder.config, task_of(folder.config)
@@ -127,8 +126,7 @@ class Served:
         self.writes = tuple(sorted({tgt for _, tgt in config.directions}))
         if self.languages and config.published is not None:
             self.targets_only = FAMILIES[config.published.family].lang_in_source
-        parameters = build_on_meta(config.model).parameters()
-        self.bytes = BYTES[arithmetic] * sum(each.numel() for each in parameters)
+        self.bytes = held_bytes(folder, arithmetic, device)
 
 
 class Shelf:
@@ -146,7 +144,7 @@ class Shelf:
         self._loader = ThreadPoolExecutor(1, "load")
         for served in self.models.values():
             try:
-                served.open(arithmetic)
+                served.open(arithmetic, settings.device)
                 self._check_size(served)
             except DragomanError as error:
                 self._fail(served, str(error), inf)

@@ -59,6 +59,9 @@ class StoredGlossary(msgspec.Struct, kw_only=True):
 
 Stored = TypeVar("Stored", StoredDocument, StoredGlossary)
 
+FILES = ("source", "target", "glossary")
+"""What a document has on the disk, by the ends of the files' names."""
+
 
 class StateFolder:
     """A folder. Used in the event loop, but for the files of documents.
@@ -67,7 +70,10 @@ class StateFolder:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Without a folder, one that goes with the server. Raises InputError for one in use."""
+        """Without a folder, one that goes with the server.
+
+        Raises InputError for one that is in use, or whose documents are of no server.
+        """
         path, self._temporary = folder or Path(gettempdir()), None
         try:
             if folder is None:
@@ -76,6 +82,8 @@ class StateFolder:
             self._files = path / "documents"
             self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
             base = path / "state.sqlite"
+            if not base.exists() and any(self._files.iterdir()):
+                raise FileExistsError(f"there are files in {self._files.name}, but no {base.name}")
             base.touch(0o600)
             for file in path.glob(f"{base.name}*"):  # SQLite's other files are as open as this
                 file.chmod(0o600)
@@ -86,14 +94,19 @@ class StateFolder:
                 columns = "id TEXT PRIMARY KEY, owner TEXT, content BLOB"
                 self._do(f"CREATE TABLE IF NOT EXISTS {kind.table} ({columns})")
                 self._do(f"CREATE INDEX IF NOT EXISTS {kind.table}_of ON {kind.table} (owner)")
+            self._remove_unknown()
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"--state {path} cannot be used ({error}); name a folder of this server's own."
             ) from error
+
+    def _remove_unknown(self) -> None:
+        """Remove the files of documents that are not kept, and no others."""
         known = {each.id for each in self.all(StoredDocument)}
-        for file in self._files.iterdir():
-            if file.stem not in known:
-                file.unlink()
+        for name in FILES:
+            for file in self._files.glob(f"{'[0-9a-f]' * 32}.{name}"):
+                if file.stem not in known:
+                    file.unlink()
 
     def all(self, kind: type[Stored], owner: str | None = None) -> list[Stored]:
         """Return all of a kind, or those of an owner, in the order in which they came."""
@@ -126,7 +139,7 @@ class StateFolder:
     def remove(self, one: StoredDocument | StoredGlossary) -> None:
         """Keep one no longer; nor the files of a document, first: a full disk has room then."""
         if isinstance(one, StoredDocument):
-            for name in ("source", "target", "glossary"):
+            for name in FILES:
                 self.file(one, name).unlink(missing_ok=True)
         self._do(f"DELETE FROM {one.table} WHERE id = ?", (one.id,))  # noqa: S608
 

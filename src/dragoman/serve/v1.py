@@ -105,6 +105,7 @@ async def translate(call: Call) -> Response:
     found = await service.translate(
         how, texts, prefixes=prefixes, finish=finish, aligning=form.alignment
     )
+    service.characters += sum(map(len, texts))
     answers = [each or failed("translate") for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
 

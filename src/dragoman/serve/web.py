@@ -85,26 +85,58 @@ class Upload:
     content: bytes
 
 
-@dataclass(slots=True, eq=False)
-class Call:
-    """A request that is being answered."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class ServeJob:
+    """What texts are computed for: a document, or a request."""
 
-    service: "Service"
-    endpoint: "Endpoint"
-    scope: Scope
-    receive: Receive
     notes: dict[str, Any] = field(default_factory=dict)
     """What the log says of it, besides its outcome."""
     deadline: float = 0.0
     """When it is too late for an answer."""
     characters: int = 0
     """Of all its texts."""
+    over: asyncio.Future[Exception] | None = None
+    """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
+
+    async def unless_gone(self, work: Awaitable[T]) -> T:
+        """Wait for something. Raises what `end` was told, or Refusal when it is too late.
+
+        What is waited for is cancelled then.
+        """
+        task = asyncio.ensure_future(work)
+        if self.over is None:
+            self.over = asyncio.get_running_loop().create_future()
+        try:
+            waited: set[asyncio.Future[Any]] = {task, self.over}
+            await asyncio.wait(
+                waited,
+                timeout=max(0.0, self.deadline - monotonic()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if task.done():
+                return task.result()
+            raise self.over.result() if self.over.done() else late()
+        finally:
+            task.cancel()
+
+    def end(self, error: Exception) -> None:
+        """Let what is waited for fail."""
+        if self.over is not None and not self.over.done():
+            self.over.set_result(error)
+
+
+@dataclass(slots=True, eq=False)
+class Call(ServeJob):
+    """A request that is being answered."""
+
+    service: "Service"
+    endpoint: "Endpoint"
+    scope: Scope
+    receive: Receive
     file: "Upload | None" = None
     """The document of its form."""
     owner: str = ""
     """Whose what it makes is, by its key."""
-    over: asyncio.Future[Exception] | None = None
-    """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
     watch: asyncio.Task[None] | None = None
     """Waits for the client to disconnect."""
 
@@ -243,31 +275,13 @@ class Call:
         return [(name, value) for name, value in found.multi_items() if isinstance(value, str)]
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
-        """Wait for something. Raises Gone where the client leaves, Refusal when it is too late.
+        """Wait as for any job. Raises Gone, too, where the client leaves.
 
-        What is waited for is cancelled then. The body must have been read before.
+        The body must have been read before.
         """
-        task = asyncio.ensure_future(work)
-        if self.over is None:
-            loop = asyncio.get_running_loop()
-            self.over, self.watch = loop.create_future(), loop.create_task(self._watch())
-        try:
-            waited: set[asyncio.Future[Any]] = {task, self.over}
-            await asyncio.wait(
-                waited,
-                timeout=max(0.0, self.deadline - monotonic()),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if task.done():
-                return task.result()
-            raise self.over.result() if self.over.done() else late()
-        finally:
-            task.cancel()
-
-    def end(self, error: Exception) -> None:
-        """Let what is waited for fail."""
-        if self.over is not None and not self.over.done():
-            self.over.set_result(error)
+        if self.watch is None:
+            self.watch = asyncio.get_running_loop().create_task(self._watch())
+        return await ServeJob.unless_gone(self, work)
 
     def leave(self, *, answered: bool) -> None:
         """Count it in the queue no more, and let its client go."""

@@ -11,7 +11,7 @@ from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
 from dragoman.serve.refusals import ended
 from dragoman.serve.shelf import Pair, Served
-from dragoman.serve.web import Call
+from dragoman.serve.web import ServeJob
 from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
 
@@ -23,9 +23,9 @@ Fail = Callable[[BaseException], None]
 
 @dataclass(frozen=True, slots=True)
 class Translating:
-    """How a call's texts are translated: by a model that was chosen, between two languages."""
+    """How a job's texts are translated: by a model that was chosen, between two languages."""
 
-    call: Call
+    job: ServeJob
     chosen: tuple[Served, Pair]
     options: Decoding | None = None
     glossary: Glossary | None = None

@@ -8,13 +8,15 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 
 from dragoman.decode import Model
-from dragoman.engine import freeze
+from dragoman.engine import can_freeze, freeze, frozen_bytes
 from dragoman.engine.products import Lend, can_pack
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
+from dragoman.models.build import build_on_meta
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.process import give_memory_back
 from dragoman.tasks.task import model_of
+from dragoman.train.device import choose_device
 
 MOST_LANES = 4
 """Python holds its lock for a fifth to a quarter of a small model's step."""
@@ -84,6 +86,20 @@ class Held(Generic[WriterT]):
         shape, frozen = made
         whole = cache(lambda: evaluation_view(model_of(folder, kind)))
         return cls(frozen, shape, whole)
+
+
+def held_bytes(folder: ModelFolder, arithmetic: Arithmetic, device: str) -> int:
+    """Count the bytes of the weights that are kept of a folder when it is loaded to answer.
+
+    What is not frozen has them in float32 in any arithmetic. Raises InputError for no such device.
+    """
+    model = build_on_meta(folder.config.model)
+    whole = sum(each.nbytes for each in model.parameters())
+    if not isinstance(model, EncoderDecoder | DecoderOnly) or choose_device(device).type != "cpu":
+        return whole
+    if not can_freeze(model, arithmetic):
+        return whole
+    return frozen_bytes(model, arithmetic) + (0 if folder.lends else whole)
 
 
 def _give_back() -> None:

@@ -18,8 +18,10 @@ from dragoman.documents.document import Document
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 from dragoman.serve import documents
+from dragoman.serve.documents import DocumentDesk
 from dragoman.serve.settings import RequestLimits
 from dragoman.serve.state import StateFolder, StoredDocument
+from dragoman.serve.web import Call, Upload
 
 
 def test_texts_do_not_wait_for_documents_to_be_read(
@@ -56,6 +58,30 @@ def test_texts_do_not_wait_for_documents_to_be_read(
             assert answer.status == 200
             go_on.clear()
         assert [call().status for call in calls] == [200] * len(calls)
+
+
+def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as are kept, apart from these; the request holds its file no longer."""
+    held, done = list[Upload | None](), DocumentDesk.done
+
+    async def noted(desk: DocumentDesk, call: Call, one: StoredDocument) -> StoredDocument:
+        held.append(call.file)
+        return await done(desk, call, one)
+
+    monkeypatch.setattr(DocumentDesk, "done", noted)
+    with serving(translator_folder, limits=RequestLimits(files=3)) as live:
+        gate = Gate(live, "en-zh")
+        ours = partial(sent, live, "/v1/documents", {"tgt_lang": "zh"})
+        calls = [in_background(ours) for _ in range(3)]
+        until(lambda: len(held) == len(calls))
+        refused = ours()
+        assert (refused.status, held) == (429, [None] * len(calls))
+        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 200
+        gate.opened.set()
+        assert [call().status for call in calls] == [200] * len(calls)
+        assert ours().status == 200
 
 
 def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -237,7 +238,7 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
 def test_documents_survive_a_restart(
     translator_folder: Path, tmp_path: Path, expected: bytes
 ) -> None:
-    """What was not finished begins again; what lies there without being known is removed."""
+    """What was not finished begins again; of what is not known, documents alone are removed."""
     state = tmp_path / "state"
     with serving(translator_folder, state=state) as live:
         gate = Gate(live, "en-zh")
@@ -252,13 +253,15 @@ def test_documents_survive_a_restart(
             live.service.documents._tasks[one.id].cancel
         )
         until(lambda: not live.service.documents._tasks)
-    (state / "documents" / "orphan.source").write_bytes(b"secret")
+    (state / "documents" / f"{'0' * 32}.source").write_bytes(b"secret")
+    (state / "documents" / "letter.source").write_bytes(b"a user's own")
+    (state / "documents" / "2024").mkdir()
     assert oct((state / "documents").stat().st_mode & 0o777) == "0o700"
     with serving(translator_folder, state=state) as live:
         until(lambda: live.post(path, key).json["status"] == "done")
         assert live.post(f"{path}/result", key).body == expected
-    (left,) = (state / "documents").iterdir()
-    assert left.suffix == ".target"
+    left = {file.name for file in (state / "documents").iterdir()}
+    assert left == {"letter.source", "2024", f"{handle['document_id']}.target"}
 
 
 def test_documents_need_a_key(translator_folder: Path) -> None:
@@ -278,6 +281,17 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="name a folder of this server's own"):
         StateFolder(tmp_path / "file")
+    letter = tmp_path / "documents" / "letter.docx"
+    letter.parent.mkdir()
+    letter.write_text("x")
+    with pytest.raises(InputError, match="name a folder of this server's own"):
+        StateFolder(tmp_path)
+    assert [*tmp_path.rglob("*.*")] == [letter]
+    with sqlite3.connect(tmp_path / "state.sqlite") as base:
+        base.execute("CREATE TABLE document (x)")
+    base.close()
+    with pytest.raises(InputError, match="name a folder of this server's own"):
+        StateFolder(tmp_path)
 
 
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:

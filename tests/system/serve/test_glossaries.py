@@ -132,6 +132,24 @@ def test_other_refusals(live: Live) -> None:
     assert (without.status, without.json["message"]) == (400, "A glossary needs source_lang.")
 
 
+def test_a_pair_has_one_dictionary(live: Live) -> None:
+    """Of two that differ in a region alone none is lost: both are refused, new or added."""
+    twice = [
+        {"source_lang": code, "target_lang": "zh", "entries": entries}
+        for code, entries in (("en", "cat\t我"), ("en-US", "dog\t习"))
+    ]
+    path = "/v3/glossaries"
+    made = live.post(path, {"name": "a", "dictionaries": twice[:1]}).json
+    body = json.dumps({"dictionaries": twice}).encode()
+    changed = live.send(
+        "PATCH", f"{path}/{made['glossary_id']}", body, {"content-type": "application/json"}
+    )
+    for refused in (live.post(path, {"name": "a", "dictionaries": twice}), changed):
+        assert refused.status == 400
+        assert "Two dictionaries" in refused.json["message"]
+    assert live.get(path).json == {"glossaries": [made]}
+
+
 def test_our_own_door_takes_terms_along(live: Live) -> None:
     """With each request; what became of them is told."""
     ask = {"text": ["the cat sees a dog", "a tree"], "glossary": {"cat": "我", "dog": "dog"}}

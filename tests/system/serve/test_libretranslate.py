@@ -184,6 +184,27 @@ def test_codes_of_several_pairs(pairs: Live) -> None:
     )
 
 
+def test_usage_counts_what_was_translated_once(pairs: Live) -> None:
+    """Each text, with its tags, whichever models and terms it needs and whichever door it takes."""
+    terms = "\n".join(f"{number}\t我" for number in range(50))
+    ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": terms}
+    glossary = pairs.post("/v2/glossaries", ask).json["glossary_id"]
+    texts, pair = ["<b>the cat</b>", "a dog"], {"source_lang": "en", "target_lang": "zh"}
+    told = {"text": texts, "tag_handling": "html", "glossary_id": glossary}
+    ours = {"src_lang": "en", "tgt_lang": "zh", "text": texts}
+    asked = [
+        ("/v2/translate", told | pair),
+        ("/translate", PAIR | {"q": texts, "format": "html"}),
+        ("/v1/translate", ours | {"format": "html"}),
+        ("/v1/translate", ours),
+    ]
+    for path, content in asked:
+        before = pairs.get("/v2/usage").json["character_count"]
+        assert pairs.post(path, content).status == 200
+        after = pairs.get("/v2/usage").json["character_count"]
+        assert after - before == sum(map(len, texts)), path
+
+
 def test_lines_have_a_limit(live: Live) -> None:
     """They are translated one by one, as texts are."""
     asked = {"q": "a\n" * 10_001, "source": "en", "target": "zh"}

@@ -1,17 +1,25 @@
 """What a translator keeps of a folder, and whose requests share a batch."""
 
+import gc
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.processors import needs_compiler
+from tests.unit.tasks.readers import CLASSIFY, save_reader
 from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny_generator import save_generator
+from torch import Tensor
 
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.folder.opening import Lender, ModelFolder, open_folder
 from dragoman.models import EncoderDecoder
 from dragoman.models.build import Model
-from dragoman.tasks.held import Held
+from dragoman.nn import Arithmetic
+from dragoman.tasks.folders import load
+from dragoman.tasks.held import Held, held_bytes
 from dragoman.tasks.options import key_of
 
 
@@ -27,6 +35,36 @@ def test_a_model_that_was_read_is_not_read_again(
     assert "model" in vars(folder)
     monkeypatch.delattr(ModelFolder, "lend_to")
     assert Held.read(folder, EncoderDecoder, "fp32").shape.output.weight.device.type == "cpu"
+
+
+def tensor_bytes() -> int:
+    """Bytes of all tensors in this process that Python knows."""
+    gc.collect()
+    tensors = [each for each in gc.get_objects() if issubclass(type(each), Tensor)]
+    here = [each for each in tensors if each.device.type == "cpu"]
+    sizes = {id(each): each.numel() * each.element_size() for each in here if each.is_mkldnn}
+    stored = (each.untyped_storage() for each in here if not each.is_mkldnn)
+    return sum((sizes | {each.data_ptr(): each.nbytes() for each in stored}).values())
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("save", "arithmetic"),
+    [
+        (save_translator, "fp32"),
+        (save_generator, "int8"),
+        (partial(save_reader, head=CLASSIFY), "int8"),
+    ],
+)
+def test_the_bytes_of_a_folder_are_known_before_it_is_loaded(
+    tmp_path: Path, save: Callable[[Path], Path], arithmetic: Arithmetic
+) -> None:
+    """All but the scales of int8, which are much beside so small matrices."""
+    path = save(tmp_path / "m")
+    said, before = held_bytes(open_folder(path), arithmetic, "cpu"), tensor_bytes()
+    loaded = load(path, device="cpu", precision=arithmetic)
+    held = tensor_bytes() - before
+    assert said <= held <= said * (1.02 if arithmetic == "fp32" else 1.3), loaded
 
 
 def test_what_is_lent_is_of_one_save(tmp_path: Path) -> None:

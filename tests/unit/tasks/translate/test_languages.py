@@ -171,7 +171,7 @@ def test_who_else_asks_a_folder_for_its_languages(trained: tuple[Path, list[str]
     only a library that takes tokens takes it over.
     """
     served = Served("digits", trained[0])
-    served.open("fp32")
+    served.open("fp32", "cpu")
     assert (served.sources, served.targets) == (("down", "n", "up"), ("down", "up"))
     assert served.pair("n", "up") == ("n", "up")
     assert served.pair("up", "n") is served.pair("n", None) is None
