@@ -282,6 +282,10 @@ class DocumentDesk:
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(call, some)
+        if self._service.shelf.keeps(source, one.target):
+            call.leave(answered=True)
+            self._store.write(one, "target", file.read_bytes())
+            return
         chosen = self._service.shelf.choose(one.model, source, one.target)
         how = Translating(call, chosen, glossary=glossary)
         found: list[Any] = []
