@@ -190,9 +190,11 @@ def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # no
 def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their bytes, their number and their age; what is old is removed with its files."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
-    limits = RequestLimits(file=2000, files=2, file_seconds=600, body=1000)
+    limits = RequestLimits(file=2000, files=2, file_seconds=600, body=4000)
     with serving(translator_folder, limits=limits) as live:
-        assert sent(live, "/translate_file", PAIR, b"a" * 3000).status == 413
+        large = sent(live, "/translate_file", PAIR, b"a" * 3000)
+        assert large.status == 413
+        assert "2,000 bytes, which is the server's limit `file`" in large.json["error"]
         for _ in range(2):
             assert sent(live, "/translate_file", PAIR, b"a house " * 100).status == 200
         assert sent(live, "/translate_file", PAIR).status == 429
