@@ -303,6 +303,7 @@ def valid(read: Callable[[], T]) -> T:
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `")
         where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
+        what += f" at `{where}`" if where != "body" else ""
     except ValueError as error:
         what, where = f"The body cannot be read ({error})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
