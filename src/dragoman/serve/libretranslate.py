@@ -77,8 +77,8 @@ Form = TypeVar("Form", LibreDetectForm, LibreTranslateForm, LibreFileForm)
 def error(refusal: Refusal) -> Response:
     """Return an error in LibreTranslate's form: a text."""
     text = refusal.sentence
-    if refusal.status == 400:
-        text = "Invalid JSON format" if refusal.where == "body" else refusal.what
+    if refusal.status == 400 and refusal.where == "body":
+        text = "Invalid JSON format"
     elif refusal.status == 429:
         text = f"Slowdown: {text}"
     return json_response({"error": text}, refusal.status, refusal.headers)
