@@ -1,7 +1,8 @@
 """How well a translator's attention aligns words, and what it costs to keep it while translating.
 
 Alignment error rate (Och and Ney 2003) of the mean over the heads of the last layer, of the head
-that the folder names, and of every head, when references are read: against the links that eflomal
+that the folder names, and of every head (layer, head, and 1 for the attention of the step after),
+when references are read: against the links that eflomal
 (Östling and Tiedemann 2016) finds in both directions, symmetrised by "grow-diag-final-and" (Koehn
 et al. 2003). All in the model's own tokens. Our own aligner, by which a head is chosen and taught,
 stands beside them.
@@ -13,6 +14,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -170,7 +172,7 @@ def tags_in_place(folder: ModelFolder, data: Path, lines: int) -> dict[str, floa
     columns = [tokenizer.encode_batch([m.text for m in side]) for tokenizer, side in sides]
     pairs: Pairs = [*zip(*columns, strict=True)]
     held = Held.of(model_of(folder, EncoderDecoder), "fp32")
-    head = folder.config.alignment or (-1, None)
+    head = Head(*folder.config.alignment or ())
     ids = IdTranslator(held, Translator.of(folder).specials, "fp32", head=head)
     linked = iter(by_our_aligner(pairs, len(pairs), folder))
 
@@ -223,6 +225,10 @@ def cost_of_keeping(path: Path, lines: list[str], precision: Arithmetic, rounds:
     return found
 
 
+def _told(head: Head) -> str:
+    return str(tuple(head))
+
+
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
     """Measure a model folder, print its error rates, and return the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks alignment", description=__doc__)
@@ -251,18 +257,18 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     decoder = model_of(folder, EncoderDecoder).decoder.each_layer()
     attention = decoder[-1].cross_attn
     assert attention is not None
-    every = [(layer, head) for layer in range(len(decoder)) for head in range(attention.num_heads)]
-    found = by_head(folder, pairs[:lines], [(-1, None), *every])
+    places = product(range(len(decoder)), range(attention.num_heads), (0, 1))
+    every = [Head(*place) for place in places]
+    found = by_head(folder, pairs[:lines], [Head(), *every])
     rates = {head: error_rate(links, reference) for head, links in found.items()}
     ours = error_rate(by_our_aligner(pairs, lines, folder), reference)
-    named = folder.config.alignment
+    named = Head(*folder.config.alignment or ())
     print(f"alignment error rate of {lines} pairs against eflomal's links")
     print(f"  our aligner                {ours:.3f}")
-    print(f"  mean of the last layer     {rates[-1, None]:.3f}")
-    if named is not None:
-        print(f"  the folder's, {named!s:<12} {rates[named]:.3f}")
+    print(f"  mean of the last layer     {rates[Head()]:.3f}")
+    print(f"  the folder's, {_told(named):<12} {rates[named]:.3f}")
     best = min(every, key=rates.__getitem__)
-    print(f"  the best one, {best!s:<12} {rates[best]:.3f}")
+    print(f"  the best one, {_told(best):<12} {rates[best]:.3f}")
     tags = tags_in_place(folder, data, chosen.tags) if chosen.tags else {}
     for links, share in tags.items():
         print(f"  tags in place, by {links:<8} {share:.3f}")
@@ -272,8 +278,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         speed |= cost_of_keeping(chosen.model, sources, precision, chosen.rounds)
     figures = {
         "environment": environment(["eflomal"]),
-        "error": {"aligner": ours, **{str(head): rate for head, rate in rates.items()}},
-        "named": named,
+        "error": {"aligner": ours, **{_told(head): rate for head, rate in rates.items()}},
+        "named": _told(named),
         "tags": tags,
         "speed": speed,
     }

@@ -10,6 +10,7 @@ generated from the fields.
     merged(call, folder, TRANSLATING)
 """
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, Self
@@ -367,3 +368,11 @@ def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
     width = max(defaults.beam_size, chosen.get("n_best", 1), chosen.get("mbr", 0))
     width += -width % chosen.get("beam_groups", defaults.beam_groups)
     return replace(given, beam_size=width)
+
+
+def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
+    """Return all options; where texts are sampled and no seed is given, one is drawn."""
+    options = merged(given, defaults)
+    if options.temperature > 0 and given.seed is UNSET:
+        return replace(options, seed=secrets.randbelow(1_000_000))
+    return options

@@ -22,6 +22,7 @@ from dragoman.tasks.held import Held
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import Glossary
 
 TOKENIZER = make_tokenizer()
 CONFIG = replace(make_config(TOKENIZER), num_decoder_layers=2, num_kv_heads=2)
@@ -37,9 +38,8 @@ def translating_by(head: Head, config: EncoderDecoderConfig = CONFIG, seed: int 
     return translator
 
 
-TRANSLATORS = {
-    head: translating_by(head) for head in [(-1, None), (0, 0), (1, 3), (0, None), (-2, 2)]
-}
+HEADS = [Head(), Head(0, 0), Head(1, 3), Head(0, None), Head(-2, 2), Head(0, 1, later=1)]
+TRANSLATORS = {head: translating_by(head) for head in HEADS}
 lines = st.integers(1, 7).flatmap(
     lambda count: st.integers(0, 999).map(lambda seed: random_lines(count, seed, longest=12))
 )
@@ -81,7 +81,7 @@ def test_kept_weights_are_those_of_another_pass(
 @needs_independent_rows
 def test_kept_weights_do_not_depend_on_neighbours() -> None:
     """The same bits alone and in any batch."""
-    translator = TRANSLATORS[1, 3].aligning()
+    translator = TRANSLATORS[Head(1, 3)].aligning()
     lines = random_lines(12, seed=5)
     together = translator.translate(lines, beam_size=3)
     for line, expected in zip(lines, together, strict=True):
@@ -93,13 +93,30 @@ def test_kept_weights_do_not_depend_on_neighbours() -> None:
 @needs_engine
 def test_alignments_of_an_ensemble_are_those_of_its_first_model() -> None:
     """Kept or read once more."""
-    joined = translating_by((1, 3)).ensemble(translating_by((1, 3), seed=1))
+    joined = translating_by(Head(1, 3)).ensemble(translating_by(Head(1, 3), seed=1))
     for line in random_lines(3, seed=8):
         (kept,), (read,) = (
             joined.aligning().translate(line).alignments,
             joined.translate(line).alignments,
         )
         torch.testing.assert_close(kept.weights_TS, read.weights_TS, atol=2e-5, rtol=1e-4)
+
+
+def test_a_token_is_aligned_by_the_step_that_reads_it() -> None:
+    """Where the folder says so; the end, which no step reads, by that which writes it.
+
+    With terms too, which begin where the mean over the heads stands.
+    """
+    line, later = "the cat sees a dog", TRANSLATORS[HEADS[-1]]
+    layer, head, _ = HEADS[-1]
+    written_TS = translating_by(Head(layer, head)).translate(line).alignment().weights_TS
+    read_TS = later.translate(line).alignment().weights_TS
+    torch.testing.assert_close(read_TS, torch.cat([written_TS[1:], written_TS[-1:]]))
+    terms = Glossary({"cat": "a dog"})
+    kept, read = (each.translate(line, glossary=terms) for each in (later.aligning(), later))
+    assert kept.terms[0].outcome == "applied"
+    assert kept == read
+    assert torch.equal(kept.alignment().weights_TS, read.alignment().weights_TS)
 
 
 SOURCES = torch.tensor([[5, 6, 7, 8, 9, 10, 3], [11, 12, 3, 0, 0, 0, 0], [13, 14, 15, 16, 3, 0, 0]])
@@ -114,7 +131,7 @@ def test_rows_are_distributions_over_the_source(arithmetic: Arithmetic, strategy
     if not can_pack(arithmetic):
         pytest.skip("the processor lacks units for it")
     model: Model[Any] = freeze(evaluation_view(make_model(CONFIG)), arithmetic)
-    model = Attentive(model, (0, 1))
+    model = Attentive(model, Head(0, 1))
     for source_S, n_best in zip(
         SOURCES, search(model, SOURCES, strategy, limits=LIMITS), strict=True
     ):
@@ -156,7 +173,7 @@ def test_a_frontier_that_looks_is_shown_the_rows_of_each_step() -> None:
     frozen: Model[Any] = freeze(evaluation_view(make_model(CONFIG)), "fp32")
     strategy = LookingBeam(beam_size=3)
     plain = search(frozen, SOURCES, Beam(beam_size=3), limits=LIMITS)
-    assert search(Attentive(frozen, (-1, None)), SOURCES, strategy, limits=LIMITS) == plain
+    assert search(Attentive(frozen, Head()), SOURCES, strategy, limits=LIMITS) == plain
     with pytest.raises(AttributeError):
         search(frozen, SOURCES, strategy, limits=LIMITS)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.spans import in_common, lengths_of
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -49,6 +50,39 @@ def test_pieces_stand_in_their_text(tokenizer: Tokenizer, text: str) -> None:
             assert text[slice(*span)] == alone
     places = dict.fromkeys(span for span in spans if span is not None)
     assert "".join("".join(text[a:b].split()) for a, b in places) == "".join(text.split())
+
+
+def by_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """How many characters more each prefix has than those before it, as they are in the end."""
+    seen = ["".join(tokenizer.decode(ids[:n]).split()) for n in range(len(ids) + 1)]
+    same = accumulate((in_common(seen[-1], each) for each in seen), max)
+    return [after - before for before, after in pairwise(same)]
+
+
+parts = st.sampled_from(["a cat", "\U0001f600", "\u4e2d", "e\u0301x", " ", "<"])
+
+
+@tokenizers
+@given(text=st.lists(parts, max_size=9).map("".join))
+@settings(max_examples=100, deadline=None)
+def test_a_letter_is_that_of_its_last_byte(tokenizer: Tokenizer, text: str) -> None:
+    """As by decoding every prefix."""
+    ids = tokenizer.encode(text)
+    assert tokenizer.lengths(ids) == by_prefixes(tokenizer, ids)
+
+
+@tokenizers
+@pytest.mark.parametrize("char", ["\U0001f600", "\ufffd"])
+def test_bytes_are_decoded_in_linear_time(tokenizer: Tokenizer, char: str) -> None:
+    """A long line with letters that the vocabulary lacks holds nobody up."""
+    ids, decoded = tokenizer.encode(f"a {char} " * 300), list[int]()
+
+    def decode_rest(some: Sequence[int]) -> str:
+        decoded.append(len(some))
+        return tokenizer.decode_rest(some)
+
+    assert sum(lengths_of(ids, tokenizer.decode, decode_rest)) == 600
+    assert sum(decoded) < 20 * len(ids)
 
 
 @tokenizers

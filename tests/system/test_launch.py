@@ -91,6 +91,7 @@ def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: 
     [
         ("0", "--nproc 0 is not a number of processes"),
         ("-3", "--nproc -3 is not a number of processes"),
+        ("5000", "--nproc 5000 is not a number of processes"),
         ("two", "--nproc must be a whole number, not two"),
     ],
 )

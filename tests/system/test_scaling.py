@@ -1,4 +1,4 @@
-"""A sweep from the outside: it is interrupted and goes on; a fit says what it cannot use."""
+"""A sweep from the outside: it is interrupted and goes on."""
 
 import signal
 from pathlib import Path
@@ -58,13 +58,3 @@ def test_a_sweep_goes_on(dragoman: CommandLine, tmp_path: Path) -> None:
     assert ended.code == 130, ended.said
     assert ended.said.count("It is finished.") == 2
     assert (out / "d8-4" / "training" / "metrics.jsonl").read_bytes() == before
-
-
-def test_options_of_the_fit_need_it(dragoman: CommandLine) -> None:
-    """A budget without runs is a mistake, and so are runs that are none."""
-    ended = dragoman.run("cost", "base", "--minutes", "5")
-    assert ended.code == 2
-    assert "--minutes needs --fit" in ended.said
-    ended = dragoman.run("cost", "--fit", "nowhere")
-    assert ended.code == 2
-    assert "nowhere is not the folder of a training run" in ended.said

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.cost_show import show_cost
 from dragoman.cli.options import names_and_settings, with_options
-from dragoman.cli.output import option, print_items, to_json
+from dragoman.cli.output import option, print_found
 from dragoman.cli.pipes import say, talk
 from dragoman.cost.options import CostOptions
 from dragoman.wording import counted
@@ -51,7 +51,7 @@ def cost(
         report = report_scaling([*map(Path, arguments)], asked)
         if asked.png is not None:
             plot_scaling(report, asked.png)
-        print_items([to_json(report.to_dict())] if as_json else show_scaling(report))
+        print_found(report, show_scaling(report), as_json=as_json)
         return
     from dragoman.cost.machine import find_rates
     from dragoman.cost.recipes import find_one
@@ -72,4 +72,4 @@ def cost(
         say("Timing real steps here; nothing is kept ...")
         measured = measure(work, talk())
     found = cost_of(names[0], work, rates, asked, measured)
-    print_items([to_json(found)] if as_json else show_cost(found, work))
+    print_found(found, show_cost(found, work), as_json=as_json)

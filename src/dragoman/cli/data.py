@@ -10,7 +10,7 @@ import typer
 
 from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Item, option, print_items, to_json
+from dragoman.cli.output import Item, option, print_found
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
@@ -192,7 +192,7 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
     with progress_of_pairs() as progress:
         read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
         found = count(read, languages, progress=progress)
-    print_items([to_json(found)] if as_json else _counts(found))
+    print_found(found, _counts(found), as_json=as_json)
 
 
 def _counts(found: "CorpusStats") -> Iterator[Item]:
@@ -250,7 +250,8 @@ def merge(
     say(f"{counted(count, 'pair')} in {' and '.join(map(str, paths))}")
     if repeated:
         left = "left out" if unique else "taken all the same; --unique leaves them out"
-        say(f"{counted(repeated, 'pair was', 'pairs were')} there before: {left}.")
+        before = "there before, weights aside" if weight else "there before"
+        say(f"{counted(repeated, 'pair was', 'pairs were')} {before}: {left}.")
 
 
 VERBS = (check, clean, split, sample, merge, stats)
@@ -339,7 +340,7 @@ def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]
 
 def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:
     """Print what was found, as sentences and a table, or as one JSON object."""
-    print_items([to_json(report)] if as_json else _shown(report, what))
+    print_found(report, _shown(report, what), as_json=as_json)
 
 
 def _languages(*codes: str | None) -> str:

@@ -1,13 +1,11 @@
 """The options of decoding on the command line, made from the fields of `dragoman.decoding`."""
 
-import secrets
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 from dragoman.cli.options import Verb, options_of, with_options
 from dragoman.cli.pipes import say
-from dragoman.decoding import Decoding, merged, wide_enough
+from dragoman.decoding import Decoding, wide_enough
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 
@@ -27,13 +25,6 @@ def flags_of(task: Decoding, decoding: Decoding) -> dict[str, Any]:
         option.flag: option.is_switch or given[option.name] if option.name in given else None
         for option in options_of(task)
     }
-
-
-def with_seed(decoding: Decoding, defaults: Decoding) -> Decoding:
-    """Lay options over those of a model, with a seed that is drawn unless one is given."""
-    if decoding.seed is UNSET:
-        decoding = replace(decoding, seed=secrets.randbelow(1_000_000))
-    return merged(decoding, defaults)
 
 
 def say_seed(given: Decoding, options: Decoding) -> None:

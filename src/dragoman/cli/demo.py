@@ -42,10 +42,12 @@ def demo(
 
     console = talk(stderr=False)
     training, validation, test = demo_corpus()
-    console.print(
-        f"[bold]1. Sentences.[/] A small grammar of English and Chinese wrote {len(training):,} "
-        "pairs to learn from. Their word order differs: time and place come before the Chinese "
-        "verb, a relative clause before its noun, question words stay where the answer would be."
+    _say(
+        console,
+        "1. Sentences.",
+        f"A small grammar of English and Chinese wrote {len(training):,} pairs to learn from. "
+        "Their word order differs: time and place come before the Chinese verb, a relative clause "
+        "before its noun, question words stay where the answer would be.",
     )
     texts = out / "texts"
     for name, pairs in (("train", training), ("valid", validation), ("test", test)):
@@ -60,27 +62,37 @@ def demo(
             " choose another --out"
         )
     if recipe is not None:
-        console.print(
-            "\n[bold]2. Learning.[/] A Transformer of 3 encoder and 2 decoder layers reads them "
-            "repeatedly. The loss falls as it gets better at guessing the next piece of Chinese."
+        _say(
+            console,
+            "\n2. Learning.",
+            "A Transformer of 3 encoder and 2 decoder layers reads them repeatedly. The loss falls "
+            "as it gets better at guessing the next piece of Chinese.",
         )
         _train(recipe, console)
     else:
-        console.print(f"\n[bold]2. Learning[/] was done before: the model is in {model}.")
+        _say(console, "\n2. Learning", f"was done before: the model is in {model}.")
 
     translator = Translator.load(model)
     _score(translator, test, console)
 
-    console.print(f"\n[bold]4. Translating[/] {SHOWN} of them, and one more:")
+    _say(console, "\n4. Translating", f"{SHOWN} of them, and one more:")
     _translate(translator, [*test[:SHOWN], EXAMPLE], console)
     _draw(translator, EXAMPLE.src, out / "attention.png", console)
     command = _command()
-    console.print(
-        f"\n[bold]Next.[/] Your own sentence:\n\n"
+    _say(
+        console,
+        "\nNext.",
+        "Your own sentence:\n\n"
         f'    {command} translate {model} "My older sister likes these books."\n\n'
         f"What the folder holds:  {command} inspect {model}\n"
-        f"Your own two files:     {command} train --src a.en --tgt a.zh --out runs/en-zh"
+        f"Your own two files:     {command} train --src a.en --tgt a.zh --out runs/en-zh",
     )
+
+
+def _say(console: "Console", title: str, text: str) -> None:
+    from rich.text import Text
+
+    console.print(Text.assemble((title, "bold"), f" {text}"))
 
 
 def _command() -> str:
@@ -134,9 +146,11 @@ def _train(recipe: "RunRecipe", console: "Console") -> None:
 def _score(translator: "Translator", test: Sequence["Pair"], console: "Console") -> None:
     from dragoman.evaluate import evaluate
 
-    console.print(
-        f"\n[bold]3. Scoring[/] on {len(test)} unseen sentences, half of them with combinations of "
-        "words that training never showed:"
+    _say(
+        console,
+        "\n3. Scoring",
+        f"on {len(test)} unseen sentences, half of them with combinations of words that training "
+        "never showed:",
     )
     outputs = [t.text for t in translator.translate([pair.src for pair in test])]
     scores = evaluate(outputs, [pair.tgt for pair in test], tokenize="zh")
@@ -151,14 +165,12 @@ def _translate(translator: "Translator", pairs: Sequence["Pair"], console: "Cons
     """Show translations, and beside one that is not as expected what it should have been."""
     rows = []
     for pair, output in zip(pairs, translator.translate([p.src for p in pairs]), strict=True):
-        note = "" if output.text == pair.tgt else f"[red](differs; expected: {pair.tgt})[/]"
+        note = "" if output.text == pair.tgt else f"(differs; expected: {pair.tgt})"
         rows.append((pair.src, output.text, note))
     _show(console, rows)
 
 
 def _draw(translator: "Translator", sentence: str, path: Path, console: "Console") -> None:
-    from rich.markup import escape
-
     alignment = translator.translate(sentence).alignment()
     try:
         from dragoman.lens import plot_alignment
@@ -171,13 +183,15 @@ def _draw(translator: "Translator", sentence: str, path: Path, console: "Console
             title="Which English word each Chinese piece looks at",
         )
     except InputError as error:
-        console.print(f"\n[bold]5. No picture:[/] {escape(str(error))}")
+        _say(console, "\n5. No picture:", str(error))
     else:
-        console.print(
-            f"\n[bold]5. A picture[/] of the attention behind the last one: {escape(str(path))}"
-        )
+        _say(console, "\n5. A picture", f"of the attention behind the last one: {path}")
 
 
 def _show(console: "Console", rows: Sequence[tuple[str, str, str]]) -> None:
+    from rich.text import Text
+
     for src, tgt, note in rows:
-        console.print(f"   {src}\n   [green]{tgt}[/] {note}".rstrip())
+        shown = Text.assemble(f"   {src}\n   ", (tgt, "green"), " ", (note, "red"))
+        shown.rstrip()
+        console.print(shown)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Destination, say_kept, to_json
+from dragoman.cli.output import Destination, keep_all, to_json
 from dragoman.cli.pipes import say, to_stdout
-from dragoman.cli.progress import progress_of
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import LARGEST, format_of_name, read_document
 from dragoman.errors import InputError
@@ -89,14 +88,7 @@ class AsDocument:
         translator, decoding = load()
         start, before = perf_counter(), out.kept()
         results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
-        progress = progress_of(results, "text", total=draft.total, before=len(before))
-        try:
-            with out.keeping() as keep, progress as shown:
-                for result in shown:
-                    keep(result)
-        except BaseException:
-            say_kept(out)
-            raise
+        keep_all(out, results, draft.total)
         out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
         if draft.total:

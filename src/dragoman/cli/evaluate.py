@@ -7,7 +7,7 @@ from typing import Annotated
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import with_options
-from dragoman.cli.output import ModelFolder, PlainLines, option, print_items, to_json
+from dragoman.cli.output import ModelFolder, PlainLines, option, print_found
 from dragoman.cli.pipes import check_output, say
 from dragoman.cli.progress import progress_of
 from dragoman.decoding import TRANSLATING, Decoding
@@ -83,6 +83,6 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
                 lines = "".join(f"{answer}\n" for answer in report.answers)
                 part.write_text(lines, encoding="utf-8", newline="\n")
     finally:  # a full disk takes no scores along
-        print_items([to_json(report.figures)] if as_json else report.lines)
+        print_found(report.figures, report.lines, as_json=as_json)
         for remark in (*(() if as_json else report.remarks), *report.warnings):
             say(remark)

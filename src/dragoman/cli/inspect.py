@@ -1,20 +1,21 @@
 """`dragoman inspect`: what a model folder contains, what the model does with a text, two runs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Item, ModelFolder, option, print_items, to_json
+from dragoman.cli.output import Item, ModelFolder, option, print_found
 from dragoman.cli.pipes import check_spares_model, lines_from, say
 from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError, escaped
 from dragoman.lens.choices import Choices
 
 if TYPE_CHECKING:
+    from dragoman.lens.contents import Contents
     from dragoman.lens.inspection import Inspection
 
 
@@ -76,13 +77,21 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
         if text is None:
-            print_items(_contents(model, as_json=as_json))
+            from dragoman.lens.contents import contents_of
+
+            contents = contents_of(model)
+            print_found(contents, _contents(contents), as_json=as_json)
         else:
-            print_items(_compared(model, Path(text), as_json=as_json))
+            from dragoman.tasks.runs import compare_runs, tables_of
+
+            found = compare_runs(model, Path(text))
+            print_found(found, [found["verdict"], *tables_of(found)], as_json=as_json)
         return
+    from dragoman.lens.terminal import lines_of
+
     inspection = _inspected(model, text, choices, files)
     _write_pictures(inspection, **files)
-    print_items(_lines_of(inspection, as_json=as_json))
+    print_found(inspection, lines_of(inspection), as_json=as_json)
 
 
 def _inspected(
@@ -97,12 +106,6 @@ def _inspected(
     from dragoman.tasks.folders import read_folder
 
     return inspect_folder(read_folder(model, device="cpu"), given, choices)
-
-
-def _lines_of(inspection: "Inspection", *, as_json: bool) -> Iterable[Item]:
-    from dragoman.lens.terminal import lines_of
-
-    return [to_json(inspection.to_dict())] if as_json else lines_of(inspection)
 
 
 def _choose_alignment(model: Path, texts: tuple[Path, Path], pair: LanguagePair) -> str:
@@ -132,23 +135,10 @@ def is_run(text: str) -> bool:
     return text not in ("", "-") and os.path.isdir(f"{text}/training")  # noqa: PTH112
 
 
-def _compared(one: Path, two: Path, *, as_json: bool) -> Iterator[Item]:
-    """What differs between two runs: the verdict, then a table of each kind."""
-    from dragoman.tasks.runs import compare_runs, tables_of
-
-    found = compare_runs(one, two)
-    yield from [to_json(found)] if as_json else [found["verdict"], *tables_of(found)]
-
-
-def _contents(model: Path, *, as_json: bool) -> Iterator[Item]:
+def _contents(contents: "Contents") -> Iterator[Item]:
     """What a model folder contains: facts, then a table of parameters."""
-    from dragoman.lens.contents import contents_of
     from dragoman.lens.terminal import table
 
-    contents = contents_of(model)
-    if as_json:
-        yield to_json(contents.to_dict())
-        return
     yield from table([(name, escaped(value)) for name, value in contents.facts.items()])
     total = sum(contents.parameters.values())
     parts = {**contents.parameters, "total": total}

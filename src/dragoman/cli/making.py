@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress, repeat
+from itertools import compress, repeat, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,13 +24,19 @@ from dragoman.cli.output import (
     ModelFolder,
     content_hash,
     digest_of,
+    keep_all,
     option,
     say_kept,
     with_destination,
 )
 from dragoman.cli.pipes import check_output, say
-from dragoman.cli.progress import progress_of
-from dragoman.cli.translate import Ensemble, command_of, languages_of, load_translator
+from dragoman.cli.translate import (
+    TranslateOptions,
+    command_of,
+    languages_of,
+    load_translator,
+    with_ensemble,
+)
 from dragoman.corpus.config import CleaningConfig, PairFiles
 from dragoman.data.memory import Languages, ending_of
 from dragoman.decoding import TRANSLATING, Decoding
@@ -53,6 +59,7 @@ ONE_EACH = [each.name for each in options_of(TRANSLATING) if each.name != "n_bes
 
 
 @decoding_options(TRANSLATING, only=ONE_EACH)
+@with_ensemble
 @with_loading
 @with_thresholds
 @with_destination
@@ -70,7 +77,7 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
     tgt_lang: Annotated[
         str | None, option("Language of the file, by its code in a multilingual model.")
     ] = None,
-    ensemble: Ensemble = None,
+    asked: TranslateOptions,
     config: CleaningConfig,
     as_json: Json = False,
     loading: Loading,
@@ -86,7 +93,8 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
 
     between, read = (tgt_lang, src_lang), partial(_alone, file)
     out = _translated(
-        [model, *(ensemble or ())],
+        model,
+        asked,
         [file],
         read,
         to,
@@ -101,6 +109,7 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
 
 @decoding_options(TRANSLATING)
 @with_corpus
+@with_ensemble
 @with_loading
 @with_thresholds
 @with_destination
@@ -109,7 +118,7 @@ def distill(  # noqa: PLR0913 -- the options of the verb
     *,
     files: PairFiles,
     decoding: Decoding,
-    ensemble: Ensemble = None,
+    asked: TranslateOptions,
     config: CleaningConfig,
     as_json: Json = False,
     loading: Loading,
@@ -133,9 +142,10 @@ def distill(  # noqa: PLR0913 -- the options of the verb
     if alone and decoding.given().get("n_best", 1) > 1:
         raise InputError("--n-best chooses by references; name them with --tgt.")
     read: _Read = partial(_alone, alone) if alone else read_of(corpus, say)
-    models, between = [model, *(ensemble or ())], (files.src_lang, files.tgt_lang)
+    between = files.src_lang, files.tgt_lang
     out = _translated(
-        models,
+        model,
+        asked,
         corpus.paths,
         read,
         to,
@@ -152,7 +162,8 @@ VERBS = (back_translate, distill)
 
 
 def _translated(  # noqa: PLR0913 -- the options of both verbs
-    models: Sequence[Path],
+    model: Path,
+    asked: TranslateOptions,
     files: Sequence[Path],
     read: _Read,
     to: Destination,
@@ -172,31 +183,24 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
 
     if to.output is None or names_device(to.output):
         raise InputError("Name the file to write with --output.")
-    check_output(to.output, models[0], *files)
+    check_output(to.output, model, *files)
     if LAYOUTS.get(ending := ending_of(to.output)) and ending != ".tsv":
         raise InputError(f"{to.output} would contain a TSV despite its name; name it .tsv.")
-    command = command_of(decoding, models[1:], between, loading) | {
-        "model": digest_of(models[0]),
+    command = command_of(decoding, asked.ensemble, between, loading) | {
+        "model": digest_of(model),
         "input": [content_hash(file) for file in files],
         "layout": [*layout],
     }
     out = ResumableFile(to.output, command)
     out.find(overwrite=to.overwrite, resume=to.resume)
-    total, before = sum(1 for _ in read()), out.results
+    total = sum(1 for _ in read())
     if not total:
         raise InputError(f"{files[0]} has no text to translate; give another file.")
-    asked = (None, None) if between == languages_of(models[0]) else between
-    translator, options = load_translator(models, loading, decoding, asked)
+    languages = (None, None) if between == languages_of(model) else between
+    translator, options = load_translator(model, loading, decoding, languages, asked)
     texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
     results = zip(translator.stream(texts, options), references, strict=True)
-    progress = progress_of(results, "text", total=total, before=before)
-    try:
-        with out.keeping() as keep, progress as shown:
-            for result, reference in shown:
-                keep(nearest(result, reference))
-    except BaseException:
-        say_kept(out)
-        raise
+    keep_all(out, starmap(nearest, results), total)
     return out
 
 

@@ -1,8 +1,9 @@
 """Options of the command line that are made from the fields of a dataclass.
 
 A field gives an option its name, its type, its default and, by the sentence under it, its help; its
-metadata may have another `flag` (None for an option that the command line lacks) or `help`, and
-`read`, a function that makes the value of what is typed, whose type is that of its parameter.
+metadata may have another `flag` (None for an option that the command line lacks), `help`, `panel`
+or `metavar`, and `read`, a function that makes the value of what is typed, whose type is that of
+its parameter.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -45,6 +46,8 @@ class Option:
     """What makes the value, if it has another type."""
     panel: str | None
     """The title under which the help has it."""
+    metavar: str | None
+    """What the help calls its value, unless that has choices."""
 
     @property
     def is_switch(self) -> bool:
@@ -65,7 +68,7 @@ class Option:
         asked = typer.Option(
             self.flag,
             help=f"{self.help} Choices: {choices}." if choices else self.help,
-            metavar="NAME" if choices else None,
+            metavar="NAME" if choices else self.metavar,
             rich_help_panel=self.panel,
         )
         return Parameter(
@@ -98,8 +101,9 @@ def options_of(settings: Any) -> list[Option]:  # noqa: ANN401 -- a dataclass wi
         if default is not UNSET and flag is not None:
             kind = list[get_args(hint)[0]] if get_origin(hint) is tuple else hint  # type: ignore[misc] # at run time
             text = field.metadata.get("help") or " ".join(said.get(name, "").split())
-            panel = PANELS.get(cls.__name__)
-            found.append(Option(name, flag, kind, default, text, read, panel))
+            panel = field.metadata.get("panel", PANELS.get(cls.__name__))
+            metavar = field.metadata.get("metavar")
+            found.append(Option(name, flag, kind, default, text, read, panel, metavar))
     return found
 
 

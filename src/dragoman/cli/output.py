@@ -99,6 +99,12 @@ def print_items(items: Iterable[Item]) -> None:
                 write(captured.get().rstrip("\n"))
 
 
+def print_found(found: Plain | Mapping[str, Any], shown: Iterable[Item], *, as_json: bool) -> None:
+    """Print what was found: as one JSON object, or as it is shown to people."""
+    plain = found.to_dict() if as_json and isinstance(found, Plain) else found
+    print_items([to_json(plain)] if as_json else shown)
+
+
 def digest_of(model: Path) -> str:
     """Tell one model folder from another: its `config.json` has the hash of its weights."""
     try:
@@ -212,6 +218,21 @@ def say_kept(out: ResumableFile) -> None:
             f"{counted(out.results, 'result')} kept in {out.partial}; add --resume to the same "
             "command to continue."
         )
+
+
+def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:
+    """Keep the results of so many texts as they come, and show the progress.
+
+    When the command fails or is interrupted, it says how many there are, and where.
+    """
+    progress = progress_of(results, "text", total=total, before=out.results)
+    try:
+        with out.keeping() as keep, progress as shown:
+            for result in shown:
+                keep(result)
+    except BaseException:
+        say_kept(out)
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,8 @@ def talk(*, stderr: bool = True) -> "Console":
 
     stream = Talk(sys.stderr if stderr else open_stdout())
     file = cast("TextIO", stream)  # as far as rich needs one
-    return Console(file=file, highlight=False, soft_wrap=not stream.isatty())
+    wraps = not stream.isatty()
+    return Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=wraps)
 
 
 def file_or_text(given: str | None) -> Path | str | None:

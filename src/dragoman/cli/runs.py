@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.output import option, print_items, to_json
+from dragoman.cli.output import option, print_found
 
 
 def runs(
@@ -26,7 +26,5 @@ def runs(
     if price is not None:
         check_range("--price", price, Positive)
     rows = list_runs(folder, price)
-    if as_json:
-        print_items([to_json({"runs": [row.to_dict() for row in rows]})])
-    else:
-        print_items([[HEAD, *(row.cells for row in rows)]])
+    shown = [[HEAD, *(row.cells for row in rows)]]
+    print_found({"runs": [row.to_dict() for row in rows]}, shown, as_json=as_json)

@@ -104,7 +104,7 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
         expect = f"To expect: {recipe.expect}" if recipe.expect else ""
         about = [recipe.description, expect] if first else []
         for line in filter(None, (*about, *lines)):
-            console.print(line, markup=False)
+            console.print(line)
         return check
 
     result = train_task(recipe, console=console, estimate=estimate)
@@ -118,8 +118,7 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
     if more := result.progress.minutes_needed(recipe):
         console.print(
             f"The time was up after {step:,} of {recipe.train.max_steps:,} steps. To take all of "
-            f"them at the speed so far, run the same command with train.max_minutes={more}.",
-            markup=False,
+            f"them at the speed so far, run the same command with train.max_minutes={more}."
         )
     return use
 

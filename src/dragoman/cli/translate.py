@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
 from dragoman.cli.documents import AsDocument, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
-from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH
+from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH, with_options
 from dragoman.cli.output import (
     Destination,
     FileOrText,
@@ -21,7 +21,6 @@ from dragoman.cli.output import (
     content_hash,
     digest_of,
     each_line,
-    option,
     to_json,
     with_destination,
     with_languages,
@@ -37,52 +36,32 @@ if TYPE_CHECKING:
     from dragoman.tasks.results import Translation
     from dragoman.tasks.translate.translator import Translator
 
-Prefixes = Annotated[
-    Path | None,
-    option("What each translation begins with, line by line; empty lines are free.", panel=SEARCH),
-]
-GlossaryFile = Annotated[
-    Path | None,
-    option(
-        "Terms and their translations: source, tab and target, a line each.",
-        "--glossary",
-        panel=DOCUMENTS,
-    ),
-]
-MemoryFile = Annotated[
-    Path | None,
-    option(
-        "Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken.",
-        "--tm",
-        panel=DOCUMENTS,
-    ),
-]
-Ensemble = Annotated[
-    list[Path] | None,
-    option(
-        "Another model that decodes with it, by the mean of the probabilities; repeatable.",
-        metavar="MODEL",
-        panel=MODEL,
-    ),
-]
-AsPublished = Annotated[
-    bool,
-    option(
-        "Return what the publisher's class generates: --no-split --no-retry.",
-        "--as-published",
-        panel=SEARCH,
-    ),
-]
-AsJson = Annotated[
-    bool,
-    option(
-        "Print a JSON object per line: scores, tokens, alignment, flags.", "--json", panel=OUTPUT
-    ),
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateOptions:
+    """What else a translation is made by and begins with, and how it is printed."""
+
+    prefixes: Path | None = field(default=None, metadata={"panel": SEARCH})
+    """What each translation begins with, line by line; empty lines are free."""
+    glossary: Path | None = field(default=None, metadata={"panel": DOCUMENTS})
+    """Terms and their translations: source, tab and target, a line each."""
+    memory: Path | None = field(default=None, metadata={"flag": "--tm", "panel": DOCUMENTS})
+    """Translation memory (TMX, XLIFF, PO, CSV, TSV), whose exact matches are taken."""
+    ensemble: tuple[Path, ...] = field(default=(), metadata={"metavar": "MODEL", "panel": MODEL})
+    """Another model that decodes with it, by the mean of the probabilities; repeatable."""
+    as_published: bool = field(default=False, metadata={"panel": SEARCH})
+    """Return what the publisher's class generates: --no-split --no-retry."""
+    as_json: bool = field(default=False, metadata={"flag": "--json", "panel": OUTPUT})
+    """Print a JSON object per line: scores, tokens, alignment, flags."""
+
+
+with_ensemble = with_options("asked", TranslateOptions(), only=("ensemble",))
+"""A verb that translates to other ends takes the other models alone."""
 
 
 @decoding_options(TRANSLATING)
 @with_languages
+@with_options("asked", TranslateOptions())
 @with_loading
 @with_document
 @with_destination
@@ -92,12 +71,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     *,
     decoding: Decoding,
     pair: LanguagePair,
-    prefixes: Prefixes = None,
-    glossary: GlossaryFile = None,
-    memory: MemoryFile = None,
-    ensemble: Ensemble = None,
-    as_published: AsPublished = False,
-    as_json: AsJson = False,
+    asked: TranslateOptions,
     loading: Loading,
     plain: PlainLines = False,
     document: AsDocument,
@@ -111,29 +85,26 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman translate runs/en-zh page.html --output page.zh.html
     """
-    n_best = decoding.given().get("n_best", 1)
-    terms = None if glossary is None else Glossary.read(glossary)
-    command = command_of(decoding, ensemble or (), pair.languages, loading) | {
+    n_best, as_json = decoding.given().get("n_best", 1), asked.as_json
+    terms = None if asked.glossary is None else Glossary.read(asked.glossary)
+    command = command_of(decoding, asked.ensemble, pair.languages, loading) | {
         "--n-best": n_best,
-        "--prefixes": content_hash(prefixes),
+        "--prefixes": content_hash(asked.prefixes),
         "--glossary": None if terms is None else terms.content_hash,
-        "--tm": content_hash(memory),
+        "--tm": content_hash(asked.memory),
         "--json": as_json,
-        "--as-published": as_published or None,
+        "--as-published": asked.as_published or None,
     }
-    models, languages = [model, *(ensemble or ())], pair.languages
-    load = partial(
-        load_translator, models, loading, decoding, languages, memory, as_published=as_published
-    )
+    load = partial(load_translator, model, loading, decoding, pair.languages, asked)
     if file is not None and document.known(file, plain=plain) is not None:
         check_output(to.output, model, Path(file))
         command |= {"model": digest_of(model)}
-        known = languages_of(model, languages)
+        known = languages_of(model, pair.languages)
         document.translate(file, command, load, to, glossary=terms, languages=known)
         return
     starts = _is_next if n_best > 1 and not as_json else None
-    begun = nullcontext() if prefixes is None else lines_from(prefixes)
-    to = replace(to, spares=prefixes)
+    begun = nullcontext() if asked.prefixes is None else lines_from(asked.prefixes)
+    to = replace(to, spares=asked.prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
         translator, options = load()
@@ -163,28 +134,26 @@ def command_of(
 
 
 def load_translator(
-    models: Sequence[Path],
+    model: Path,
     loading: Loading,
     decoding: Decoding,
     languages: Languages,
-    memory: Path | None = None,
-    *,
-    as_published: bool = False,
+    asked: TranslateOptions,
 ) -> tuple["Translator", Decoding]:
     """The model, or several that decode together, with what it remembers; and how."""
-    loading.check(models[0])
+    loading.check(model)
     from dragoman.tasks.translate.translator import Translator
 
     load = partial(
         Translator.load,
         device=loading.device,
         precision=loading.precision,
-        as_published=as_published,
+        as_published=asked.as_published,
     )
-    first, *others = map(load, models)
+    first, *others = map(load, (model, *asked.ensemble))
     translator = first.ensemble(*others).between(*languages)
-    if memory is not None:
-        known = load_memory(memory, languages_of(models[0], languages))
+    if asked.memory is not None:
+        known = load_memory(asked.memory, languages_of(model, languages))
         translator = translator.remembering(known)
     return translator, sampled_or_wide(decoding, translator.options)
 

@@ -67,8 +67,9 @@ def split(
             )
         if (by_pair and len(taken) < size) or len(taken) == free.sum():
             raise InputError(
-                f"{len(drawn):,} pairs are too few for sets of {', '.join(map(str, sizes))} and a "
-                "training set without their sentences; ask for smaller ones."
+                f"{len(drawn):,} pairs are too few for sets of "
+                f"{' and '.join(format(size, ',') for size in sizes)} and a training set without "
+                "their sentences; ask for smaller ones."
             )
         chosen[taken] = number
         free &= ~(np.isin(src, src[taken]) | np.isin(tgt, tgt[taken]))

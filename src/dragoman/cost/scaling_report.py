@@ -36,7 +36,7 @@ from dragoman.cost.scaling import (
 )
 from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
-from dragoman.plain import to_plain
+from dragoman.plain import Plain, to_plain
 
 LARGEST_LOG_SIZE, HALVINGS = math.log(1e18), 100
 BEYOND = (1, 10, 100)
@@ -143,7 +143,7 @@ class MoreData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingReport:
+class ScalingReport(Plain):
     """All of it: of runs that were fitted, and of those that were not."""
 
     runs: Sequence[Run]

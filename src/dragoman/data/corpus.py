@@ -87,7 +87,12 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         layouts = self.src is not None or self.tgt is not None, self.tsv, self.jsonl, self.tm
-        if sum(map(bool, layouts)) != 1 or (self.src is None) != (self.tgt is None):
+        if (self.src is None) != (self.tgt is None):
+            raise InputError(
+                f"{self.src or self.tgt} has no file of the other side; src and tgt (--src and "
+                "--tgt) go together."
+            )
+        if sum(map(bool, layouts)) != 1:
             raise InputError(
                 f"The corpus {self.name or '(unnamed)'} must have src and tgt, or tsv, or jsonl, "
                 "or tm: exactly one of the four."
@@ -161,8 +166,8 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
             longer = number + sum(1 for _ in (src_lines if tgt is None else tgt_lines))
             num_src, num_tgt = (longer, number - 1) if tgt is None else (number - 1, longer)
             raise InputError(
-                f"{src_path} has {num_src:,} lines but {tgt_path} has {num_tgt:,}; line n of one "
-                "must belong to line n of the other."
+                f"{src_path} has {counted(num_src, 'line')} but {tgt_path} has {num_tgt:,}; line n "
+                "of one must belong to line n of the other."
             )
         pair = src, tgt
         yield Entry(pair, (pair,))

@@ -87,8 +87,8 @@ def load_memory(path: Path, languages: Languages) -> dict[str, str]:
 def _read_tmx(path: Path, languages: Languages) -> Iterator[Cut]:
     if None in languages:
         raise InputError(
-            f"{path} may have texts in several languages; give data.src_lang and data.tgt_lang "
-            "(--src-lang and --tgt-lang)."
+            f"{path} may have texts in several languages; name two by --src-lang and --tgt-lang, "
+            "or data.src_lang and data.tgt_lang in a recipe."
         )
     for raw, unit in cut_elements(read_chunks(path), {"tu"}, str(path)):
         yield raw, [] if unit is None else [_of_tmx(unit, languages)]

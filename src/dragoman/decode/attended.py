@@ -64,7 +64,7 @@ class Attentive(Generic[StateT]):
         state = self.model.start(src_BS, beam_size)
         attending: object = state
         if isinstance(attending, Attending):
-            attending.watch(*self.head)
+            attending.watch(self.head.layer, self.head.head)
         return state
 
     def step(self, ids_N: Tensor, state: StateT) -> Tensor:

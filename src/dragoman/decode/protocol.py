@@ -10,7 +10,7 @@ frontier is `Closing`, the model steps the M open rows of these alone.
 """
 
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -38,9 +38,22 @@ class Uneven(Protocol):
         """Whether `select` can do so: then a step is of the rows that are left."""
 
 
-Head = tuple[int, int | None]
-"""A layer of the decoder, counted from its end where it is negative, and one of its heads; None for
-the mean over all."""
+class Head(NamedTuple):
+    """Whose attention to the source aligns words."""
+
+    layer: int = -1
+    """A layer of the decoder, counted from its end where it is negative."""
+    head: int | None = None
+    """One of its heads; None for the mean over all."""
+    later: int = 0
+    """1 where the weights of a token are those of the step that reads it; 0: that writes it."""
+
+    def of_tokens(self, weights_LS: Tensor) -> Tensor:
+        """The weights of L tokens, of those of the steps that wrote them.
+
+        No step reads the last token, an end, which keeps the weights of the step that wrote it.
+        """
+        return torch.cat([weights_LS[1:], weights_LS[-1:]]) if self.later else weights_LS
 
 
 @runtime_checkable
@@ -48,7 +61,7 @@ class Attending(Protocol):
     """A state that can say what its rows attend to in their sources."""
 
     def watch(self, layer: int, head: int | None) -> None:
-        """From now on keep the weights of a `Head` in each step, if that can be."""
+        """From now on keep the weights of a head, or their mean, in each step, if that can be."""
 
     @property
     def watched(self) -> bool:

@@ -83,7 +83,8 @@ def read_records(path: Path) -> Iterator[tuple[str, object, str]]:
         try:
             yield place, json.loads(line), line
         except json.JSONDecodeError as error:
-            raise InputError(f"{place} is not JSON: {error.msg} at column {error.colno}.") from None
+            wrong = f"not JSON: {error.msg} at column {error.colno}" if line.strip() else "empty"
+            raise InputError(f"{place} is {wrong}.") from None
         except RecursionError:
             raise InputError(f"{place} is nested too deeply; write one flat object.") from None
         except ValueError:

@@ -9,7 +9,7 @@ last, and rejects files that are not its own.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,9 +152,10 @@ class FolderConfig:
     """How to generate, where the model is decoder-only."""
     reading: ReadingDefaults | None = None
     """How to read, where the model is encoder-only."""
-    alignment: tuple[int, int] | None = None
-    """The layer and the head of the decoder whose attention to the source aligns words; where none
-    is known it is the mean over the heads of the last layer."""
+    alignment: tuple[int, ...] | None = None
+    """The layer and the head of the decoder whose attention to the source aligns words, and 1 where
+    a token is aligned by the step that reads it, not by that which writes it. Where none is known
+    the mean over the heads of the last layer does."""
     published: PublishedDefaults | None = None
     """What a model of another library needs beside; None for one that dragoman trained."""
     src_lang: str | None = None
@@ -208,7 +209,7 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
             f"the {CONFIG} that training wrote."
         )
     sizes = getattr(config.model, "num_decoder_layers", 0), config.model.num_heads
-    if config.alignment is not None and not _within(config.alignment, sizes):
+    if config.alignment is not None and not _is_head(config.alignment, *sizes):
         raise InputError(
             f"{path} has alignment = {[*config.alignment]}, and the model has {sizes[0]} layers of "
             f"{sizes[1]} heads in its decoder; leave alignment out."
@@ -216,8 +217,9 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
     return config
 
 
-def _within(places: Iterable[int], sizes: Iterable[int]) -> bool:
-    return all(0 <= place < size for place, size in zip(places, sizes, strict=True))
+def _is_head(places: Sequence[int], layers: int, heads: int) -> bool:
+    within = (0 <= place < size for place, size in zip(places, (layers, heads, 2), strict=False))
+    return len(places) in {2, 3} and all(within)
 
 
 class Saves(Protocol):
@@ -247,7 +249,7 @@ def as_saved(config: FolderConfig) -> dict[str, Any]:
     return plain
 
 
-def record_alignment(folder: Path, head: tuple[int, int] | None) -> None:
+def record_alignment(folder: Path, head: Sequence[int] | None) -> None:
     """Write what aligns words into the config of a folder of ours, and nothing else.
 
     Raises DragomanError when writing fails; the config is then as it was.

@@ -10,11 +10,12 @@ from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.folder.tokenizers.files import TokenizerFolder
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
 from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.plain import Plain
 from dragoman.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Plain):
     """A model folder that loads: all of its weights are used, and all are set."""
 
     folder: ModelFolder

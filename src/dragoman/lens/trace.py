@@ -11,12 +11,13 @@ does: token by token with a cache if it writes, all at once if it only reads.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from dragoman.decode import Head
 from dragoman.errors import InputError
 from dragoman.lens.choices import Wanted
 from dragoman.lens.inspection import MapName
@@ -188,7 +189,7 @@ def trace_translation(
     src_ids: Sequence[int],
     read_ids: Sequence[int],
     wanted: Wanted = ALL,
-    alignment: tuple[int, int] | None = None,
+    alignment: Sequence[int] | None = None,
 ) -> dict[MapName, Traced]:
     """Attention while a translation is written, token by token with the cache of decoding.
 
@@ -197,15 +198,17 @@ def trace_translation(
     """
     S, T = len(src_ids), len(read_ids)
     sizes: dict[MapName, int] = {"encoder": S * S, "decoder": T * T, "cross": T * S}
-    layers, heads = slice(-1, None), slice(None)
+    layers, heads, aligning = slice(-1, None), slice(None), Head(*alignment or ())
     if alignment is not None:
-        layers, heads = (slice(number, number + 1) for number in alignment)
+        layers, heads = (slice(number, number + 1) for number in alignment[:2])
     watched = Watched(model, sizes, wanted, {"cross": layers}, heads)
     with inference(watched.model) as device:
         state = watched.model.start(torch.tensor([src_ids], device=device), 1)
         for id_ in read_ids:
             watched.model.step(torch.tensor([id_], device=device), state)
-        return watched.traced()
+        traced = watched.traced()
+    means = {layer: aligning.of_tokens(mean) for layer, mean in traced["cross"].means.items()}
+    return {**traced, "cross": replace(traced["cross"], means=means)}
 
 
 def trace_continuation(

@@ -15,15 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.process import give_memory_back
-from dragoman.serve import (
-    deepl,
-    deepl_documents,
-    deepl_glossaries,
-    libretranslate,
-    openai,
-    page,
-    v1,
-)
+from dragoman.serve import deepl, deepl_glossaries, libretranslate, openai, page, v1
 from dragoman.serve.endpoints import BoundPath, Dialect, Endpoint
 from dragoman.serve.metrics import log
 from dragoman.serve.openapi import describe
@@ -67,7 +59,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *v1.ENDPOINTS,
     *libretranslate.ENDPOINTS,
     *deepl.ENDPOINTS,
-    *deepl_documents.ENDPOINTS,
     *deepl_glossaries.ENDPOINTS,
     *openai.ENDPOINTS,
 )

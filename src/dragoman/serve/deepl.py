@@ -5,7 +5,11 @@ refused. What is a preference or a hint by their contract (`prefer_more`, `conte
 has no effect.
 """
 
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
+from pathlib import PurePath
 from typing import Literal
 
 import msgspec
@@ -16,7 +20,7 @@ from dragoman.documents.document import Document
 from dragoman.errors import InputError
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
-from dragoman.serve.refusals import Refusal
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, json_response
@@ -64,6 +68,36 @@ class DeepLForm(DeepLOptions):
     splitting_tags: list[str] = []
     non_splitting_tags: list[str] = []
     custom_instructions: list[str] | None = None
+
+
+class DeepLDocumentForm(DeepLOptions):
+    """How to translate a document; the file itself is a part of the form."""
+
+    filename: str | None = None
+    output_format: str | None = None
+
+
+class DeepLKeyForm(msgspec.Struct):
+    """The key to a document."""
+
+    document_key: str = ""
+
+
+class DeepLHandle(msgspec.Struct):
+    """How a document is asked for."""
+
+    document_id: str
+    document_key: str
+
+
+class DeepLStatus(msgspec.Struct, omit_defaults=True):
+    """How far a document is."""
+
+    document_id: str
+    status: str
+    seconds_remaining: int | None = None
+    billed_characters: int | None = None
+    error_message: str | None = None
 
 
 class DeepLKindForm(msgspec.Struct):
@@ -124,6 +158,11 @@ def unsupported(name: str) -> Refusal:
     return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
 
 
+def names_in(given: Iterable[str]) -> list[str]:
+    """Return names that were sent one by one, or several with commas between them."""
+    return [name.strip() for each in given for name in each.split(",")]
+
+
 def pair_of(source: str, target: str) -> str:
     """Return a pair of languages as glossaries have it, without regions."""
     return f"{base_of(source)} {base_of(target)}"
@@ -134,8 +173,7 @@ async def glossary_of(call: Call, form: DeepLOptions) -> Glossary | None:
 
     Raises Refusal for one that is not there, or has not its languages.
     """
-    given = [form.glossary_id] if form.glossary_id else form.glossary_ids or []
-    ids = [name.strip() for each in given for name in each.split(",")]
+    ids = names_in([form.glossary_id] if form.glossary_id else form.glossary_ids or [])
     if not ids:
         return None
     if not form.source_lang:
@@ -178,10 +216,8 @@ def chosen_for(
 
 def marked(form: DeepLForm, text: str) -> Document:
     """Return a text with tags. Raises Refusal for one that is to be XML and is none."""
-    ignored, *others = (
-        [name.strip() for given in names for name in given.split(",")]
-        for names in (form.ignore_tags, form.splitting_tags, form.non_splitting_tags)
-    )
+    given = form.ignore_tags, form.splitting_tags, form.non_splitting_tags
+    ignored, splitting, joining = map(names_in, given)
     if form.tag_handling == "html":
         return in_html(text, ignored)
     if form.tag_handling_version == "v2":
@@ -190,7 +226,6 @@ def marked(form: DeepLForm, text: str) -> Document:
         except InputError:
             what = "Tag handling parsing failed, please check input."
             raise Refusal(400, what, "", where="text") from None
-    splitting, joining = others
     return in_xml(
         text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
     )
@@ -268,10 +303,54 @@ async def glossary_pairs(call: Call) -> Response:
     return json_response({"supported_languages": listed})
 
 
+async def upload(call: Call) -> Response:
+    """Take a document."""
+    form = await call.form(DeepLDocumentForm, LISTS)
+    check(form, "target_lang")
+    service, file = call.service, call.file
+    if file is not None and form.filename:
+        call.file = file = replace(file, name=PurePath(form.filename).name[-LONGEST_NAME:])
+    if file is not None and form.output_format not in {None, PurePath(file.name).suffix[1:]}:
+        raise unsupported("output_format")
+    translators = service.shelf.usable("translate")
+    if form.source_lang or not any(one.pair(None, form.target_lang) for one in translators):
+        chosen_for(service, form.source_lang, form.target_lang)
+    key = secrets.token_hex(32)
+    terms = await glossary_of(call, form)
+    one = service.documents.add(call, form.source_lang, form.target_lang, glossary=terms, key=key)
+    return json_response(DeepLHandle(one.id, key))
+
+
+async def status(call: Call) -> Response:
+    """Say how far a document is."""
+    form = await call.form(DeepLKeyForm)
+    documents = call.service.documents
+    one = documents.find(call.named, form.document_key, call.owner)
+    answer = DeepLStatus(one.id, one.status)
+    if one.status == "translating":
+        answer.seconds_remaining = documents.seconds_left(one)
+    elif one.status == "done":
+        answer.billed_characters = one.characters
+    elif one.status == "error":
+        answer.error_message = one.error
+    return json_response(answer)
+
+
+async def result(call: Call) -> Response:
+    """Send a translated document."""
+    form = await call.form(DeepLKeyForm)
+    documents = call.service.documents
+    one = documents.find(call.named, form.document_key, call.owner)
+    return documents.fetched(one)
+
+
 _at = partial(Endpoint, dialect=DEEPL)
 ENDPOINTS = (
     _at("POST", "/v2/translate", translate, DeepLForm, DeepLAnswer),
     _at("GET", "/v2/languages", languages, None, list[DeepLLanguage]),
     _at("GET", "/v2/usage", usage, None, DeepLUsage),
     _at("GET", "/v2/glossary-language-pairs", glossary_pairs),
+    _at("POST", "/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
+    _at("POST", "/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus),
+    _at("POST", "/v2/document/{document_id}/result", result, DeepLKeyForm),
 )

@@ -218,8 +218,7 @@ async def details(show: Show, call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     """Delete a glossary."""
-    async with call.service.glossaries.changing(call.named):
-        call.service.glossaries.remove(find(call))
+    await call.service.glossaries.remove(call.owner, call.named)
     return Response(status_code=204)
 
 
@@ -246,36 +245,29 @@ async def change(call: Call) -> Response:
     if not form.name and not form.dictionaries:
         raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
     added = await read(call, form.dictionaries)
-    async with service.glossaries.changing(call.named):
-        one = find(call)
+    async with service.glossaries.changing(call.owner, call.named) as one:
         one.name = form.name or one.name
         for pair, more in added.items():
             terms = one.dictionaries.get(pair, {}) | more
             call.characters += len(terms)
             one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms))
-        service.glossaries.put(one)
     return json_response(shown(one))
 
 
 async def replace(call: Call) -> Response:
     """Put a dictionary in place of that of its pair."""
-    form, glossaries = await call.form(DictionaryForm), call.service.glossaries
-    ((pair, found),) = (await read(call, [form])).items()
-    async with glossaries.changing(call.named):
-        one = find(call)
+    ((pair, found),) = (await read(call, [await call.form(DictionaryForm)])).items()
+    async with call.service.glossaries.changing(call.owner, call.named) as one:
         one.dictionaries[pair] = found
-        glossaries.put(one)
     return json_response(counted(pair, found))
 
 
 async def delete_dictionary(call: Call) -> Response:
     """Delete a dictionary."""
-    form, glossaries = await call.form(PairForm), call.service.glossaries
-    async with glossaries.changing(call.named):
-        one = find(call)
+    form = await call.form(PairForm)
+    async with call.service.glossaries.changing(call.owner, call.named) as one:
         if one.dictionaries.pop(pair_of(form.source_lang, form.target_lang), None) is None:
             raise no_glossary()
-        glossaries.put(one)
     return Response(status_code=204)
 
 

@@ -1,7 +1,8 @@
 """Glossaries that a server keeps: whose they are, checked when stored, and made ready once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -48,19 +49,28 @@ class GlossaryDesk:
             raise no_glossary()
         return found
 
-    def changing(self, name: str) -> asyncio.Lock:
-        """Return what is held from finding a glossary until its change is kept."""
-        return self._locks.setdefault(name, asyncio.Lock())
+    @asynccontextmanager
+    async def changing(self, owner: str, name: str) -> AsyncIterator[StoredGlossary]:
+        """Find a glossary, and keep it as the block has changed it; one change comes at a time.
+
+        Raises Refusal as `find` does.
+        """
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            one = self.find(owner, name)
+            yield one
+            self.put(one)
 
     def put(self, one: StoredGlossary) -> None:
         """Keep one, in place of that with the same id."""
         self._forget(one)
         self._store.put(one)
 
-    def remove(self, one: StoredGlossary) -> None:
-        """Keep one no longer."""
-        self._forget(one)
-        self._store.remove(one)
+    async def remove(self, owner: str, name: str) -> None:
+        """Keep one no longer. Raises Refusal as `find` does."""
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            one = self.find(owner, name)
+            self._forget(one)
+            self._store.remove(one)
 
     async def ready(self, call: Call, pair: str, names: Sequence[str]) -> Glossary:
         """Return the terms of glossaries for a pair of languages; the first has the word.

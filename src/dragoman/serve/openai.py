@@ -16,10 +16,9 @@ import msgspec
 from msgspec.json import encode
 from starlette.responses import Response
 
-from dragoman.decoding import Decoding
+from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating

@@ -53,7 +53,7 @@ class TranslationReplica:
 
     def check_health(self) -> None:
         """Tell Ray to replace a replica that has no model to answer by. Raises InputError."""
-        if not self.service.shelf.usable_all():
+        if not self.service.shelf.usable():
             raise InputError("No model can be used; the log of the replica says why.")
 
 

@@ -1,11 +1,9 @@
 """What all dialects call: a service answers texts by the models that it holds."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from threading import Event
@@ -78,7 +76,7 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether requests should be sent here."""
-        usable = self.shelf.usable_all()
+        usable = self.shelf.usable()
         return bool(usable) and not self.shelf.pending and not self.draining
 
     def accept(
@@ -321,11 +319,3 @@ def lengthened(texts: int, options: Decoding, own: Decoding, cost: int) -> int:
     constant = max(0, options.max_length_constant - own.max_length_constant)
     factor = max(1.0, options.max_length_factor / (own.max_length_factor or 1.0))
     return int(cost * factor) + texts * constant * options.beam_size
-
-
-def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
-    """Return all options; where texts are sampled and no seed is given, one is drawn."""
-    options = merged(given, defaults)
-    if options.temperature > 0 and "seed" not in given.given():
-        return replace(options, seed=secrets.randbelow(1_000_000))
-    return options

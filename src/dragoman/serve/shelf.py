@@ -152,12 +152,12 @@ class Shelf:
                 self._check_size(served)
             except DragomanError as error:
                 self._fail(served, str(error), inf)
-        if not self.usable_all():
+        if not self.usable():
             raise InputError(self.reasons())
 
-    def usable(self, task: str) -> list[Served]:
-        """Return the models of a task that have not failed, or may be tried again."""
-        return [one for one in self.usable_all() if one.task == task]
+    def usable(self, task: str | None = None) -> list[Served]:
+        """Return the models, or those of a task, that have not failed or may be tried again."""
+        return [one for one in self.models.values() if one.usable and task in {None, one.task}]
 
     def reasons(self) -> str:
         """Say why models have failed."""
@@ -275,17 +275,13 @@ class Shelf:
     async def load_all(self) -> None:
         """Load all models that there is room for, one after the other."""
         try:
-            for served in self.usable_all():
+            for served in self.usable():
                 if not self._settings.lazy and self._room(served) >= 0:
                     self.load(served)
-            await asyncio.gather(*(one.loading for one in self.usable_all() if one.loading))
-            self.failed = not self.usable_all()
+            await asyncio.gather(*(one.loading for one in self.usable() if one.loading))
+            self.failed = not self.usable()
         finally:
             self.pending = False
-
-    def usable_all(self) -> list[Served]:
-        """Return the models that have not failed, or may be tried again."""
-        return [served for served in self.models.values() if served.usable]
 
     async def _load(self, served: Served) -> None:
         """Read a model in the loader's thread."""

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decode import Course
-from dragoman.decoding import Decoding
+from dragoman.decoding import Decoding, with_seed
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Dialect, Endpoint, Handler
@@ -36,7 +36,6 @@ from dragoman.serve.schema import (
     TranslateRequest,
     options_of,
 )
-from dragoman.serve.service import with_seed
 from dragoman.serve.shelf import Pair, Served
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating

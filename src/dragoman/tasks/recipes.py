@@ -71,7 +71,9 @@ def train_model(
         recipe = load_recipe(str(recipe), overrides)
     elif overrides:
         recipe = override_settings(recipe, overrides)
-    return train(recipe, console=console or Console(stderr=True, highlight=False))
+    return train(
+        recipe, console=console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+    )
 
 
 def read_recipe(name: str, overrides: Sequence[str] = ()) -> Given:

@@ -24,6 +24,7 @@ from typing import Literal, Self
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
 from dragoman.files.records import ROWS, separator_in
+from dragoman.text.spans import Span, in_common
 from dragoman.wording import counted
 
 LARGEST = 10 << 20
@@ -44,7 +45,6 @@ _REFUSED = {
 """Categories of characters that no term has."""
 
 Outcome = Literal["applied", "inflected", "missed"]
-Span = tuple[int, int]
 
 SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
 """A word is another form of a term's if both begin with the same letters, at least this share of
@@ -367,7 +367,6 @@ class _Words:
 
 def _akin(word: str, wanted: str) -> bool:
     """Whether a word may be another form of one that was wanted."""
-    pairs = enumerate(zip(word, wanted, strict=False))
-    common = next((n for n, (a, b) in pairs if a != b), min(len(word), len(wanted)))
+    common = in_common(word, wanted)
     needed = min(len(wanted), max(LEAST_STEM, SAME_STEM * len(wanted)))
     return common >= needed and max(len(word), len(wanted)) - common <= LONGEST_ENDING

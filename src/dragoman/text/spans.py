@@ -7,6 +7,8 @@ line; the other characters, which we call seen, stay and keep their order.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
+BYTES = 4
+"""The most bytes that a character has in UTF-8."""
 Span = tuple[int, int]
 """Where something begins and ends; the characters at both ends are seen."""
 
@@ -58,19 +60,36 @@ def lengths_of(
     Where they decode to something else together than one by one, a character is that of the piece
     with which it, and all before it, are there.
     """
-    text = _seen(decode(ids))
+    text, found, place = _seen(decode(ids)), list[int](), 0
     alone = [_seen(decode_rest([id_])) for id_ in ids]
-    if "".join(alone) == text:
-        return [*map(len, alone)]
-    begun = [_in_common(text, _seen(decode(ids[:n]))) for n in range(1, len(ids))]
+    while len(found) < len(ids):
+        first = len(found)
+        counts = [1, 2, 3, BYTES]
+        if "\ufffd" in alone[first]:  # a part of a character, mostly
+            counts.reverse()
+        for count in (*counts, *range(BYTES + 1, len(ids) - first + 1)):
+            run = ids[first : first + count]
+            part = alone[first] if count == 1 else _seen(decode_rest(run))
+            if text.startswith(part, place):
+                found += _growing(part, run, decode_rest)
+                place += len(part)
+                break
+        else:
+            return _growing(text, ids, decode)
+    return found if place == len(text) else _growing(text, ids, decode)
+
+
+def _growing(text: str, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
+    """How many more characters of what they decode to are there with each of `ids`."""
+    begun = [in_common(text, _seen(decode(ids[:n]))) for n in range(1, len(ids))]
     return [b - a for a, b in pairwise(accumulate([*begun, len(text)], max, initial=0))]
+
+
+def in_common(text: str, other: str) -> int:
+    """The number of characters with which both begin."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def _seen(text: str) -> str:
     return "".join(text.split())
-
-
-def _in_common(text: str, other: str) -> int:
-    """The number of characters with which both begin."""
-    pairs = enumerate(zip(text, other, strict=False))
-    return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))

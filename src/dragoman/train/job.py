@@ -52,8 +52,8 @@ class Validation:
     """Some answers, each beside the right one."""
     warnings: tuple[str, ...] = ()
     """What is wrong with a model that finds such figures when its warm-up is long over."""
-    alignment: tuple[int, int] | None = None
-    """Of a translator: the layer and the head that align words, as its folder says."""
+    alignment: tuple[int, ...] | None = None
+    """Of a translator: what aligns words, as its folder says."""
 
     def to_dict(self) -> dict[str, float]:
         """Return the figures by name, fit for JSON."""

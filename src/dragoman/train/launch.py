@@ -30,6 +30,8 @@ NOTICE = 5.0
 SHUTDOWN = 30.0
 """Seconds in which a process that is told to end finishes its step and saves."""
 POLL = 0.05
+FEW = 8
+"""Processes that any machine may start; one with more cores as many as it has."""
 
 
 def launch(
@@ -42,10 +44,11 @@ def launch(
     again, so it ends the run. Raises InputError for invalid numbers, DragomanError where a
     process was killed.
     """
-    if count < 1 or launched()[1] > 1:
+    most = max(FEW, os.cpu_count() or 1)
+    if not 1 <= count <= most or launched()[1] > 1:
         raise InputError(
-            f"--nproc {count} is not a number of processes to start here; give 1 or more, or leave "
-            "it out under torchrun"
+            f"--nproc {count} is not a number of processes to start here; give 1 to {most}, or "
+            "leave it out under torchrun"
         )
     if max_restarts < 0:
         raise InputError(f"--max-restarts is {max_restarts}; it must be 0 or more")
@@ -74,7 +77,11 @@ def _run(count: int, words: Sequence[str]) -> dict[int, int]:
     ranks: list[subprocess.Popen[bytes]] = []
     try:
         with _forwarded(ranks) as received:
-            ranks.extend(_start(rank, count, store.port, words) for rank in range(count))
+            for number in range(count):
+                ranks.append(_start(number, count, store.port, words))
+                if received:  # perhaps while this one was started: then nobody has told it
+                    ranks[-1].send_signal(received[-1])
+                    break
             codes = _wait(ranks, received)
     finally:
         for rank in ranks:

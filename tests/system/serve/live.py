@@ -76,10 +76,16 @@ class Live:
         """Get something."""
         return self.send("GET", path, headers=headers)
 
-    def post(self, path: str, content: object, headers: dict[str, str] | None = None) -> Answered:
-        """Post JSON."""
+    def post(
+        self,
+        path: str,
+        content: object,
+        headers: dict[str, str] | None = None,
+        method: str = "POST",
+    ) -> Answered:
+        """Send JSON."""
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return self.send("POST", path, body, {"content-type": "application/json"} | (headers or {}))
+        return self.send(method, path, body, {"content-type": "application/json"} | (headers or {}))
 
     def texts(self, lines: list[str], options: dict[str, Any] | None = None) -> list[str]:
         """Translate lines."""

@@ -90,16 +90,12 @@ def test_what_is_lacking_is_refused(
         client.translate_text("a", **({"target_lang": "ZH"} | options))
 
 
-def test_other_refusals(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLClient
-    """Missing fields, glossaries, and paths and methods that are unknown."""
+def test_other_refusals(live: Live) -> None:
+    """Missing fields, and methods that are unknown."""
     for ask, name in ({}, "text"), ({"text": ["a"]}, "target_lang"):
         refused = live.post(TRANSLATE, ask)
         assert refused.status == 400
         assert refused.json["message"] == f"Parameter '{name}' not specified."
-    with pytest.raises(deepl.GlossaryNotFoundException):
-        client.get_glossary("none")
-    with pytest.raises(deepl.DeepLException, match="Not found"):
-        client.translate_text("a", source_lang="EN", target_lang="ZH", glossary="none")
     assert "message" in live.get(TRANSLATE).json
 
 

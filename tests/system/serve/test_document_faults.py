@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.system.serve.live import Gate, Live, in_background, serving, until
-from tests.system.serve.test_documents import PAIR, sent
+from tests.system.serve.test_documents import PAIR, sent, uploaded
 
 from dragoman.documents.document import Document
 from dragoman.documents.formats import read_document
@@ -80,11 +80,7 @@ def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
 
         monkeypatch.setattr(store, "_do", done)
         monkeypatch.setattr(store, "write", written)
-        handle = sent(live, "/v2/document", {"target_lang": "ZH"}).json
-        path, key = (
-            f"/v2/document/{handle['document_id']}",
-            {"document_key": handle["document_key"]},
-        )
+        path, key = uploaded(live)
         until(lambda: gate.batches)
         full.set()
         gate.opened.set()

@@ -1,6 +1,5 @@
 """Glossaries through the doors of DeepL, by its client, and ours."""
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -42,8 +41,6 @@ def client(live: Live) -> Client:
 
 def test_glossaries_of_a_pair(client: Client) -> None:
     """Made, listed, read, used and deleted."""
-    pairs = [(pair.source_lang, pair.target_lang) for pair in client.get_glossary_languages()]
-    assert pairs == [("en", "zh")]
     made = client.create_glossary("ours", "EN", "ZH", TERMS)
     assert (made.name, made.ready, made.entry_count) == ("ours", True, 2)
     assert [one.glossary_id for one in client.list_glossaries()] == [made.glossary_id]
@@ -215,12 +212,8 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
     assert "我" in translated(names[0])
     assert len(made) == 1
     new = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t习", "entries_format": "tsv"}
-    assert live.send(
-        "PUT",
-        f"/v3/glossaries/{names[0]}/dictionaries",
-        json.dumps(new).encode(),
-        {"content-type": "application/json"},
-    ).json["entry_count"]
+    path = f"/v3/glossaries/{names[0]}/dictionaries"
+    assert live.post(path, new, method="PUT").json["entry_count"]
     assert "习" in translated(names[0])
     monkeypatch.setattr(glossaries, "READY", 1)
     assert "我" in translated(names[1])
@@ -244,12 +237,7 @@ def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Li
     """Not at each translation."""
     name = create(live, "cat\t我").json["glossary_id"]
     more = {"source_lang": "en", "target_lang": "zh", "entries": "Cat\t习", "entries_format": "tsv"}
-    refused = live.send(
-        "PATCH",
-        f"/v3/glossaries/{name}",
-        json.dumps({"dictionaries": [more]}).encode(),
-        {"content-type": "application/json"},
-    )
+    refused = live.post(f"/v3/glossaries/{name}", {"dictionaries": [more]}, method="PATCH")
     assert refused.status == 400
     assert "contradicts" in refused.json["message"]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH", "glossary_id": name}
@@ -278,9 +266,7 @@ def many(first: int) -> dict[str, str]:
 
 def change(live: Live, name: str, first: int) -> Answered:
     """Add terms to a glossary."""
-    body = json.dumps({"dictionaries": [many(first)]}).encode()
-    kind = {"content-type": "application/json"}
-    return live.send("PATCH", f"/v3/glossaries/{name}", body, kind)
+    return live.post(f"/v3/glossaries/{name}", {"dictionaries": [many(first)]}, method="PATCH")
 
 
 def test_changes_at_once_are_all_kept(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,12 +24,6 @@ class Model(WordTranslator):
         return self
 
 
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """A call of the command."""
-    return Run(capfd)
-
-
 def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:

@@ -18,12 +18,6 @@ LINES = ["Ein Haus am See.", "Ein Hund.", "Zu\tzweit im Regen.", "", "Noch ein H
 SKIP = ("--skip", "language", "--skip", "copy")
 
 
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """A call of the command."""
-    return Run(capfd)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a model from English to Chinese."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
+from tests.unit.cost.test_estimate import TINY_LM
 from tests.unit.cost.test_memory import CASES
 from tests.unit.tasks.complete import translating
 from tests.unit.train.made import make_batch, make_console
@@ -30,10 +31,6 @@ from dragoman.train.recipe import Work
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import Trainer
 
-TINY_LM = (
-    *("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "tokenizer.vocab_size=400"),
-    *("model.num_layers=1", "batch.length=16", "batch.rows=4", "train.device=cpu"),
-)
 SMALL = (
     *("train.device=cpu", "train.precision=fp32", "batch.max_tokens=100"),
     *("model.d_model=32", "model.num_heads=2", "model.d_ff=64"),

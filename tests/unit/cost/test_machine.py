@@ -62,14 +62,6 @@ def test_a_system_that_says_nothing(tmp_path: Path) -> None:
     assert memory_limit(CPU, tmp_path) == INSTALLED
 
 
-def test_what_the_owner_says_of_this_machine_goes_first(tmp_path: Path) -> None:
-    """Its power, and the price of its hour and of its electricity."""
-    mine = tmp_path / "devices.toml"
-    mine.write_text("here = {watts = 95, price_per_hour = 2, price_per_kwh = 0.3}\n", "utf-8")
-    rates = rates_here(device_table(mine), "fp32", "cpu")
-    assert (rates.watts, rates.price_per_hour, rates.price_per_kwh) == (95.0, 2.0, 0.3)
-
-
 class Products(TorchDispatchMode):
     """Remembers which products go to oneDNN."""
 

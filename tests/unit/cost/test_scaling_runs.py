@@ -95,8 +95,6 @@ def test_a_folder_stands_for_the_runs_in_it(sweep: Path) -> None:
     assert len(find_runs([sweep])) == 9
     assert find_runs([sweep / "d16-100", sweep])[0] == sweep / "d16-100"
     assert len(find_runs([sweep / "d16-100", sweep])) == 9
-    with pytest.raises(InputError, match="holds none"):
-        find_runs([sweep.parent / "elsewhere"])
 
 
 def test_a_report_answers(sweep: Path) -> None:

@@ -17,15 +17,16 @@ from dragoman.train.config import TrainConfig
 
 
 def test_link_loss_by_hand() -> None:
-    """The sum of -log of the weights that are linked; tokens without a link count nothing."""
-    weights_BTS = torch.tensor([[[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]], requires_grad=True)
-    links_BT = torch.tensor([[0, 1, -1]])
+    """The sum of -log of the weights at the step after; tokens without a link count nothing."""
+    rows = [[0.3, 0.7], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]
+    weights_BTS = torch.tensor([rows], requires_grad=True)
+    links_BT = torch.tensor([[0, 1, -1, -1]])
     loss = link_loss(weights_BTS, links_BT)
     assert loss.item() == pytest.approx(-math.log(0.5) - math.log(0.9))
     loss.backward()
     assert weights_BTS.grad is not None
-    assert weights_BTS.grad[0, 2].tolist() == [0.0, 0.0]
-    assert link_loss(weights_BTS, torch.full((1, 3), -1)).item() == 0.0
+    assert weights_BTS.grad[0, ::3].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert link_loss(weights_BTS, torch.full((1, 4), -1)).item() == 0.0
 
 
 @pytest.mark.parametrize(("layers", "guided"), [(1, 0), (2, 0), (3, 1)])

@@ -54,6 +54,9 @@ from dragoman.tasks.options import key_of, strategy_of
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.text.tokenizer import Frame
 
+MEAN = Head()
+"""The mean over the heads of the last layer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specials:
@@ -91,7 +94,7 @@ class IdTranslator:
         specials: Specials,
         precision: Arithmetic,
         shortlist: Callable[[], Shortlist] | None = None,
-        head: Head = (-1, None),
+        head: Head = MEAN,
     ) -> None:
         """`shortlist` is called for each search with the option of that name.
 
@@ -199,8 +202,10 @@ class IdTranslator:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
         attentive = self._aligns or constrained is not None
+        # terms begin where attention stands on what a step is about to write
+        head = MEAN if constrained is not None and self.head.later else self.head
         if attentive:
-            model = Attentive(model, self.head)
+            model = Attentive(model, head)
         limits = Limits(bos_id=bos_id, eos_id=eos_id, max_B=max_B.to(self.device))
         found = search(
             model,
@@ -213,7 +218,7 @@ class IdTranslator:
         if constrained is not None:
             found = [constrained.best_first(*each) for each in enumerate(found)]
         if attentive:
-            found = [[*map(self._seen, best)] for best in found]
+            found = [[self._seen(each, head) for each in best] for best in found]
         if self.specials.forced_end:
             found = [
                 [_cut_short(each, most) for each in best]
@@ -239,12 +244,16 @@ class IdTranslator:
         terms = (tuple(term.moved(before) for term in source.terms) for source in sources)
         return Constrained(beam=beam, terms=tuple(terms))
 
-    def _seen(self, found: Hypothesis) -> Hypothesis:
-        """What the hypothesis attended to without the columns before a source, if it ended."""
+    def _seen(self, found: Hypothesis, head: Head) -> Hypothesis:
+        """What aligns a hypothesis that ended, without the columns before a source.
+
+        Nothing where another head was watched.
+        """
         weights_LS = found.attention_LS
-        if weights_LS is None or len(weights_LS) != len(found.ids) + 1:
+        if weights_LS is None or len(weights_LS) != len(found.ids) + 1 or head != self.head:
             return replace(found, attention_LS=None)
-        return replace(found, attention_LS=weights_LS[:, len(self.specials.src_frame.before) :])
+        weights_LS = head.of_tokens(weights_LS[:, len(self.specials.src_frame.before) :])
+        return replace(found, attention_LS=weights_LS)
 
     def _lists(self, sources: Sequence[Source]) -> Lists:
         """What each source can become. Raises InputError where no shortlist was given."""
@@ -306,7 +315,7 @@ class IdTranslator:
         When the target is written given the source; the ends of both sentences are their last row
         and column. What else the frame has is left out.
         """
-        layer, head = self.head
+        layer, head, _ = self.head
         found: list[Tensor] = []
         model = evaluation_view(self._models[0].whole())  # other threads use the model
         attention = cast("MultiHeadAttention", model.decoder.each_layer()[layer].cross_attn)
@@ -316,7 +325,7 @@ class IdTranslator:
         (weights_BHTS,) = found
         weights_TS = weights_BHTS[0].float().mean(0).cpu()
         row, column = len(self.specials.begin), len(self.specials.src_frame.before)
-        return weights_TS[row:, column : column + len(src) + 1]
+        return self.head.of_tokens(weights_TS[row:, column : column + len(src) + 1])
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
         """The logits of all positions, without what decoding never writes."""

@@ -133,8 +133,8 @@ def _lines_of(path: Path, count: int, beside: Path | str) -> list[str]:
     lines = list(read_lines(path))
     if len(lines) != count:
         raise InputError(
-            f"{path} has {len(lines):,} lines but {beside} has {count:,}; line n of both must "
-            "belong together."
+            f"{path} has {counted(len(lines), 'line')} but {beside} has {count:,}; line n of both "
+            "must belong together."
         )
     return lines
 

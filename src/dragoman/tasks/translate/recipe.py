@@ -70,8 +70,8 @@ class DataConfig(DataFiles):
     valid: tuple[CorpusConfig, ...] = ()
     """Validation corpora of several languages; for a pair without one, pairs are held out."""
     guided_alignment: NonNegative = 0.0
-    """Weight of the loss that teaches one head of the decoder's last layer but one to attend to the
-    word that is translated, such as 0.05; 0 teaches none."""
+    """Weight of the loss that teaches one head of the decoder's last layer but one where each token
+    of the target comes from, such as 0.05; 0 teaches none."""
 
     def __post_init__(self) -> None:
         """Raise InputError if there would be nothing to validate on, and out of its range."""

@@ -17,7 +17,7 @@ from functools import cache, partial
 from itertools import islice, repeat
 from typing import Any, Self, overload
 
-from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy
+from dragoman.decode import Course, Head, Hypothesis, Request, Scheduler, Strategy
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
@@ -62,7 +62,7 @@ class Translator(Answering[Decoding, Translation]):
         precision: Arithmetic = "fp32",
         shortlist: Callable[[], Shortlist] | None = None,
         languages: Languages | None = None,
-        alignment: tuple[int, int] | None = None,
+        alignment: Sequence[int] | None = None,
     ) -> None:
         """`shortlist` returns what the option of that name searches in."""
         held = Held.of(model, precision) if isinstance(model, EncoderDecoder) else model
@@ -88,7 +88,7 @@ class Translator(Answering[Decoding, Translation]):
         if languages is not None:
             specials = languages.specials(specials)
         self._memory: Mapping[str, str] = {}
-        self._ids = IdTranslator(held, specials, precision, shortlist, alignment or (-1, None))
+        self._ids = IdTranslator(held, specials, precision, shortlist, Head(*alignment or ()))
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -128,7 +128,8 @@ class Translator(Answering[Decoding, Translation]):
             return self
         if self._languages is None:
             raise InputError(
-                "The model translates one pair of languages; leave out --src-lang and --tgt-lang."
+                "The model translates one pair of languages; leave out src_lang and tgt_lang "
+                "(--src-lang and --tgt-lang)."
             )
         bound, languages = copy(self), self._languages.between(src_lang, tgt_lang)
         bound._languages = languages  # noqa: SLF001 -- the same class

@@ -43,8 +43,8 @@ def batches(links: Ragged | None = None) -> list[PairBatch]:
     return [*PairBatches([replace(pairs, links=links)], BatchConfig(max_tokens=300)).fixed()]
 
 
-def attended_to(model: EncoderDecoder, layer: int, head: int) -> list[PairBatch]:
-    """The same with links to what a head attends to most."""
+def attended_to(model: EncoderDecoder, layer: int, head: int, later: int = 0) -> list[PairBatch]:
+    """The same with links to what a head attends to most, at the step after for `later`."""
     found = []
     attention = model.decoder.each_layer()[layer].cross_attn
     assert attention is not None
@@ -53,18 +53,19 @@ def attended_to(model: EncoderDecoder, layer: int, head: int) -> list[PairBatch]
     for batch in batches():
         with torch.inference_mode():
             model(batch.src_BS, batch.tgt_in_BT)
-        found.append(replace(batch, links_BT=seen.pop()[:, head].argmax(2)))
+        links_BT = seen.pop()[:, head].argmax(2)
+        found.append(replace(batch, links_BT=links_BT.roll(-later, 1)))
     attention.pattern = pattern
     return found
 
 
-@pytest.mark.parametrize(("layer", "head"), [(0, 0), (0, 3), (1, 2)])
-def test_the_head_is_chosen_that_attends_to_what_is_linked(layer: int, head: int) -> None:
-    """Of all layers; the model and its mode stay as they are."""
+@pytest.mark.parametrize("head", [(0, 0), (0, 3), (1, 2), (0, 2, 1), (1, 1, 1)])
+def test_the_head_is_chosen_that_attends_to_what_is_linked(head: tuple[int, ...]) -> None:
+    """Of all layers, when a token is written or read; the model and its mode stay as they are."""
     model = make_model(CONFIG).eval()
     before = [each.cross_attn.pattern for each in model.decoder.each_layer() if each.cross_attn]
     with torch.inference_mode():
-        assert choose_head(model, attended_to(model, layer, head)) == (layer, head)
+        assert choose_head(model, attended_to(model, *head)) == head
     assert before == [e.cross_attn.pattern for e in model.decoder.each_layer() if e.cross_attn]
 
 
@@ -110,7 +111,7 @@ def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
     assert (folder / "config.json").read_text() == before
 
 
-@pytest.mark.parametrize("head", [[2, 0], [0, 4], [-1, 0]])
+@pytest.mark.parametrize("head", [[2, 0], [0, 4], [-1, 0], [0, 0, 2], [0], [0, 0, 0, 0]])
 def test_a_head_that_does_not_exist_is_refused(tmp_path: Path, head: list[int]) -> None:
     """With the sizes of the decoder."""
     folder = saved(tmp_path / "model")
