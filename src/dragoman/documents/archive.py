@@ -55,7 +55,9 @@ class Archive:
             archive = cls(data, name, file)
             fault = archive._fault()
         except (zipfile.BadZipFile, struct.error, NotImplementedError, ValueError) as error:
-            raise InputError(f"{name} is damaged, or no document: {error}.") from error
+            raise InputError(
+                f"{name} is damaged, or no document: {error}; save the document anew."
+            ) from error
         if fault:
             raise InputError(f"{name} {fault}.")
         return archive
@@ -110,9 +112,9 @@ class Archive:
             except KeyError:
                 raise InputError(f"{place} is missing; save the document anew.") from None
             except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-                raise InputError(f"{place} is damaged: {error}.") from error
+                raise InputError(f"{place} is damaged: {error}; save the document anew.") from error
             except (NotImplementedError, RuntimeError) as error:
-                raise InputError(f"{place} cannot be unpacked: {error}.") from error
+                raise InputError(f"{place} cannot be unpacked: {error}; save it anew.") from error
         return found
 
     def elements(self, member: str, *names: str) -> Iterator[Element]:

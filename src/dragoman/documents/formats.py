@@ -91,7 +91,8 @@ def read_document(
     if chosen not in FORMATS:
         what = f"'{chosen}' is no format" if chosen else f"The name of {name} tells no format"
         near = did_you_mean(chosen or "", FORMATS)
-        raise InputError(f"{what}{near or '.'} Give one of: {', '.join(FORMATS)}.")
+        give = f"{near} Give" if near else "; give"
+        raise InputError(f"{what}{give} one of: {', '.join(FORMATS)}.")
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     if chosen not in PACKED:

@@ -93,10 +93,12 @@ def make_app(service: Service) -> Starlette:
         """An unknown path, or a method that it does not have."""
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         phrase = HTTPStatus(error.status_code).phrase
+        allowed = (error.headers or {}).get("Allow")
+        why = f"this path takes {allowed}." if allowed else "no such path."
         log("refused", {"status": error.status_code})  # a path may hold a text
         refusal = Refusal(
             error.status_code,
-            f"{phrase}: no such path or method.",
+            f"{phrase}: {why}",
             "GET /openapi.json lists them.",
             where="path",
             headers=error.headers,

@@ -196,8 +196,15 @@ def check(form: DeepLOptions, *needed: str) -> None:
             raise unsupported(name)
 
 
-def chosen_for(service: Service, source: str | None, target: str | None) -> tuple[Served, Pair]:
-    """The model for a pair of languages. Raises Refusal in DeepL's words."""
+def chosen_for(
+    service: Service, source: str | None, target: str | None
+) -> tuple[Served, Pair] | None:
+    """The model for a pair of languages; None for a text that is in its target's already.
+
+    Raises Refusal in DeepL's words.
+    """
+    if service.shelf.keeps(source, target):
+        return None
     try:
         return service.shelf.choose(None, source, target)
     except Refusal as refusal:
@@ -239,19 +246,22 @@ async def translate(call: Call) -> Response:
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
-    places_of = dict[tuple[Served, Pair], list[int]]()
+    places_of = dict[tuple[Served, Pair] | None, list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         places_of.setdefault(chosen_of[source], []).append(place)
     for chosen, places in places_of.items():
-        how = Translating(call, chosen, options, terms)
         some = [lines[place] for place in places]
-        if form.tag_handling is not None:
+        how = chosen and Translating(call, chosen, options, terms)
+        if how is None:
+            found = [texts[place] for place in places]
+        elif form.tag_handling is not None:
             answered = await service.translate_markup(how, partial(marked, form), some)
             found = [each.text for each in answered]
         else:
             found = [best for best, *_ in await service.translate_lines(how, some)]
+        own = chosen and chosen[0].src_lang
         for place, text in zip(places, found, strict=True):
-            source = base_of(sources[place] or chosen[0].src_lang or "en").upper()
+            source = base_of(sources[place] or own or "en").upper()
             answers[place] = answer = DeepLText(source, text)
             if form.show_billed_characters:
                 answer.billed_characters = len(texts[place])

@@ -56,7 +56,7 @@ class DocumentDesk:
 
     def __init__(self, service: "Service", store: StateFolder) -> None:
         self._service, self._store = service, store
-        self._tasks = dict[str, asyncio.Task[None]]()
+        self._tasks = dict[str, asyncio.Task[Refusal | None]]()
         self._turn = asyncio.Semaphore(TOGETHER)
         self._left = dict[str, float]()
         """Which part of a document is to be translated yet."""
@@ -139,8 +139,8 @@ class DocumentDesk:
         try:
             if (task := self._tasks.get(one.id)) is not None:
                 await call.unless_gone(asyncio.wait([task]))
-            if one.status == "error":
-                raise Refusal(400, one.error, "", where="file")
+                if one.status == "error" and (refusal := task.result()) is not None:
+                    raise Refusal(400, refusal.what, refusal.do, where="file")
             if one.status != "done":
                 raise ended() if self._service.draining else no_document()
         except BaseException:
@@ -241,8 +241,9 @@ class DocumentDesk:
         self._tasks[one.id] = task
         task.add_done_callback(lambda _: self._tasks.pop(one.id, None))
 
-    async def _translate(self, one: StoredDocument) -> None:
-        """Translate a document, whatever comes of it."""
+    async def _translate(self, one: StoredDocument) -> Refusal | None:
+        """Translate a document, whatever comes of it. Returns why it could not be."""
+        refusal: Refusal | None = None
         async with self._turn:
             one.status = "translating"
             self._put(one)
@@ -255,7 +256,7 @@ class DocumentDesk:
                     raise
                 refusal = self._service.refusal(error)
                 if self._service.draining:
-                    return  # and it begins again
+                    return None  # and it begins again
                 one.status, one.error = "error", refusal.sentence
                 self._store.file(one, "target").unlink(missing_ok=True)
             one.ended = time()
@@ -264,6 +265,7 @@ class DocumentDesk:
                 self._store.file(one, name).unlink(missing_ok=True)
             fields = {"outcome": one.status, "characters": one.characters}
             log("document", fields | {"seconds": round(time() - one.made, 3)})
+        return refusal
 
     async def _written(self, one: StoredDocument) -> None:
         """Write the translation of a document."""
@@ -280,6 +282,10 @@ class DocumentDesk:
         one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(job, some)
+        if self._service.shelf.keeps(source, one.target):
+            self._service.queue.leave(job, answered=True)
+            self._store.write(one, "target", file.read_bytes())
+            return
         chosen = self._service.shelf.choose(one.model, source, one.target)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []

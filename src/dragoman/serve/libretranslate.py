@@ -77,8 +77,8 @@ Form = TypeVar("Form", LibreDetectForm, LibreTranslateForm, LibreFileForm)
 def error(refusal: Refusal) -> Response:
     """Return an error in LibreTranslate's form: a text."""
     text = refusal.sentence
-    if refusal.status == 400:
-        text = "Invalid JSON format" if refusal.where == "body" else refusal.what
+    if refusal.status == 400 and refusal.where == "body":
+        text = "Invalid JSON format"
     elif refusal.status == 429:
         text = f"Slowdown: {text}"
     return json_response({"error": text}, refusal.status, refusal.headers)
@@ -140,7 +140,9 @@ async def translate(call: Call) -> Response:
     chosen = choose(call.service.shelf, source, target)
     if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
-    if form.format == "html":
+    if chosen is None:
+        found = [[text] for text in texts]
+    elif form.format == "html":
         marked = await call.service.translate_markup(Translating(call, chosen), in_html, texts)
         found = [[each.text] for each in marked]
     else:
@@ -152,8 +154,13 @@ async def translate(call: Call) -> Response:
     return json_response({name: each[0] for name, each in answer.items()} if one_text else answer)
 
 
-def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair]:
-    """Return the translator for a pair. Raises Refusal as LibreTranslate says it."""
+def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair] | None:
+    """Return the translator for a pair; None for a text that is in its target's language already.
+
+    Raises Refusal as LibreTranslate says it.
+    """
+    if shelf.keeps(source, target):
+        return None
     try:
         return shelf.choose(None, source, target)
     except Refusal:

@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -124,6 +125,11 @@ def log_library(name: str, event: str) -> None:
     logger = logging.getLogger(name)
     logger.addHandler(_Handler(event))
     logger.propagate = False
+
+
+def log_warnings() -> None:
+    """Log Python's warnings, which are for the operator, as lines too."""
+    warnings.showwarning = lambda message, *_: log("warning", {"message": str(message)}, "warning")
 
 
 class _Handler(logging.Handler):

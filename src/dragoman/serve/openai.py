@@ -206,6 +206,9 @@ async def translated(
     service, last = call.service, form.messages[-1]
     if last.role != "user":
         raise Refusal(400, "The last message is not a user's.", "Add one.", where="messages")
+    for name in ("max_tokens", "max_completion_tokens", "stop"):
+        if getattr(form, name):
+            raise Refusal(400, f"A translator takes no {name}.", "Leave it out.", where=name)
     options = with_n(call, form)
     service.accept(call, [last.text], options)
     async with service.lease(call, chosen[0], 1) as translator:

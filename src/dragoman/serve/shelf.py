@@ -101,7 +101,8 @@ class Served:
     def pair(self, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
         """Return the codes to choose in it for a pair of languages; None if it lacks them.
 
-        A model of one pair needs none; what it does not say of itself may be anything.
+        A model of one pair needs none; what it does not say of itself may be anything. One of
+        several translates none of them into itself.
         """
         src = src_lang and resolve(src_lang, self.sources)
         tgt = tgt_lang and resolve(tgt_lang, self.targets)
@@ -109,7 +110,8 @@ class Served:
             return None
         if not self.languages:
             return None, None
-        if tgt is None and self.tgt_lang is None:
+        written = tgt or self.tgt_lang
+        if written is None or written == src:
             return None
         return (None if self.targets_only else src), tgt
 
@@ -216,6 +218,17 @@ class Shelf:
             "GET /v1/models lists their languages.",
             where="src_lang, tgt_lang",
         )
+
+    def keeps(self, src_lang: str | None, tgt_lang: str | None) -> bool:
+        """Whether a text is to be given back as it is: it is in the language that is asked for.
+
+        That is one that translators read, and none of them translates into itself.
+        """
+        if not src_lang or not tgt_lang or resolve(src_lang, [tgt_lang]) is None:
+            return False
+        translators = self.usable("translate")
+        read = any(resolve(src_lang, one.sources) for one in translators)
+        return read and not any(one.pair(src_lang, tgt_lang) for one in translators)
 
     def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
         """Return the languages that translators read, and for each those that they write of it.

@@ -205,7 +205,7 @@ async def document(call: Call) -> Response:
     """Translate a document, and send it back."""
     form = await call.form(DocumentForm)
     service = call.service
-    if form.src_lang is not None:
+    if form.src_lang is not None or form.tgt_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     terms = Glossary.parse(form.glossary.encode(), "glossary") if form.glossary else None
     documents = service.documents

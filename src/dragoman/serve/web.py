@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -192,18 +192,18 @@ class Call(ServeJob):
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
         limits, left = self.service.settings.limits, self.deadline - monotonic()
-        most = max(limits.file, limits.body) if self.endpoint.large else limits.body
         try:
             async with asyncio.timeout(min(left, limits.read_seconds)):
-                return await self._read(most)
+                return await self._read("file" if self.endpoint.large else "body")
         except TimeoutError:
             if left < limits.read_seconds:
                 raise late() from None
             what = f"The body did not arrive within {limits.read_seconds:g} s."
             raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
-    async def _read(self, most: int) -> bytes:
+    async def _read(self, limit: Literal["file", "body"]) -> bytes:
         """Read the body; of one that is too large, some more, so that its client reads on."""
+        most = getattr(self.service.settings.limits, limit)
         length, body = self.headers.get("content-length", "0"), bytearray()
         size, more = 0, True
         far_too_large = length.isdecimal() and float(length) > DISCARDED * most
@@ -216,8 +216,8 @@ class Call(ServeJob):
             body += piece if size <= most else b""
             far_too_large = size > DISCARDED * most
         if size > most or far_too_large:
-            what, do = f"The body has more than {most:,} bytes.", "Send several smaller requests."
-            raise Refusal(413, what, do, where="body", headers=CLOSE)
+            what = f"The body has more than {most:,} bytes, which is the server's limit `{limit}`."
+            raise Refusal(413, what, "Send it in smaller parts.", where="body", headers=CLOSE)
         return bytes(body)
 
     @property
@@ -317,6 +317,7 @@ def valid(read: Callable[[], T]) -> T:
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `")
         where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
+        what += f" at `{where}`" if where != "body" else ""
     except ValueError as error:
         what, where = f"The body cannot be read ({error})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)

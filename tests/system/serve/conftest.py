@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny import (
+    DECODING,
+    make_config,
+    make_model,
+    make_tokenizer,
+    save_translator,
+)
+
+from dragoman.folder.format import FolderConfig, save_model
+from dragoman.text.tags import tags_of
+from dragoman.text.train import with_specials
 
 pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 
@@ -15,6 +25,17 @@ from tests.system.serve.live import Live, serving
 def translator_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder."""
     return save_translator(tmp_path_factory.mktemp("served") / "en-zh")
+
+
+@pytest.fixture(scope="session")
+def several_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of two languages, each of which it translates into the other."""
+    tokenizer = with_specials(make_tokenizer(), tags_of(["en", "zh"], told_source=True))
+    sizes, directions = make_config(tokenizer), (("en", "zh"), ("zh", "en"))
+    config = FolderConfig(model=sizes, decoding=DECODING, directions=directions)
+    folder = tmp_path_factory.mktemp("served") / "several"
+    save_model(folder, make_model(sizes), config, tokenizers=(tokenizer, tokenizer))
+    return folder
 
 
 @pytest.fixture(scope="module")

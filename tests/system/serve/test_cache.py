@@ -5,13 +5,10 @@ from typing import Any
 
 import pytest
 from tests.system.serve.live import Live, serving
-from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
+from tests.unit.tasks.tiny import save_translator
 
-from dragoman.folder.format import FolderConfig, save_model
 from dragoman.serve.cache import LONGEST
 from dragoman.serve.settings import RequestLimits
-from dragoman.text.tags import tags_of
-from dragoman.text.train import with_specials
 
 CAT = "the cat sees a dog"
 FIGURES = ("dragoman_cached_texts_total", "dragoman_batch_rows_sum")
@@ -63,13 +60,9 @@ def test_what_may_differ_is_translated_again(translator_folder: Path, more: dict
         assert [ask(live, CAT + " " * LONGEST)[1] for _ in range(2)] == [0, 0]
 
 
-def test_languages_and_what_is_copied_change_an_answer(tmp_path: Path) -> None:
+def test_languages_and_what_is_copied_change_an_answer(several_folder: Path) -> None:
     """One model translates a text into two languages, with and without a part that stays."""
-    tokenizer = with_specials(make_tokenizer(), tags_of(["en", "zh"], told_source=True))
-    sizes, directions = make_config(tokenizer), (("en", "zh"), ("zh", "en"))
-    config = FolderConfig(model=sizes, decoding=DECODING, directions=directions)
-    save_model(tmp_path / "m", make_model(sizes), config, tokenizers=(tokenizer, tokenizer))
-    with serving(tmp_path / "m", limits=RequestLimits(cached=10)) as live:
+    with serving(several_folder, limits=RequestLimits(cached=10)) as live:
         pairs = [{"src_lang": "en", "tgt_lang": "zh"}, {"src_lang": "zh", "tgt_lang": "en"}]
         assert [ask(live, CAT, **pair)[1] for pair in pairs] == [0, 0]
         assert [ask(live, CAT, **pair)[1] for pair in pairs] == [1, 1]

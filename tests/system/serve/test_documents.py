@@ -110,7 +110,7 @@ def test_who_waits_is_told_that_a_document_was_removed(
         ({"source": ""}, "a.txt", b"a", "missing source parameter"),
         ({"target": "fr"}, "a.txt", b"a", "fr is not supported"),
         ({}, "a.pdf", b"a", "is a PDF"),
-        ({}, "a.xyz", b"a", "The name of a.xyz tells no format"),
+        ({}, "a.xyz", b"a", "The name of a.xyz tells no format. Give one of: text, "),
         ({}, "a.docx", b"no zip", "a.docx"),
         ({}, "a.txt", b"PK\x03\x04\x00", "a.txt is a document (docx, xlsx, odt) or another zip"),
         ({}, "a.html", b"%PDF-1.7", "a.html is a PDF, not html"),
@@ -137,6 +137,15 @@ def test_our_own_door_answers_with_the_document(live: Live, expected: bytes) -> 
     assert sent(live, "/v1/documents", {"tgt_lang": "fr", "src_lang": "en"}).status == 400
     assert sent(live, "/v1/documents", {"beam": "2"}).status == 400
     assert live.post("/v1/documents", {}).json["error"]["where"] == "file"
+
+
+def test_our_own_door_says_what_is_wrong_and_what_to_do(live: Live) -> None:
+    """As of texts: of languages that no model has, of none that was not given."""
+    to_french = live.post("/v1/translate", {"text": "a", "tgt_lang": "fr"})
+    assert sent(live, "/v1/documents", {"tgt_lang": "fr"}).json == to_french.json
+    unread = sent(live, "/v1/documents", {"tgt_lang": "zh"}, b"no zip", "a.docx").json["error"]
+    assert unread["what"].startswith("a.docx is damaged, or no document: ")
+    assert (unread["where"], unread["do"]) == ("file", "Save the document anew.")
 
 
 @pytest.fixture
@@ -186,7 +195,8 @@ def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # no
     handle = client.translate_document_upload(b"no zip", filename="a.docx", target_lang="ZH")
     status = client.translate_document_wait_until_done(handle)
     assert not status.ok
-    assert "a.docx" in status.error_message
+    assert status.error_message.startswith("a.docx is damaged, or no document: ")
+    assert status.error_message.endswith(". Save the document anew.")
     ready = live.post(
         f"/v2/document/{handle.document_id}/result", {"document_key": handle.document_key}
     )
@@ -196,9 +206,11 @@ def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # no
 def test_documents_have_limits(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their bytes, their number and their age; what is old is removed with its files."""
     monkeypatch.setattr(documents, "SWEEP", 0.05)
-    limits = RequestLimits(file=2000, files=2, file_seconds=600, body=1000)
+    limits = RequestLimits(file=2000, files=2, file_seconds=600, body=4000)
     with serving(translator_folder, limits=limits) as live:
-        assert sent(live, "/translate_file", PAIR, b"a" * 3000).status == 413
+        large = sent(live, "/translate_file", PAIR, b"a" * 3000)
+        assert large.status == 413
+        assert "2,000 bytes, which is the server's limit `file`" in large.json["error"]
         for _ in range(2):
             assert sent(live, "/translate_file", PAIR, b"a house " * 100).status == 200
         assert sent(live, "/translate_file", PAIR).status == 429
@@ -261,7 +273,7 @@ def test_documents_survive_a_restart(
         until(lambda: live.post(path, key).json["status"] == "done")
         assert live.post(f"{path}/result", key).body == expected
     left = {file.name for file in (state / "documents").iterdir()}
-    assert left == {"letter.source", "2024", f"{handle['document_id']}.target"}
+    assert left == {"letter.source", "2024", f"{one.id}.target"}
 
 
 def test_documents_need_a_key(translator_folder: Path) -> None:

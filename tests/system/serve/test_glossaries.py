@@ -1,5 +1,6 @@
 """Glossaries through the doors of DeepL, by its client, and ours."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator

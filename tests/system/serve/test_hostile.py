@@ -82,7 +82,9 @@ def test_any_text_is_answered(live: Live) -> None:
 def test_other_requests_are_refused(live: Live) -> None:
     """By their path, method, type and size."""
     assert live.get("/v1/nothing").status == 404
-    assert live.get("/v1/translate").status == 405
+    wrong = live.get("/v1/translate")
+    assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json["error"]["what"] == "Method Not Allowed: this path takes POST."
     assert live.send("POST", "/v1/translate", b'{"text": "a"}').status == 415
     large = live.post("/v1/translate", b" " * (1 << 20) + b"{}")
     assert (large.status, large.headers["connection"]) == (413, "close")

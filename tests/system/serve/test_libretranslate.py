@@ -139,6 +139,8 @@ def test_other_answers(live: Live) -> None:
     assert live.post("/translate", b"{").json == {"error": "Invalid JSON format"}
     assert posted(live, {}, "/detect").json == {"error": "Invalid request: missing q parameter"}
     assert live.post("/detect", {"q": ["a", "b"]}).json[0]["language"] == "en"
+    wrong = live.post("/translate", PAIR | {"q": 5}).json["error"]
+    assert wrong.startswith("Expected `str | array | null`, got `int` at `q`.")
     assert live.get("/health").json == {"status": "ok"}
     settings = live.get("/frontend/settings").json
     assert settings["charLimit"] == 200_000

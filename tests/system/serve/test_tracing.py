@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -169,3 +170,14 @@ def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     message = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, but OpenTelemetry is not installed; in a"
     with pytest.raises(InputError, match=message):
         tracing.open_tracing()
+
+
+def test_warnings_are_lines_of_the_log(translator_folder: Path) -> None:
+    """As all else on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with serving(translator_folder) as live:
+            warnings.warn("this is zero-shot", stacklevel=1)
+    lines = [*map(json.loads, live.log.getvalue().splitlines())]
+    (line,) = [one for one in lines if one["event"] == "warning"]
+    assert (line["level"], line["message"]) == ("warning", "this is zero-shot")

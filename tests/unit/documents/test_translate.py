@@ -136,7 +136,7 @@ def test_the_format_is_that_of_the_name() -> None:
     for name, known, match in (
         ("x.pdf", None, "the docx, odt or html that it was made from"),
         ("x.doc", None, "save it as docx"),
-        ("x", None, "Give one of: text"),
+        ("x", None, "; give one of: text"),
         ("x", "txet", "'txet' is no format; did you mean text"),
     ):
         with pytest.raises(InputError, match=match):

@@ -1,0 +1,69 @@
+"""A text in the language that it is to be in: given back as it is, never translated into itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.system.serve.live import Live, serving
+from tests.system.serve.test_documents import sent
+
+ENGLISH = "the cat\n sees a dog"
+CHINESE = "我喜欢学习吗。"
+
+
+@pytest.fixture(scope="module")
+def several(several_folder: Path) -> Iterator[Live]:
+    """A server of a model of several languages."""
+    with serving(several_folder) as live:
+        yield live
+
+
+@pytest.mark.parametrize("kind", ["text", "html"])
+@pytest.mark.parametrize("source", ["en", "auto"])
+def test_libretranslate_gives_it_back(several: Live, source: str, kind: str) -> None:
+    """Whether its language is given or detected; another text is translated."""
+    asked = {"source": source, "target": "en", "format": kind}
+    answer = several.post("/translate", asked | {"q": [ENGLISH], "alternatives": 1}).json
+    assert (answer["translatedText"], answer["alternatives"]) == ([ENGLISH], [[]])
+    other = {"q": ENGLISH, "target": "zh"}
+    assert several.post("/translate", asked | other).json["translatedText"] != ENGLISH
+
+
+@pytest.mark.parametrize("more", [{}, {"tag_handling": "xml"}])
+def test_deepl_gives_back_each_text_of_its_own(several: Live, more: dict[str, str]) -> None:
+    """By the language that is detected in it, or given for all."""
+    asked = {"text": [ENGLISH, CHINESE], "target_lang": "EN-GB"} | more
+    kept, translated = several.post("/v2/translate", asked).json["translations"]
+    assert (kept["text"], kept["detected_source_language"]) == (ENGLISH, "EN")
+    assert translated["text"] != CHINESE
+    answer = several.post("/v2/translate", asked | {"source_lang": "EN"}).json
+    assert [each["text"] for each in answer["translations"]] == [ENGLISH, CHINESE]
+
+
+def test_our_own_api_refuses_it(several: Live) -> None:
+    """As any other pair that no model has."""
+    languages = {"src_lang": "en", "tgt_lang": "en_US"}
+    answer = several.post("/v1/translate", {"text": ENGLISH} | languages)
+    assert (answer.status, answer.json["error"]["what"]) == (
+        400,
+        "No model translates en to en_US.",
+    )
+    assert sent(several, "/v1/documents", languages).status == 400
+
+
+def test_a_document_is_given_back(several: Live) -> None:
+    """Byte for byte; by our own API where its language is detected."""
+    content = ENGLISH.encode()
+    detected = sent(several, "/v1/documents", {"tgt_lang": "en"}, content)
+    assert (detected.status, detected.body) == (200, content)
+    url = sent(several, "/translate_file", {"source": "en", "target": "en"}, content)
+    path = url.json["translatedFileUrl"].partition(f":{several.port}")[2]
+    assert several.get(path).body == content
+    upload = {"source_lang": "EN", "target_lang": "EN-US"}
+    assert sent(several, "/v2/document", upload, content).status == 200
+
+
+def test_what_no_model_reads_is_refused(several: Live) -> None:
+    """Though it is to stay as it is."""
+    answer = several.post("/translate", {"q": "a", "source": "fr", "target": "fr"})
+    assert answer.json == {"error": "fr is not supported"}
