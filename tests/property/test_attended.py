@@ -12,7 +12,18 @@ from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, random_lines
 from torch import Tensor
 
-from dragoman.decode import Attentive, Beam, Greedy, Head, Limits, Model, Sample, Strategy, search
+from dragoman.decode import (
+    Attentive,
+    Beam,
+    Greedy,
+    Head,
+    Hypothesis,
+    Limits,
+    Model,
+    Sample,
+    Strategy,
+    search,
+)
 from dragoman.decode.beam import BeamFrontier
 from dragoman.engine import freeze
 from dragoman.engine.products import can_pack
@@ -20,6 +31,7 @@ from dragoman.models import EncoderDecoderConfig
 from dragoman.nn import Arithmetic, evaluation_view
 from dragoman.tasks.held import Held
 from dragoman.tasks.results import Translation
+from dragoman.tasks.translate import ids
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import Glossary
@@ -103,20 +115,41 @@ def test_alignments_of_an_ensemble_are_those_of_its_first_model() -> None:
 
 
 def test_a_token_is_aligned_by_the_step_that_reads_it() -> None:
-    """Where the folder says so; the end, which no step reads, by that which writes it.
-
-    With terms too, which begin where the mean over the heads stands.
-    """
+    """Where the folder says so; the end, which no step reads, by that which writes it."""
     line, later = "the cat sees a dog", TRANSLATORS[HEADS[-1]]
     layer, head, _ = HEADS[-1]
     written_TS = translating_by(Head(layer, head)).translate(line).alignment().weights_TS
     read_TS = later.translate(line).alignment().weights_TS
     torch.testing.assert_close(read_TS, torch.cat([written_TS[1:], written_TS[-1:]]))
-    terms = Glossary({"cat": "a dog"})
-    kept, read = (each.translate(line, glossary=terms) for each in (later.aligning(), later))
-    assert kept.terms[0].outcome == "applied"
-    assert kept == read
-    assert torch.equal(kept.alignment().weights_TS, read.alignment().weights_TS)
+
+
+def test_terms_begin_where_the_mean_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where a head stands on what was read; what it watched then aligns nothing."""
+    watched = list[Head]()
+
+    def attentive(model: Model[Any], head: Head) -> Attentive[Any]:
+        watched.append(head)
+        return Attentive(model, head)
+
+    monkeypatch.setattr(ids, "Attentive", attentive)
+    line, terms = "the cat sees a dog", Glossary({"cat": "a dog"})
+    for head, mean in ((HEADS[-1], Head()), (HEADS[2], HEADS[2])):
+        translator = TRANSLATORS[head].aligning()
+        assert translator.translate(line, glossary=terms).terms[0].outcome == "applied"
+        assert {*watched} == {mean}
+        watched.clear()
+        translator.translate(line)
+        assert {*watched} == {head}
+        watched.clear()
+    found = Hypothesis(
+        ids=(5,),
+        score=0.0,
+        log_prob=0.0,
+        token_log_probs=(),
+        stopped="eos",
+        attention_LS=torch.eye(2),
+    )
+    assert TRANSLATORS[HEADS[-1]]._ids._seen(found, Head()).attention_LS is None
 
 
 SOURCES = torch.tensor([[5, 6, 7, 8, 9, 10, 3], [11, 12, 3, 0, 0, 0, 0], [13, 14, 15, 16, 3, 0, 0]])

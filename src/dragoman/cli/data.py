@@ -250,8 +250,8 @@ def merge(
     say(f"{counted(count, 'pair')} in {' and '.join(map(str, paths))}")
     if repeated:
         left = "left out" if unique else "taken all the same; --unique leaves them out"
-        before = "there before, weights aside" if weight else "there before"
-        say(f"{counted(repeated, 'pair was', 'pairs were')} {before}: {left}.")
+        aside = "Weights aside, " if weight else ""
+        say(f"{aside}{counted(repeated, 'pair was', 'pairs were')} there before: {left}.")
 
 
 VERBS = (check, clean, split, sample, merge, stats)

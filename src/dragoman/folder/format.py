@@ -212,7 +212,7 @@ def own_config(path: Path, data: Mapping[str, Any]) -> FolderConfig:
     if config.alignment is not None and not _is_head(config.alignment, *sizes):
         raise InputError(
             f"{path} has alignment = {[*config.alignment]}, and the model has {sizes[0]} layers of "
-            f"{sizes[1]} heads in its decoder; leave alignment out."
+            f"{sizes[1]} heads in its decoder (a third number is 0 or 1); leave alignment out."
         )
     return config
 

@@ -5,7 +5,7 @@ line; the other characters, which we call seen, stay and keep their order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 BYTES = 4
 """The most bytes that a character has in UTF-8."""
@@ -62,12 +62,14 @@ def lengths_of(
     """
     text, found, place = _seen(decode(ids)), list[int](), 0
     alone = [_seen(decode_rest([id_])) for id_ in ids]
+    if "".join(alone) == text:
+        return [*map(len, alone)]
     while len(found) < len(ids):
         first = len(found)
         counts = [1, 2, 3, BYTES]
         if "\ufffd" in alone[first]:  # a part of a character, mostly
             counts.reverse()
-        for count in (*counts, *range(BYTES + 1, len(ids) - first + 1)):
+        for count in chain(counts, range(BYTES + 1, len(ids) - first + 1)):
             run = ids[first : first + count]
             part = alone[first] if count == 1 else _seen(decode_rest(run))
             if text.startswith(part, place):

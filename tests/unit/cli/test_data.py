@@ -22,7 +22,7 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     done = run("data", "merge", file, other, "--weight", "1", "--weight", "2", "--out", tmp_path)
     assert done.code == 0
     assert f"9 pairs in {tmp_path}/merged.tsv" in done.err
-    said = "1 pair was there before, weights aside: taken all the same; --unique leaves them out."
+    said = "Weights aside, 1 pair was there before: taken all the same; --unique leaves them out."
     assert said in done.err
     lines = (tmp_path / "merged.tsv").read_text().splitlines()
     assert lines[:6] == file.read_text().splitlines()

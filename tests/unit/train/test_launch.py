@@ -1,0 +1,25 @@
+"""The launcher of a run's processes."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.train import launch
+
+
+def test_no_rank_starts_after_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that was being started when it came is told too, and ends at once."""
+    started = list["subprocess.Popen[bytes]"]()
+
+    def start(*_: object) -> "subprocess.Popen[bytes]":
+        sleeping = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        started.append(subprocess.Popen(sleeping, stdin=subprocess.PIPE))
+        signal.raise_signal(signal.SIGTERM)
+        return started[-1]
+
+    monkeypatch.setattr(launch, "_start", start)
+    assert launch._run(3, []) == {0: 128 + signal.SIGINT}
+    (rank,) = started
+    assert rank.returncode == -signal.SIGTERM
