@@ -63,6 +63,16 @@ def test_a_document_is_given_back(several: Live) -> None:
     assert sent(several, "/v2/document", upload, content).status == 200
 
 
+def test_a_variant_that_is_not_told_is_refused(several: Live) -> None:
+    """A Chinese text need not be traditional; a traditional one is Chinese."""
+    asked = {"q": CHINESE, "source": "zh", "target": "zt"}
+    assert "zt" in several.post("/translate", asked).json["error"]
+    form = {"text": [CHINESE], "source_lang": "ZH", "target_lang": "ZH-HANT"}
+    assert several.post("/v2/translate", form).status == 400
+    turned = asked | {"source": "zt", "target": "zh"}
+    assert several.post("/translate", turned).json["translatedText"] == CHINESE
+
+
 def test_what_no_model_reads_is_refused(several: Live) -> None:
     """Though it is to stay as it is."""
     answer = several.post("/translate", {"q": "a", "source": "fr", "target": "fr"})
