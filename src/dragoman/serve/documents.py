@@ -283,13 +283,12 @@ class DocumentDesk:
                 self._glossary(one),
             ),
         )
-        one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(job, some)
         if self._service.shelf.keeps(source, one.target):
-            self._service.queue.leave(job, answered=True)
             self._store.write(one, "target", file.read_bytes())
             return
+        one.characters = sum(len(text) for text, _ in draft.texts)
         chosen = self._service.shelf.choose(one.model, source, one.target)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
