@@ -69,6 +69,16 @@ def test_a_document_is_given_back(several: Live) -> None:
     assert several.service.characters == used
 
 
+def test_a_document_needs_a_target_that_a_model_writes(live: Live) -> None:
+    """By the doors that say so before its language is detected; texts and another do not."""
+    content, text = ENGLISH.encode(), {"text": [ENGLISH], "target_lang": "EN"}
+    assert sent(live, "/v2/document", {"target_lang": "EN"}, content).status == 400
+    assert sent(live, "/v1/documents", {"tgt_lang": "en"}, content).status == 400
+    assert live.post("/v2/translate", text).json["translations"][0]["text"] == ENGLISH
+    fields = {"source": "auto", "target": "en"}
+    assert sent(live, "/translate_file", fields, content).status == 200
+
+
 def test_a_variant_that_is_not_told_is_refused(several: Live) -> None:
     """A Chinese text need not be traditional; a traditional one is Chinese."""
     asked = {"q": CHINESE, "source": "zh", "target": "zt"}
