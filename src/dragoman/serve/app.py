@@ -99,7 +99,7 @@ def make_app(service: Service) -> Starlette:
         refusal = Refusal(
             error.status_code,
             f"{phrase}: {why}",
-            "GET /openapi.json lists them.",
+            "GET /openapi.json lists all paths.",
             where="path",
             headers=error.headers,
         )

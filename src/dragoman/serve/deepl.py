@@ -264,7 +264,7 @@ async def translate(call: Call) -> Response:
             source = base_of(sources[place] or own or "en").upper()
             answers[place] = answer = DeepLText(source, text)
             if form.show_billed_characters:
-                answer.billed_characters = len(texts[place])
+                answer.billed_characters = len(texts[place]) if chosen else 0
             if form.model_type:
                 answer.model_type_used = "quality_optimized"
             if form.tag_handling is not None:

@@ -153,7 +153,8 @@ class DocumentDesk:
     def _make_room(self, owner: str, *, passing: bool) -> None:
         """Remove a document where as many are kept as may be: one that was sent, or the oldest.
 
-        As many may be passing. Raises Refusal, with the seconds until one of them may be removed.
+        As many may be passing. Raises Refusal, with the seconds until one of them may be removed,
+        or is done where it is passing.
         """
         settings = self._service.settings
         most = settings.limits.files
@@ -163,6 +164,9 @@ class DocumentDesk:
             kept = own
         elif len(kept) < most:
             return
+        if passing:
+            what = "As many documents as may wait for their translation do so."
+            raise busy(429, what, min(map(self.seconds_left, kept)))
         first = min(kept, key=self._needed)
         if (seconds := self._needed(first)) > 0:
             what = "The server keeps as many documents as it may."
@@ -279,13 +283,12 @@ class DocumentDesk:
                 self._glossary(one),
             ),
         )
-        one.characters = sum(len(text) for text, _ in draft.texts)
         some = [text for text, _ in draft.texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(job, some)
         if self._service.shelf.keeps(source, one.target):
-            self._service.queue.leave(job, answered=True)
             self._store.write(one, "target", file.read_bytes())
             return
+        one.characters = sum(len(text) for text, _ in draft.texts)
         chosen = self._service.shelf.choose(one.model, source, one.target)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.process import prepare_threads
 from dragoman.serve.app import make_app
 from dragoman.serve.connections import LimitedProtocol
-from dragoman.serve.metrics import log, log_library, log_warnings
+from dragoman.serve.metrics import log, log_library
 from dragoman.serve.service import Service
 from dragoman.serve.settings import ServeSettings
 from dragoman.wording import counted
@@ -106,7 +106,6 @@ class DrainingServer(uvicorn.Server):
         self.failure: DragomanError | None = None
         """Why it has ended by itself."""
         log_library("uvicorn", "http")
-        log_warnings()
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bodies' faults
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a handler's

@@ -17,7 +17,7 @@ from dragoman.serve.admission import AdmissionQueue, guessed
 from dragoman.serve.documents import TOGETHER, DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
-from dragoman.serve.metrics import ServeMetrics, log_failure, write_log
+from dragoman.serve.metrics import ServeMetrics, log_failure, log_warnings, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
@@ -55,6 +55,7 @@ class Service:
 
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
+        log_warnings()  # those of opening are lines of the log too
         self.settings = settings
         self.queue = AdmissionQueue[ServeJob](settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)

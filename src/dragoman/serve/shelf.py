@@ -26,7 +26,7 @@ from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.held import held_bytes
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.tasks.translate.languages import listed
-from dragoman.text.languages import resolve
+from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
 
@@ -222,9 +222,10 @@ class Shelf:
     def keeps(self, src_lang: str | None, tgt_lang: str | None) -> bool:
         """Whether a text is to be given back as it is: it is in the language that is asked for.
 
-        That is one that translators read, and none of them translates into itself.
+        That is one that translators read, and none of them translates into itself. A text whose
+        variant is not told may be in another than the one that is asked for.
         """
-        if not src_lang or not tgt_lang or resolve(src_lang, [tgt_lang]) is None:
+        if not src_lang or not tgt_lang or tag(tgt_lang) not in {tag(src_lang), base_of(src_lang)}:
             return False
         translators = self.usable("translate")
         read = any(resolve(src_lang, one.sources) for one in translators)

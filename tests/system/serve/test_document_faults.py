@@ -76,7 +76,10 @@ def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(
         ours = partial(sent, live, "/v1/documents", {"tgt_lang": "zh"})
         calls = [in_background(ours) for _ in range(3)]
         until(lambda: len(held) == len(calls))
+        monkeypatch.setattr(DocumentDesk, "seconds_left", lambda *_: 7)
         refused = ours()
+        assert refused.headers["retry-after"] == "7"
+        assert refused.json["error"]["what"].startswith("As many documents as may wait")
         assert (refused.status, held) == (429, [None] * len(calls))
         assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 200
         gate.opened.set()

@@ -85,6 +85,7 @@ def test_other_requests_are_refused(live: Live) -> None:
     wrong = live.get("/v1/translate")
     assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
     assert wrong.json["error"]["what"] == "Method Not Allowed: this path takes POST."
+    assert wrong.json["error"]["do"] == "GET /openapi.json lists all paths."
     assert live.send("POST", "/v1/translate", b'{"text": "a"}').status == 415
     large = live.post("/v1/translate", b" " * (1 << 20) + b"{}")
     assert (large.status, large.headers["connection"]) == (413, "close")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.serve.live import Live, serving
+from tests.system.serve.live import Live, serving, until
 from tests.system.serve.test_documents import sent
 
 ENGLISH = "the cat\n sees a dog"
@@ -32,11 +32,12 @@ def test_libretranslate_gives_it_back(several: Live, source: str, kind: str) -> 
 @pytest.mark.parametrize("more", [{}, {"tag_handling": "xml"}])
 def test_deepl_gives_back_each_text_of_its_own(several: Live, more: dict[str, str]) -> None:
     """By the language that is detected in it, or given for all."""
-    asked = {"text": [ENGLISH, CHINESE], "target_lang": "EN-GB"} | more
-    kept, translated = several.post("/v2/translate", asked).json["translations"]
+    asked = {"text": [ENGLISH, CHINESE], "target_lang": "EN-GB", "show_billed_characters": True}
+    kept, translated = several.post("/v2/translate", asked | more).json["translations"]
     assert (kept["text"], kept["detected_source_language"]) == (ENGLISH, "EN")
+    assert [kept["billed_characters"], translated["billed_characters"]] == [0, len(CHINESE)]
     assert translated["text"] != CHINESE
-    answer = several.post("/v2/translate", asked | {"source_lang": "EN"}).json
+    answer = several.post("/v2/translate", asked | more | {"source_lang": "EN"}).json
     assert [each["text"] for each in answer["translations"]] == [ENGLISH, CHINESE]
 
 
@@ -52,15 +53,40 @@ def test_our_own_api_refuses_it(several: Live) -> None:
 
 
 def test_a_document_is_given_back(several: Live) -> None:
-    """Byte for byte; by our own API where its language is detected."""
-    content = ENGLISH.encode()
+    """Byte for byte, and counts nowhere; by our own API where its language is detected."""
+    content, used = ENGLISH.encode(), several.service.characters
     detected = sent(several, "/v1/documents", {"tgt_lang": "en"}, content)
     assert (detected.status, detected.body) == (200, content)
     url = sent(several, "/translate_file", {"source": "en", "target": "en"}, content)
     path = url.json["translatedFileUrl"].partition(f":{several.port}")[2]
     assert several.get(path).body == content
     upload = {"source_lang": "EN", "target_lang": "EN-US"}
-    assert sent(several, "/v2/document", upload, content).status == 200
+    handle = sent(several, "/v2/document", upload, content).json
+    asked, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+    until(lambda: several.post(asked, key).json["status"] == "done")
+    assert several.post(asked, key).json["billed_characters"] == 0
+    assert several.post(f"{asked}/result", key).body == content
+    assert several.service.characters == used
+
+
+def test_a_document_needs_a_target_that_a_model_writes(live: Live) -> None:
+    """By the doors that say so before its language is detected; texts and another do not."""
+    content, text = ENGLISH.encode(), {"text": [ENGLISH], "target_lang": "EN"}
+    assert sent(live, "/v2/document", {"target_lang": "EN"}, content).status == 400
+    assert sent(live, "/v1/documents", {"tgt_lang": "en"}, content).status == 400
+    assert live.post("/v2/translate", text).json["translations"][0]["text"] == ENGLISH
+    fields = {"source": "auto", "target": "en"}
+    assert sent(live, "/translate_file", fields, content).status == 200
+
+
+def test_a_variant_that_is_not_told_is_refused(several: Live) -> None:
+    """A Chinese text need not be traditional; a traditional one is Chinese."""
+    asked = {"q": CHINESE, "source": "zh", "target": "zt"}
+    assert "zt" in several.post("/translate", asked).json["error"]
+    form = {"text": [CHINESE], "source_lang": "ZH", "target_lang": "ZH-HANT"}
+    assert several.post("/v2/translate", form).status == 400
+    turned = asked | {"source": "zt", "target": "zh"}
+    assert several.post("/translate", turned).json["translatedText"] == CHINESE
 
 
 def test_what_no_model_reads_is_refused(several: Live) -> None:

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.system.serve.live import serving
 
 from dragoman.errors import InputError
-from dragoman.serve import tracing
+from dragoman.serve import service, tracing
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TEXT = "the cat sees a secret"
@@ -172,12 +172,15 @@ def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         tracing.open_tracing()
 
 
-def test_warnings_are_lines_of_the_log(translator_folder: Path) -> None:
-    """As all else on standard error."""
+def test_warnings_are_lines_of_the_log(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all else on standard error; so are those of the start."""
+    monkeypatch.setattr(service, "open_tracing", lambda: warnings.warn("slow here", stacklevel=1))
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         with serving(translator_folder) as live:
             warnings.warn("this is zero-shot", stacklevel=1)
     lines = [*map(json.loads, live.log.getvalue().splitlines())]
-    (line,) = [one for one in lines if one["event"] == "warning"]
-    assert (line["level"], line["message"]) == ("warning", "this is zero-shot")
+    found = [(one["level"], one["message"]) for one in lines if one["event"] == "warning"]
+    assert found == [("warning", "slow here"), ("warning", "this is zero-shot")]
