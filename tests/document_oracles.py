@@ -52,8 +52,9 @@ def markdown(data: bytes) -> Shape:
     options |= pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
-    options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES | pyromark.Options.ENABLE_DEFINITION_LIST
-    source = re.sub(r"(?m)^([ \t>]*):(?=\S)", "\\1\x1a", _text(data))  # no definition
+    options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
+    source = _without_definitions(_text(data), options)
+    options |= pyromark.Options.ENABLE_DEFINITION_LIST
     found, text = list[str](), ""
     for event in pyromark.events(source, options=options):
         kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
@@ -61,10 +62,23 @@ def markdown(data: bytes) -> Shape:
         if kind == "InlineHtml" and re.fullmatch("</?(em|strong|del)>", str(value)):
             continue  # as emphasis is written where its signs would be read as text
         if kind in ("Text", "Code", "Html", "InlineHtml", "InlineMath", "DisplayMath"):
-            text += str(value).replace("\x1a", ":")
+            text += str(value).replace("&#58;", ":")
         elif kind != "SoftBreak" and name not in ("Emphasis", "Strong", "Strikethrough"):
             found.append(f"{kind} {name}")
     return found, letters(text)
+
+
+def _without_definitions(text: str, options: pyromark.Options) -> str:
+    """A colon before a word as an entity: other tools read no definition; rows of tables stay."""
+    raw, rows = text.encode(), set[int]()
+    for event, place in pyromark.events_with_range(text, options=options):
+        match event:
+            case {"Start": {"Table": _}}:
+                rows.add(raw.count(b"\n", 0, place["start"]) + 1)
+    lines = text.split("\n")
+    for number in {*range(len(lines))} - rows:
+        lines[number] = re.sub(r"^([ \t>]*):(?=\S)", r"\1&#58;", lines[number])
+    return "\n".join(lines)
 
 
 def html(data: bytes) -> Shape:

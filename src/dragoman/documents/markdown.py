@@ -52,10 +52,10 @@ _SIGNS = re.compile(
 """What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
 """The end of a link with its title."""
-_NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)", re.MULTILINE)
-"""Where the parser would read one in `:smile:`, which other tools do not."""
-_COLON = "\x1a"
-"""What it is given there."""
+_NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
+"""Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
+_COLONS = "\ufe13\ufe55\uff1a:"
+"""Of what it is given there, the first that the text lacks: a sign like a colon."""
 _CUT = re.compile("[\r\n\ud800-\udfff]")
 """What a title is left alone for: ends of lines, bytes that are not UTF-8."""
 _LINE = re.compile(r"\s*\n[>\s]*")
@@ -81,6 +81,7 @@ class _Paragraphs:
     def __init__(self, text: str) -> None:
         self._text, self.left, self.asides = text, Counter[str](), Asides(text)
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
+        self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
         self._line, self._counted = 1, 0  # and how far lines are counted
@@ -100,10 +101,10 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        raw = np.frombuffer(self._plain.encode(), dtype=np.uint8)
+        plain = _NO_DEFINITION.sub(rf"\1{self._colon}", self._plain)
+        raw = np.frombuffer(plain.encode(), dtype=np.uint8)
         before = np.zeros(len(raw) + 1, dtype=np.int32)  # the characters before each byte
         np.cumsum((raw & 0xC0) != 0x80, out=before[1:])
-        plain = _NO_DEFINITION.sub(rf"\1{_COLON}", self._plain)
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, int(before[start]), int(before[end])
 
@@ -149,7 +150,7 @@ class _Paragraphs:
             if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
                 self._pieces.append(("", Tag(":")))
                 more = more[1:]
-            self._pieces.append((" ", " " if more is None else more.replace(_COLON, ":")))
+            self._pieces.append((" ", " " if more is None else more.replace(self._colon, ":")))
         elif name in ("Code", "InlineMath", "DisplayMath"):
             self._copy(_LINE.sub(" ", raw))
         elif name == "InlineHtml":

@@ -25,7 +25,7 @@ _CUE = re.compile(
     rf"((?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
 )
 """Times and settings, and lines of text."""
-_TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*)[^<>]*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
+_TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
 _MOMENT = re.compile(r"<[\d:.]+>")
 """A time inside a cue, which must stay there."""
 _ARROW = re.compile(r"-->[^\r\n]*")
@@ -34,7 +34,7 @@ _SPEAKER = re.compile(r"[-–—•]\s*")
 _OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+[\[(♪]+\s*(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
     rf"(?:{_TAG.pattern})*"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""

@@ -143,18 +143,19 @@ class Draft:
         self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]
     ) -> None:
         dropped = _dropped(text, key[0])
+        cleaned = text.translate(dropped)
         for number in self._numbers[key]:
-            if not text.translate(dropped).strip():
+            if not cleaned.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
             segment, raised = self._segments[number], [*flags]
-            if text == key[0] and segment.beside:
+            if cleaned == key[0] and segment.beside:
                 self._untranslated[number] = ("its translation is the same",)
-            elif text != key[0]:
+            elif cleaned != key[0]:
                 before, source, after = segment.source.trimmed()
                 pieces = put_back(source, text, links).pieces  # by links, which count all
-                cleaned = (p.translate(dropped) if isinstance(p, str) else p for p in pieces)
-                made = merged([*before, *cleaned, *after])
+                kept = (p.translate(dropped) if isinstance(p, str) else p for p in pieces)
+                made = merged([*before, *kept, *after])
                 if fault := segment.fault(made):
                     self._untranslated[number] = (fault,)
                     continue
@@ -203,7 +204,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\
 
 
 def _dropped(text: str, source: str) -> dict[int, str]:
-    """What no format is to be given: control characters that the source lacks; a space for ends."""
+    """What no format is to be given: control characters that the source lacks; spaces for ends."""
     found = {*_CONTROL.findall(text)} - {*source}
     return {ord(char): " " if char.isspace() else "" for char in found}
 

@@ -191,6 +191,14 @@ def test_cues_that_are_not_understood_are_counted() -> None:
     )
 
 
+@pytest.mark.parametrize("line", [f"({' ' * 40_000}x", f"<{'a' * 40_000}"])
+def test_signs_in_cues_are_found_in_linear_time(line: str) -> None:
+    """Those that do not end."""
+    start = thread_time()
+    read_document(f"00:00:01,000 --> 00:00:02,000\n{line}\n".encode(), "a.srt")
+    assert thread_time() - start < 1
+
+
 def test_signs_in_cues_that_are_no_tags() -> None:
     """They are text; times in a cue stay in it."""
     cue = "00:00:01.000 --> 00:00:02.000\n"

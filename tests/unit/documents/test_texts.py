@@ -93,6 +93,12 @@ def test_html_in_another_encoding() -> None:
         ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :E:\n\n:F: G\n"),
         ("a\n\n\\: b\n", "A\n\n\\: B\n"),
         ("|a|\n|-|\n\n: b\n", "|A|\n|-|\n\n: B\n"),
+        ("a|b\n:--|--:\nc|d\n", "A|B\n:--|--:\nC|D\n"),
+        ("> a|b\r\n> :-: | :-:\r\n> c|d\r\n", "> A|B\r\n> :-: | :-:\r\n> C|D\r\n"),
+        (':**"a" b** c \x1a\n\n:*(d)* e\n', '\\:**"A" B** C \x1a\n\n\\:*(D)* E\n'),
+        ("a\n:-\nb\n", "A :- B\n"),
+        (":a: \ufe13 \ufe55\n", ":A: \ufe13 \ufe55\n"),
+        ("a\n:b: \ufe13\ufe55\uff1a\n", "A\n:B: \ufe13\ufe55\uff1a\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
     ],
 )

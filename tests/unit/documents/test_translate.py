@@ -127,6 +127,16 @@ def test_control_characters_of_the_source_stay() -> None:
     assert translated(b"a b", WordTranslator(lambda _: "\x12")) == b"a b"
 
 
+def test_a_translation_that_is_the_same_but_for_control_characters_is_the_same() -> None:
+    """So the report says, and a file of two languages stays."""
+    source = b'msgid "one two"\nmsgstr ""\n'
+    document = read_document(source, "a.po")
+    data, report = translate_document(document, WordTranslator(lambda word: f"{word}\x00"))
+    assert data == source
+    assert report.translated == 0
+    assert report.untranslated[0].what == ("its translation is the same",)
+
+
 def test_the_format_is_that_of_the_name() -> None:
     """Or the one that is given; what cannot be translated is refused with what to do."""
     assert [format_of_name(f"x.{s}") for each in FORMATS.values() for s in each.suffixes] == [
