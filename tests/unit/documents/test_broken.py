@@ -196,7 +196,7 @@ def test_signs_in_cues_are_found_in_linear_time(line: str) -> None:
     """Those that do not end."""
     start = thread_time()
     read_document(f"00:00:01,000 --> 00:00:02,000\n{line}\n".encode(), "a.srt")
-    assert thread_time() - start < 1
+    assert thread_time() - start < 5
 
 
 def test_signs_in_cues_that_are_no_tags() -> None:
