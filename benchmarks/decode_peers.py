@@ -144,13 +144,14 @@ def measure(folders: dict[str, Path], chosen: argparse.Namespace) -> Figures:
     """Run all engines in turn."""
     figures: Figures = {"cells": {}, "peak": {}}
     with ExitStack() as stack:
-        engines = {}
+        engines, begun = {}, {}
         for engine in engines_of(chosen.engines, folders["dragoman"]):
             name, mode = engine.split()
             words = [name, mode, str(folders[name]), str(chosen.threads)]
             engines[engine] = stack.enter_context(running("benchmarks.engines", words))
+            begun[engine] = engines[engine].begin  # before the next one starts
         for time in ("start", "load", "ready"):
-            figures[time] = {name: engine.begin[time] for name, engine in engines.items()}
+            figures[time] = {name: begin[time] for name, begin in begun.items()}
             seconds = ", ".join(f"{name} {found:.2f}" for name, found in figures[time].items())
             print(f"{time}, in s: {seconds}", flush=True)
         for cell in chosen.cells:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -18,16 +19,21 @@ class Engine:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
         self._stdin, self._stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        self.begin = self._answer()
+
+    @cached_property
+    def begin(self) -> Answer:
         """What it says first: `start`, seconds from the first import to a model that is loaded."""
+        return self._answer()
 
     def ask(self, asked: Answer) -> Answer:
-        """Send a line; return the answer."""
+        """Send a line, once it has begun; return the answer."""
+        assert self.begin
         print(json.dumps(asked), file=self._stdin, flush=True)
         return self._answer()
 
     def peak(self) -> int:
         """End it; return the most memory that it held, in bytes."""
+        assert self.begin
         self._stdin.close()
         return int(self._answer()["peak"])
 
@@ -47,14 +53,6 @@ def running(module: str, arguments: Sequence[str]) -> Iterator[Engine]:
             process.kill()
 
 
-def serve(begin: Answer, answer: Callable[[Answer], Answer]) -> None:
-    """Say what the start took, answer until the input ends, then say the peak of memory."""
-    print(json.dumps(begin), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
-    print(json.dumps({"peak": peak_memory()}), flush=True)
-
-
 def peak_memory() -> int:
     """The most memory that this process held, in bytes; `ru_maxrss` begins with its parent's."""
     status = Path("/proc/self/status")
@@ -62,3 +60,13 @@ def peak_memory() -> int:
         lines = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
         return 1024 * int(lines["VmHWM"].split()[0])
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def serve(
+    begin: Answer, answer: Callable[[Answer], Answer], peak: Callable[[], int] = peak_memory
+) -> None:
+    """Say what the start took, answer until the input ends, then say the peak of memory."""
+    print(json.dumps(begin), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+    print(json.dumps({"peak": peak()}), flush=True)

@@ -1,12 +1,13 @@
 """One trainer in a process of its own: it takes the steps that it is told, and is timed.
 
-    python -m benchmarks.train_engines ENGINE MODE SIZE THREADS
+    python -m benchmarks.train_engines ENGINE MODE SIZE THREADS TOKENS
 
 Each line in is a JSON object `{"batches": n}`: take the next n steps (forward, loss, backward,
 clipping, Adam) on the batches, which are the same for all engines. Each line out is one,
 `{"tokens", "seconds", "loss"}`. The first line out is `{"start": seconds}`; after the end of the
 input comes `{"peak": bytes}`. MODE is a precision, or `bf16+compiled`: the model of a peer through
-`torch.compile`.
+`torch.compile`. Batches have up to TOKENS tokens. Where there is a GPU all train there, and the
+peak is that of its memory.
 """
 
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.processes import serve
+from benchmarks.processes import peak_memory, serve
 
 PAIRS = 29_000
 """As many as Multi30k has, so that batches have as little padding (3 %)."""
@@ -33,7 +34,7 @@ Step = Callable[[Any], float]
 """Takes a step on a batch of pairs; returns the loss."""
 
 
-def batches(vocab_size: int, max_tokens: int = 4096) -> list[Any]:
+def batches(vocab_size: int, max_tokens: int) -> list[Any]:
     """Batches as a run plans them, of random ids with the lengths of image captions.
 
     Of Multi30k in 8,000 pieces: 14.3 and 14.8 tokens on average, deviations of 4.8 and 5.5, which
@@ -64,29 +65,29 @@ def batches(vocab_size: int, max_tokens: int = 4096) -> list[Any]:
 
 def dragoman(size: str, mode: str) -> Step:
     """Ours: the stepper of a training run."""
-    import torch
-
     from benchmarks.decode_peers import SIZES
     from dragoman.models import EncoderDecoder
     from dragoman.nn import autocast
     from dragoman.nn.cpu.products import training_products
     from dragoman.train.config import TrainConfig
+    from dragoman.train.device import choose_device
     from dragoman.train.objective import summed_loss
     from dragoman.train.optimizer import make_optimizer
     from dragoman.train.step import Stepper
 
+    device = choose_device("auto")
     config = replace(SIZES[size], attention_dropout=DROPOUT, ffn_dropout=DROPOUT)
-    model, settings = EncoderDecoder(config), TrainConfig(max_steps=1)
+    model, settings = EncoderDecoder(config).to(device), TrainConfig(max_steps=1)
     stepper: Any = Stepper(
         model=model,
         optimizer=make_optimizer(model, settings),
-        precision=partial(autocast, mode, torch.device("cpu")),
+        precision=partial(autocast, mode, device),
         loss=lambda b: summed_loss(model, b.src_BS, b.tgt_in_BT, b.tgt_out_BT, SMOOTHING),
         clip_norm=1.0,
     )
 
     def step(batch: Any) -> float:  # noqa: ANN401 -- a batch of pairs
-        with training_products(mode, torch.device("cpu")):
+        with training_products(mode, device):
             return float(stepper([batch], 1e-4).loss)
 
     return step
@@ -230,18 +231,19 @@ def _usual(model: Any, logits: Callable[[Any], Any], mode: str) -> Step:  # noqa
 
 def _prepared(model: Any, mode: str) -> tuple[Any, Callable[[], Any]]:  # noqa: ANN401
     """A peer's model ready to learn: the optimizer, and what makes the context of a step."""
-    import torch
-
     from dragoman.nn import autocast
     from dragoman.train.config import TrainConfig
+    from dragoman.train.device import choose_device
     from dragoman.train.optimizer import make_optimizer
 
+    device = choose_device("auto")
+    model.to(device)
     precision, _, compiled = mode.partition("+")
     optimizer = make_optimizer(model, TrainConfig(max_steps=1))
     model.train()
     if compiled:
         model.compile(dynamic=True)  # batches differ in shape
-    return optimizer, partial(autocast, precision, torch.device("cpu"))
+    return optimizer, partial(autocast, precision, device)
 
 
 ENGINES = {
@@ -254,7 +256,7 @@ ENGINES = {
 
 def main() -> None:
     """Answer until the input ends."""
-    engine, mode, size, threads = sys.argv[1:]
+    engine, mode, size, threads, max_tokens = sys.argv[1:]
     begun = perf_counter()
     if engine == "dragoman":
         from dragoman import prepare_process
@@ -263,21 +265,26 @@ def main() -> None:
     import torch
 
     from benchmarks.decode_peers import SIZES
+    from dragoman.train.device import choose_device
 
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     step = ENGINES[engine](size, mode)
-    endless: Iterator[Any] = cycle(batches(SIZES[size].src_vocab_size))
+    device = choose_device("auto")
+    endless: Iterator[Any] = cycle(batches(SIZES[size].src_vocab_size, int(max_tokens)))
 
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
         tokens, loss, start = 0, 0.0, perf_counter()
         for _ in range(asked["batches"]):
             batch = next(endless)
-            loss = step(batch)
+            loss = step(batch.to(device))
             tokens += batch.num_tokens
         return {"tokens": tokens, "seconds": perf_counter() - start, "loss": loss}
 
-    serve({"start": perf_counter() - begun}, answer)
+    def peak() -> int:
+        return peak_memory() if device.type == "cpu" else torch.cuda.max_memory_allocated()
+
+    serve({"start": perf_counter() - begun}, answer, peak)
 
 
 if __name__ == "__main__":

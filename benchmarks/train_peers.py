@@ -31,7 +31,10 @@ def measure(size: str, chosen: argparse.Namespace) -> Figures:
     with ExitStack() as stack:
         engines = {
             f"{name} {mode}": stack.enter_context(
-                running("benchmarks.train_engines", [name, mode, size, str(chosen.threads)])
+                running(
+                    "benchmarks.train_engines",
+                    [name, mode, size, str(chosen.threads), str(chosen.max_tokens)],
+                )
             )
             for name, modes in MODES.items()
             for mode in modes
@@ -80,6 +83,7 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=9, help="of each engine in each round")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--max-tokens", type=int, default=4096, help="of a batch")
     chosen = parser.parse_args(arguments)
     found = {}
     for size in chosen.sizes:
