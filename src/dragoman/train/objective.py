@@ -33,7 +33,10 @@ from dragoman.nn.cpu.cross_entropy import (
     divergence_with_gradient,
 )
 
-CHUNK = 512  # positions whose logits exist at a time; even, for pairs
+CHUNK = 512
+"""Positions whose logits exist at a time, so that they stay in a CPU's cache; even, for pairs."""
+GPU_LOGITS = 1 << 26
+"""Logits that exist at a time on a GPU, which idles between small kernels."""
 
 
 class TextRows(Protocol):
@@ -70,7 +73,8 @@ def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothin
 def masked_guesses(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor) -> tuple[Tensor, Tensor]:
     """Return the sum of the loss over the targets, and how many of them have the largest logit."""
     losses, correct = [], []
-    for logits, targets in _in_chunks(*_at_targets(model, ids_BL, targets_BL)):
+    output, hidden_MD, targets_M = _at_targets(model, ids_BL, targets_BL)
+    for logits, targets in _in_chunks(output, output.out_features, hidden_MD, targets_M):
         losses.append(reference_loss(logits, targets, 0.0))
         correct.append((logits.argmax(-1) == targets).sum())
     return torch.stack(losses).sum(), torch.stack(correct).sum()
@@ -134,17 +138,23 @@ def _decoder_loss(
         return _fused_loss(model.output, hidden_MD, targets_M, smoothing)
     if torch.is_grad_enabled():  # the fused gradient is that of a plain softmax
         return reference_loss(model.project(hidden_MD), targets_M, smoothing)
-    chunks = _in_chunks(model.project, hidden_MD, targets_M)
+    chunks = _in_chunks(model.project, model.output.out_features, hidden_MD, targets_M)
     losses = [reference_loss(logits, targets, smoothing) for logits, targets in chunks]
     return torch.stack(losses).sum()
 
 
 def _in_chunks(
-    project: Callable[[Tensor], Tensor], hidden_MD: Tensor, targets_M: Tensor
+    project: Callable[[Tensor], Tensor], vocab_size: int, hidden_MD: Tensor, targets_M: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the logits and the targets of one chunk of positions after the other."""
-    for hidden, targets in zip(hidden_MD.split(CHUNK), targets_M.split(CHUNK), strict=True):
+    chunk = chunk_size(hidden_MD.device, vocab_size)
+    for hidden, targets in zip(hidden_MD.split(chunk), targets_M.split(chunk), strict=True):
         yield project(hidden), targets
+
+
+def chunk_size(device: torch.device, vocab_size: int) -> int:
+    """Return how many positions have their logits at a time; even, for pairs."""
+    return CHUNK if device.type == "cpu" else max(CHUNK, GPU_LOGITS // vocab_size // 2 * 2)
 
 
 def _fused_loss(
@@ -160,7 +170,7 @@ def _fused_loss(
     loss = _zero(hidden_MD)
     with torch.autocast(hidden_MD.device.type, enabled=False):
         project = partial(F.linear, weight=weight, bias=bias)
-        for logits, targets in _in_chunks(project, hidden_MD, targets_M):
+        for logits, targets in _in_chunks(project, output.out_features, hidden_MD, targets_M):
             loss += cross_entropy(logits, targets, smoothing)
     return loss
 
@@ -181,7 +191,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     """Output layer and loss in one, a chunk of positions at a time.
 
     The logits of a batch (tokens x vocabulary) are its largest tensor by far. Here a chunk of them
-    becomes its own gradient in place and is gone: memory `O(CHUNK * V)`, and each logit is read and
+    becomes its own gradient in place and is gone: memory `O(chunk * V)`, and each logit is read and
     written a few times in cache instead of many times in memory.
     """
 
@@ -200,9 +210,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight_VD)
         grad_bias = None if bias_V is None else torch.zeros_like(bias_V)
         loss = _zero(hidden_MD)
+        chunk = chunk_size(hidden_MD.device, len(weight_VD))
         with torch.autocast(hidden_MD.device.type, enabled=False):
-            for start in range(0, len(targets_M), CHUNK):
-                part = slice(start, start + CHUNK)
+            for start in range(0, len(targets_M), chunk):
+                part = slice(start, start + chunk)
                 logits = F.linear(hidden_MD[part], weight, bias)
                 apart = (
                     divergence_with_gradient(logits) if agreement else None

@@ -26,8 +26,10 @@ from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import (
     CHUNK,
+    GPU_LOGITS,
     _LinearCrossEntropy,
     agreeing_loss,
+    chunk_size,
     masked_guesses,
     next_token_loss,
     summed_loss,
@@ -256,3 +258,12 @@ def test_a_validation_never_holds_all_logits(
     made = [call.result for call in calls.seen if isinstance(call.result, Tensor)]
     assert max(each.numel() // V for each in made if each.shape[-1:] == (V,)) == CHUNK
     assert close(found, expected)
+
+
+@pytest.mark.parametrize("vocab_size", [37, 8_000, 32_001, 250_000_000])
+def test_chunks_fill_a_gpu_and_fit_a_cache(vocab_size: int) -> None:
+    """A CPU has few positions at a time, a GPU as many as its limit lets, always whole pairs."""
+    assert chunk_size(torch.device("cpu"), vocab_size) == CHUNK
+    positions = chunk_size(torch.device("cuda"), vocab_size)
+    assert positions % 2 == 0
+    assert positions == CHUNK or GPU_LOGITS - 2 * vocab_size < positions * vocab_size <= GPU_LOGITS
