@@ -4,8 +4,9 @@ Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; thos
 "meta" have no numbers, so whatever a block makes beside its input, on the CPU, is found out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from tests.calls import Call, FunctionCalls, OperatorCalls
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
+from torch.overrides import TorchFunctionMode
 
 from dragoman.nn import (
     ALiBi,
@@ -102,6 +104,30 @@ def test_shared_heads_reach_only_kernels_that_know_them(
     kernels = [call for call in calls.seen if call.function is F.scaled_dot_product_attention]
     heads = [[x.shape[-3] for x in call.arguments[:2]] for call in kernels]
     assert heads == [[4, 2 if shared else 4]]
+
+
+def test_no_kernel_that_plans_for_each_shape() -> None:
+    """CuDNN's does, so a GPU is not offered it; what the process had chosen comes back."""
+    offered: list[tuple[bool, bool]] = []
+
+    class Offered(TorchFunctionMode):
+        def __torch_function__(
+            self,
+            function: Callable[..., Any],
+            types: Sequence[type],
+            args: tuple[Any, ...] = (),
+            kwargs: dict[str, Any] | None = None,
+        ) -> Any:  # noqa: ANN401 (torch's form)
+            if function is F.scaled_dot_product_attention:
+                chosen = torch.backends.cuda
+                offered.append((chosen.cudnn_sdp_enabled(), chosen.flash_sdp_enabled()))
+            return function(*args, **(kwargs or {}))
+
+    with bf16_on_a_gpu(), torch.device("cuda"), Offered():
+        q_BHTd, k_BKSd = torch.zeros(2, 4, 5, 8), torch.zeros(2, 4, 7, 8)
+        fused_attention(q_BHTd, KeyValue(k_BKSd, k_BKSd), None, Scoring(scale=1.0))
+    assert offered == [(False, True)]
+    assert torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def waits(calls: FunctionCalls) -> list[Call]:

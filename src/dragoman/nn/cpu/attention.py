@@ -6,9 +6,12 @@ sequence. Keys and values may have fewer heads than queries: `K` divides `H`, an
 neighbouring query heads share one.
 """
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from dragoman.nn.cache import KeyValue
@@ -19,6 +22,9 @@ PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain produc
 LEARNT_KEYS = 512  # the same where a float32 model learns from rows without padding
 BLOCK_QUERIES = 256  # queries at a time where the fused kernel would keep a matrix
 VECTOR_KEYS = 16  # float32 numbers in the widest vector register of a CPU
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Those of a GPU but cuDNN's, which torch would take first on a Hopper: it makes a plan for each
+shape of a batch, which takes longer than the step (`docs/decisions.md`)."""
 
 
 def dense_attention(
@@ -140,16 +146,18 @@ def fused_attention(
     if heads != k_BKSd.shape[-3] and not _kernel_shares_heads(q_BHTd, mask):
         group = heads // k_BKSd.shape[-3]
         k_BKSd, v_BKSd = (x.repeat_interleave(group, dim=-3) for x in kv)
-    out_BHTd = F.scaled_dot_product_attention(
-        q_BHTd.flatten(0, -4),
-        k_BKSd.flatten(0, -4),
-        v_BKSd.flatten(0, -4),
-        attn_mask=added,
-        dropout_p=scoring.dropout_p,
-        is_causal=is_causal,
-        scale=scoring.scale,
-        enable_gqa=heads != k_BKSd.shape[-3],
-    ).view(*batch, heads, num_queries, head_dim)
+    with sdpa_kernel(KERNELS) if q_BHTd.is_cuda else nullcontext():
+        out_BHTd = F.scaled_dot_product_attention(
+            q_BHTd.flatten(0, -4),
+            k_BKSd.flatten(0, -4),
+            v_BKSd.flatten(0, -4),
+            attn_mask=added,
+            dropout_p=scoring.dropout_p,
+            is_causal=is_causal,
+            scale=scoring.scale,
+            enable_gqa=heads != k_BKSd.shape[-3],
+        )
+    out_BHTd = out_BHTd.view(*batch, heads, num_queries, head_dim)
     return out_BHTd if mask is None else hide_blind_rows(out_BHTd, mask)
 
 
