@@ -4,9 +4,11 @@ import json
 import lzma
 import subprocess
 import sys
+from argparse import Namespace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from benchmarks.__main__ import BENCHMARKS
@@ -53,6 +55,10 @@ TINY = {
     ),
     "settings": (
         *("--steps=2", "--beam=1", "--seeds", "1", "--only", "plain", "ema-0.999", "--"),
+        *("decoding.max_length_factor=0", *ONE_LAYER),
+    ),
+    "nine-minutes": (
+        *("--minutes=5", "--threads=1", "--beam=1", "--valid-lines=2", "--together", "--"),
         *("decoding.max_length_factor=0", *ONE_LAYER),
     ),
     "spoiled": ("--pairs=300", "--kinds", "copies", "cut"),
@@ -203,6 +209,29 @@ def test_settings_go_on_where_they_were(
     assert asked[4:] == ["ema-0.999-2"]
     other = settings.main([*options, "--", "model.dropout=0.5"])["settings"]
     assert "other settings" in other["failed"]["plain-1"]["error"]
+
+
+def test_minutes_are_the_same_for_all(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the same minutes and settings and its own cache; what was cut short is refused."""
+    nine = import_module("benchmarks.nine_minutes")
+    seen: list[list[str]] = []
+
+    def popen(command: list[str], **_: object) -> object:
+        seen.append(command[3:])
+        return SimpleNamespace(wait=lambda: 0, kill=lambda: None)
+
+    monkeypatch.setattr(nine.subprocess, "Popen", popen)
+    options = {"minutes": 4, "together": True, "threads": 2, "recipe": "multi30k-en-de"}
+    options |= {"compiled": False, "peer_rate": [1e-3, 2e-3], "settings": ["model.d_ff=8"]}
+    nine.train(Namespace(**options), data)
+    assert all({"train.max_minutes=8", "model.d_ff=8"} <= {*command} for command in seen)
+    assert len({command[-1] for command in seen}) == len(seen) == 3
+    (data / "marian-0.002-eager").mkdir()
+    with pytest.raises(SystemExit, match=r"marian-0\.002-eager is unfinished"):
+        nine.train(Namespace(**options), data)
+    (data / "marian-0.002-eager" / "finished.json").touch()
+    nine.train(Namespace(**options), data)
+    assert len(seen) == 3 + 2 + 2
 
 
 def test_the_command_line(tmp_path: Path) -> None:
