@@ -16,6 +16,8 @@ BENCHMARKS = {
     "alignment": "errors of a model's word alignment against eflomal's, and what keeping it costs",
     "serve-peers": "requests/s and times of the server, against Flask and FastAPI with CTranslate2",
     "multi30k": "train by a recipe and score: BLEU, with command and versions",
+    "settings": "what each setting of training brings: variants of a recipe at equal steps",
+    "nine-minutes": "ours beside Hugging Face's Marian class after equal minutes: BLEU",
     "many": "one model of six directions against one of each; zero-shot against a pivot",
     "spoiled": "faults made in a corpus on purpose: how many data clean finds, what they cost",
     "adapted": "a published model before and after training on other texts, in several ways",

@@ -15,10 +15,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sacrebleu.metrics.bleu import BLEU
+
 from benchmarks.paired import Figures, environment
+from dragoman.data.corpus import CorpusConfig
 from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
 
@@ -32,14 +36,47 @@ def run(command: Sequence[str]) -> str:
     return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, Any]:
-    """The figures of a recipe: its run, and the test set translated by its model."""
+def translation_recipe(name: str, settings: Sequence[str]) -> TranslateRecipe:
+    """A recipe for translation, with settings."""
     recipe = load_recipe(name, tuple(settings))
     assert isinstance(recipe, TranslateRecipe)
-    data = recipe.data
-    (test,) = replace(
-        data, valid_src=f"{TEST}.{data.src_lang}", valid_tgt=f"{TEST}.{data.tgt_lang}"
-    ).validation
+    return recipe
+
+
+def test_set(recipe: TranslateRecipe) -> CorpusConfig:
+    """The test set in the languages of a recipe, where the recipe finds its texts."""
+    src, tgt = (f"{TEST}.{code}" for code in (recipe.data.src_lang, recipe.data.tgt_lang))
+    (test,) = replace(recipe.data, valid_src=src, valid_tgt=tgt).validation
+    return test
+
+
+def tokenised_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], language: str
+) -> tuple[float, str]:
+    """BLEU of lower-cased texts in the tokens of Moses, as papers on Multi30k report it, and how.
+
+    Punctuation is normalised first, as for the tokenised texts that come with the corpus. Without
+    sacremoses the tokens are those of sacreBLEU (13a).
+    """
+    sides = [[line.lower() for line in side] for side in (hypotheses, references)]
+    if find_spec("sacremoses") is None:
+        how, tokenize = "lower-cased, 13a", "13a"
+    else:
+        from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+        how, tokenize = "lower-cased, tokens of Moses", "none"
+        normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
+        sides = [
+            [tokenizer.tokenize(normalizer.normalize(line), return_str=True) for line in side]
+            for side in sides
+        ]
+    score = BLEU(tokenize=tokenize, force=True).corpus_score(sides[0], [sides[1]])
+    return float(score.score), how
+
+
+def train_and_score(name: str, settings: Sequence[str], out: Path) -> dict[str, Any]:
+    """The figures of a recipe: its run, and the test set translated by its model."""
+    test = test_set(translation_recipe(name, settings))
     run(["dragoman", "train", name, f"out={out}", *settings])
     scores = json.loads(
         run(
