@@ -7,17 +7,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_console, make_job
 
 from dragoman.data.labelled import LabelledLayout
 from dragoman.errors import InputError
-from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe, assemble
+from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
 from dragoman.tasks.task import train
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import TrainResult
 
 
@@ -56,8 +54,7 @@ def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
     """A head that has an opinion and no eyes, which is right where that is the label."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(recipe, folder, lambda _: None)
+    job, _ = make_job(recipe)
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
     with torch.no_grad():
@@ -94,11 +91,8 @@ def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path
 def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:
     """And one that is not among them is an error with its line."""
     ordered = replace(recipe.model, head=ClassificationHead(labels=("1", "0")))
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(replace(recipe, model=ordered), folder, lambda _: None)
-        assert isinstance(job.config.model, EncoderOnlyConfig)
-        assert isinstance(job.config.model.head, ClassificationHead)
-        assert job.config.model.head.labels == ("1", "0")
-        wrong = replace(ordered, head=ClassificationHead(labels=("1", "2")))
-        with pytest.raises(InputError, match="line 1 has the label '0'"):
-            assemble(replace(recipe, model=wrong), folder, lambda _: None)
+    job, _ = make_job(replace(recipe, model=ordered))
+    assert job.config.model.head.labels == ("1", "0")
+    wrong = replace(ordered, head=ClassificationHead(labels=("1", "2")))
+    with pytest.raises(InputError, match="line 1 has the label '0'"):
+        make_job(replace(recipe, model=wrong))

@@ -7,16 +7,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import masked_recipe, tag_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_console, make_job
 
 from dragoman.data.tagged import read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.folder.opening import open_folder
 from dragoman.tasks.tag.tagger import Tagger
-from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
+from dragoman.tasks.tag.task import TagRecipe
 from dragoman.tasks.task import train
-from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import start_from
 
 
@@ -24,12 +23,6 @@ from dragoman.train.start import start_from
 def recipe(tmp_path: Path) -> TagRecipe:
     """Who is named."""
     return tag_recipe(tmp_path)
-
-
-def make_job(recipe: TagRecipe) -> TagJob:
-    """The job of a recipe, whose folder stays empty."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        return assemble(recipe, folder, lambda _: None)
 
 
 def test_names_are_found(recipe: TagRecipe) -> None:
@@ -50,7 +43,7 @@ def test_names_are_found(recipe: TagRecipe) -> None:
 
 def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     """A head that would say I-PER for every word says B-PER first: tags are chosen together."""
-    job = make_job(recipe)
+    job = make_job(recipe)[0]
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
     with torch.no_grad():
@@ -70,7 +63,7 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
     """
     data = replace(recipe.data, valid=recipe.data.train)
     recipe = replace(recipe, data=data, model=replace(recipe.model, word_features=40))
-    job = make_job(recipe)
+    job = make_job(recipe)[0]
     assert job.model.words is not None
     with torch.no_grad():
         job.model.words.weight.mul_(5.0)
@@ -126,7 +119,7 @@ def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path)
     """Where every word of the training data is one character, the folder says so."""
     path = tmp_path / "characters.conll"
     path.write_text("张 B-PER\n三 E-PER\n来 O\n\n" * 20, encoding="utf-8")
-    job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))
+    job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))[0]
     assert job.config.reading is not None
     assert job.config.reading.words == "characters"
 
@@ -138,5 +131,5 @@ def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path
     plain = replace(recipe, data=replace(recipe.data, train=str(path)))
     with pytest.raises(InputError, match=r'set train.metric = "accuracy"'):
         make_job(plain)
-    job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))
+    job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))[0]
     assert set(job.measure().scores) == {"accuracy"}
