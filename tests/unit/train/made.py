@@ -2,7 +2,7 @@
 
 import random
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.tasks.task import find_task
+from dragoman.tasks.task import find_task, train
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import unchecked
@@ -108,6 +108,14 @@ def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
 def weights_of(model: EncoderDecoder) -> dict[str, Tensor]:
     """A copy of the weights."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def trained(recipe: RunRecipe) -> tuple[Mapping[str, float], str]:
+    """The scores of the best step of a run to its end, and what the run said."""
+    console, file = make_console(terminal=False)
+    best = train(recipe, console=console).progress.best
+    assert best is not None
+    return best, file.getvalue()
 
 
 def make_console(*, terminal: bool) -> tuple[Console, StringIO]:

@@ -7,22 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe
-from tests.unit.train.made import make_console, make_job
+from tests.unit.train.made import make_job, trained
 
 from dragoman.data.labelled import LabelledLayout
 from dragoman.errors import InputError
 from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
-from dragoman.tasks.task import train
-from dragoman.train.recipe import RunRecipe
-from dragoman.train.trainer import TrainResult
-
-
-def run(recipe: RunRecipe) -> tuple[TrainResult, str]:
-    """Train."""
-    console, file = make_console(terminal=False)
-    return train(recipe, console=console), file.getvalue()
 
 
 @pytest.fixture
@@ -39,9 +30,8 @@ def named(recipe: ClassifyRecipe) -> ClassifyRecipe:
 
 def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
     """In unseen texts too; the folder classifies, and its card says how well."""
-    result, said = run(named(recipe))
-    assert result.progress.best is not None
-    assert result.progress.best["accuracy"] == 100.0
+    best, said = trained(named(recipe))
+    assert best["accuracy"] == 100.0
     assert "8 texts of" in said
     classifier = Classifier.load(recipe.out)
     found = classifier.classify(["the good and the so", "bad very was"])
@@ -70,7 +60,7 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
 def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path: Path) -> None:
     """Everything but the head is taken from there, the tokenizer too."""
     pretrained = masked_recipe(tmp_path)
-    run(pretrained)
+    trained(pretrained)
     began = replace(
         recipe,
         model=replace(recipe.model, vocab_size=0),
@@ -78,7 +68,7 @@ def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path
     )
     vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
     began = replace(began, model=replace(began.model, vocab_size=vocabulary))
-    _, said = run(began)
+    _, said = trained(began)
     assert "drawn anew: head.output.weight, head.output.bias" in said
     ours, theirs = (
         load_file(Path(folder) / "model.safetensors") for folder in (began.out, pretrained.out)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import masked_recipe, tag_recipe
-from tests.unit.train.made import make_console, make_job
+from tests.unit.train.made import make_job, trained
 
 from dragoman.data.tagged import read_tagged
 from dragoman.errors import InputError
@@ -15,7 +15,6 @@ from dragoman.evaluate import tag_scores
 from dragoman.folder.opening import open_folder
 from dragoman.tasks.tag.tagger import Tagger
 from dragoman.tasks.tag.task import TagRecipe
-from dragoman.tasks.task import train
 from dragoman.train.start import start_from
 
 
@@ -27,11 +26,9 @@ def recipe(tmp_path: Path) -> TagRecipe:
 
 def test_names_are_found(recipe: TagRecipe) -> None:
     """Of one word and of two, in unseen sentences; the folder tags, and its card says how well."""
-    console, file = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    assert result.progress.best["f1"] > 95
-    assert "8 sentences of" in file.getvalue()
+    best, said = trained(recipe)
+    assert best["f1"] > 95
+    assert "8 sentences of" in said
     tagger = Tagger.load(recipe.out)
     (tagged,) = tagger.tag_words([["the", "so", "Ann", "Bo", "film"]])
     assert [(span.label, span.text) for span in tagged.spans] == [("PER", "Ann Bo")]
@@ -86,7 +83,7 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
 def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
     """What was pretrained on pieces alone goes on with a table of features, which is said."""
     pretrained = masked_recipe(tmp_path)
-    train(pretrained, console=make_console(terminal=False)[0])
+    trained(pretrained)
     vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
     recipe = tag_recipe(tmp_path)
     recipe = replace(
@@ -94,23 +91,20 @@ def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
         model=replace(recipe.model, vocab_size=vocabulary, word_features=40),
         start=replace(recipe.start, model=pretrained.out),
     )
-    console, file = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    assert result.progress.best["f1"] > 95
-    assert "drawn anew: " in file.getvalue()
-    assert "words.weight" in file.getvalue()
+    best, said = trained(recipe)
+    assert best["f1"] > 95
+    assert "drawn anew: " in said
+    assert "words.weight" in said
 
 
 def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:
     """They are not dropped because the heads are of one kind; a table that is there stays."""
-    train(recipe, console=make_console(terminal=False)[0])
+    trained(recipe)
     other = replace(recipe, out=f"{recipe.out}-2", model=replace(recipe.model, word_features=40))
     begun = start_from(other, open_folder(recipe.out))
     assert begun.model.word_features == 40
-    console, file = make_console(terminal=False)
-    train(begun, console=console)
-    assert "words.weight (zeros)" in file.getvalue()
+    _, said = trained(begun)
+    assert "words.weight (zeros)" in said
     wider = replace(other, model=replace(other.model, word_features=90))
     assert start_from(wider, open_folder(begun.out)).model.word_features == 40
 
