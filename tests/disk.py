@@ -31,9 +31,13 @@ class Disk(list[Sync | Rename]):
         """The new names, in order."""
         return [call.target.name for call in self if isinstance(call, Rename)]
 
+    def assert_renamed(self, *names: str) -> None:
+        """These are the new names, in order, and the law holds."""
+        assert self.renamed() == [*names]
+        self.check()
+
     def check(self) -> None:
         """Everything is synced before it is renamed, and its folder afterwards."""
-        assert self.renamed()
         for place, call in enumerate(self):
             if isinstance(call, Rename):
                 assert call.holds <= {c.inode for c in self[:place] if isinstance(c, Sync)}, call
@@ -41,7 +45,7 @@ class Disk(list[Sync | Rename]):
 
 
 def listen(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Record the calls to the operating system from now on."""
+    """Record the calls to the operating system from now on (the fixture `disk`)."""
     disk, fsync, replace = Disk(), os.fsync, os.replace
 
     def record_sync(descriptor: int) -> None:

@@ -3,8 +3,7 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
 from random import Random
 
 from docx import Document as Docx
@@ -20,6 +19,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
+from tests.archives import packed, replaced, unpacked
 from tests.damage import change_bytes
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -55,22 +55,6 @@ xmlns:wp="http://wp"><w:body>
 <w:listItem w:displayText="Yes please" w:value="y"/></w:dropDownList></w:sdtPr><w:sdtContent>\
 <w:r><w:t>Choose one</w:t></w:r></w:sdtContent></w:sdt></w:p>
 </w:body></w:document>"""
-
-
-def packed(members: Mapping[str, str | bytes], *, compress: bool = True) -> bytes:
-    """A zip archive."""
-    buffer = io.BytesIO()
-    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    with zipfile.ZipFile(buffer, "w", method) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def replaced(data: bytes, members: Mapping[str, str | bytes]) -> bytes:
-    """The archive with other members in place of some."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return packed({each: archive.read(each) for each in archive.namelist()} | {**members})
 
 
 def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
@@ -352,18 +336,12 @@ def mutated(data: bytes, draw: Random) -> bytes:
         return b"<"
     if data[:2] != b"PK" or draw.random() < 0.3:
         return change_bytes(data, draw) if draw.random() < 0.3 else _shuffled(data, draw)
-    contents = _members(data).copy()
+    contents = unpacked(data)
     texts = [name for name in contents if name.endswith(("xml", "xhtml", "opf", "ncx", "rels"))]
     for _ in range(draw.choice([1, 1, 2])):
         name = draw.choice(texts)
         contents[name] = mutated(contents[name], draw)
     return packed(contents, compress=False)
-
-
-@lru_cache
-def _members(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def _shuffled(data: bytes, draw: Random) -> bytes:

@@ -244,6 +244,10 @@ class Decoding:
         return context and context - self.max_tokens
 
 
+LangCodes = tuple[str | None, str | None]
+"""Those of source and target; None for one that is not known, or not asked for."""
+
+
 @dataclass(frozen=True, kw_only=True)  # without slots: some have another base beside it
 class LanguagePair:
     """From which language into which, for a model of several."""
@@ -254,7 +258,7 @@ class LanguagePair:
     """Language to translate into, by its code in a multilingual model."""
 
     @property
-    def languages(self) -> tuple[str | None, str | None]:
+    def languages(self) -> LangCodes:
         """Both."""
         return self.src_lang, self.tgt_lang
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.folder.adapters import merge_adapter, save_adapter
+from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import open_folder
 from dragoman.models.build import Model
 from dragoman.models.lora import LoraConfig, adapt
@@ -41,6 +42,12 @@ def other(model: nn.Module, encoder_decoder: bool) -> Tensor:  # noqa: FBT001
     return run(model, input_ids=ids, **({"decoder_input_ids": ids} if encoder_decoder else {}))
 
 
+def opened(folder: Path) -> tuple[Model, FolderConfig]:
+    """What is in a folder, read anew."""
+    found = open_folder(folder)
+    return found.model, found.config
+
+
 def moved(model: nn.Module) -> None:
     """Give every adapter an effect."""
     for name, parameter in model.named_parameters():
@@ -53,8 +60,7 @@ def moved(model: nn.Module) -> None:
 def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
     """Logits with our adapters are theirs with the folder loaded by peft."""
     base = saved(name, tmp_path / "base")
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     lora = LoraConfig(rank=3, alpha=5.0, modules=MODULES[name][1])
     adapt(model, lora)
     moved(model)
@@ -75,8 +81,7 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     wanted = peft.get_peft_model(fresh, settings).eval()
     moved(wanted)
     wanted.save_pretrained(tmp_path / "adapter")
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
     pair = theirs(name).config.is_encoder_decoder
     assert_same_logits(ours(model, pair), other(wanted, pair))
@@ -109,8 +114,7 @@ def test_scales_and_ranks_are_pefts(options: dict[str, object], tmp_path: Path) 
     """rsLoRA, and matrices with ranks and scales of their own."""
     base = saved("marian", tmp_path / "base")
     wanted = written_by_peft(tmp_path / "adapter", base, **options)
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
     assert_same_logits(ours(model, encoder_decoder=True), other(wanted, encoder_decoder=True))
 
@@ -142,8 +146,7 @@ def test_other_kinds_are_refused(options: dict[str, object], tmp_path: Path) -> 
     plain = tmp_path / "adapter" / "adapter_config.json"
     if not real:
         plain.write_text(json.dumps(json.loads(plain.read_text("utf-8")) | options), "utf-8")
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     with pytest.raises(InputError, match=f"{key} .*by peft.$"):
         merge_adapter(tmp_path / "adapter", model, config)
 
@@ -151,16 +154,13 @@ def test_other_kinds_are_refused(options: dict[str, object], tmp_path: Path) -> 
 def test_an_adapter_knows_its_base(tmp_path: Path) -> None:
     """Of another model of the same shapes it is refused; of its own in a copy it is not."""
     base = saved("marian", tmp_path / "base")
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     lora = LoraConfig(rank=2)
     adapt(model, lora)
     save_adapter(tmp_path, model, config, lora, base)
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     with torch.no_grad():
         dict(model.named_parameters())["encoder.layers.0.self_attn.q_proj.weight"][0, 0] += 0.1
     with pytest.raises(InputError, match="adapts other weights than those of the model"):
@@ -170,15 +170,13 @@ def test_an_adapter_knows_its_base(tmp_path: Path) -> None:
 def test_adapters_of_another_base(tmp_path: Path) -> None:
     """Other shapes, other names and other kinds are refused, each in one sentence."""
     base = saved("marian", tmp_path / "base")
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     lora = LoraConfig(rank=2)
     adapt(model, lora)
     folder = tmp_path / "adapter"
     save_adapter(tmp_path, model, config, lora, base)
     stored, plain = load_file(folder / "adapter_model.safetensors"), folder / "adapter_config.json"
-    opened = open_folder(base)
-    model, config = opened.model, opened.config
+    model, config = opened(base)
     first = min(stored)
     for tensors, hf, message in (
         ({**stored, first: torch.zeros(2, 99)}, {}, "adapts another model"),

@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import re
-import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.archives import packed, unpacked
 from tests.parity.test_foreign_files import as_of_old, small
 from tests.parity.test_foreign_folders import KINDS, saved
 from tests.parity.test_foreign_texts import CASES, CODES, LINES, make_folder
@@ -230,11 +230,7 @@ class Allocates:
 def compressed(file: Path) -> None:
     """A megabyte of zeros in a few bytes."""
     torch.save({"a": torch.zeros(1 << 18)}, file)
-    with zipfile.ZipFile(file) as archive:
-        members = {each.filename: archive.read(each) for each in archive.infolist()}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    file.write_bytes(packed(unpacked(file.read_bytes())))
 
 
 def cut(file: Path) -> None:
@@ -246,11 +242,11 @@ def cut(file: Path) -> None:
 def lying(file: Path) -> None:
     """A storage that says to have more numbers than its member of the archive."""
     torch.save({"a": torch.zeros(2)}, file)
-    with zipfile.ZipFile(file) as archive:
-        members = {each.filename: archive.read(each) for each in archive.infolist()}
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content.replace(b"K\x02", b"J\xff\xff\xff\x7f"))
+    members = {
+        name: content.replace(b"K\x02", b"J\xff\xff\xff\x7f")
+        for name, content in unpacked(file.read_bytes()).items()
+    }
+    file.write_bytes(packed(members, compress=False))
 
 
 def copying(*calls: bytes) -> Callable[[Path], None]:
@@ -262,12 +258,10 @@ def copying(*calls: bytes) -> Callable[[Path], None]:
 
     def make(file: Path) -> None:
         torch.save({}, file)
-        with zipfile.ZipFile(file) as archive:
-            members = {each.filename: archive.read(each) for each in archive.infolist()}
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, content in members.items():
-                bomb = b"\x80\x02(" + pairs + names + b"".join(calls) * 99 + b"t."
-                archive.writestr(name, bomb if name.endswith("data.pkl") else content)
+        members = unpacked(file.read_bytes())
+        (program,) = (name for name in members if name.endswith("data.pkl"))
+        members[program] = b"\x80\x02(" + pairs + names + b"".join(calls) * 99 + b"t."
+        file.write_bytes(packed(members, compress=False))
 
     return make
 

@@ -24,6 +24,11 @@ class Ended:
     said: str
     """All of its output."""
 
+    def succeeded(self) -> str:
+        """Return its output; it must have succeeded."""
+        assert self.code == 0, self.said
+        return self.said
+
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.conftest import CommandLine
-from tests.system.test_resume import assert_same_runs, bits, killed_until_it_ends
+from tests.system.test_resume import assert_killing_changes_nothing, bits
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
 SMALL = """
@@ -49,21 +49,18 @@ def recipe(folder: Path, task: str, file: Path, steps: int = 40) -> Path:
 def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
     """Trained, it labels lines, is evaluated, is inspected, and the last line says what is next."""
     file, out = labelled_file(tmp_path / "texts.tsv"), tmp_path / "run"
-    ended = dragoman.run("train", recipe(tmp_path, "classify", file), "--out", out)
-    assert ended.code == 0, ended.said
-    assert f"dragoman classify {out} < FILE" in ended.said
+    said = dragoman.run("train", recipe(tmp_path, "classify", file), "--out", out).succeeded()
+    assert f"dragoman classify {out} < FILE" in said
     lines = tmp_path / "lines"
     lines.write_text("so good\n\nwas very bad\n", encoding="utf-8")
-    ended = dragoman.run("classify", out, lines)
-    assert ended.code == 0, ended.said
-    first, empty, last = ended.said.splitlines()[:3]
+    said = dragoman.run("classify", out, lines).succeeded()
+    first, empty, last = said.splitlines()[:3]
     assert (first[:2], empty, last[:2]) == ("1\t", "", "0\t")
     ended = dragoman.run("classify", out, lines, "--json")
     found = [json.loads(line) for line in ended.said.splitlines()[:3]]
     assert [sorted(one["probabilities"]) for one in found] == [["0", "1"], [], ["0", "1"]]
-    ended = dragoman.run("evaluate", out, "--data", file)
-    assert ended.code == 0, ended.said
-    assert "accuracy  100.00" in ended.said
+    said = dragoman.run("evaluate", out, "--data", file).succeeded()
+    assert "accuracy  100.00" in said
     ended = dragoman.run("inspect", out)
     assert "classify" in ended.said
 
@@ -71,16 +68,14 @@ def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
 def test_a_tagger(dragoman: CommandLine, tmp_path: Path) -> None:
     """Trained, it tags words in all forms of texts, is evaluated, and the last line is right."""
     file, out = tagged_file(tmp_path / "words.conll"), tmp_path / "run"
-    ended = dragoman.run("train", recipe(tmp_path, "tag", file), "--out", out)
-    assert ended.code == 0, ended.said
-    assert f"dragoman tag {out} < FILE" in ended.said
+    said = dragoman.run("train", recipe(tmp_path, "tag", file), "--out", out).succeeded()
+    assert f"dragoman tag {out} < FILE" in said
     texts = tmp_path / "texts"
     texts.write_text("so Ann Bo\n\nAnn was\n", encoding="utf-8")
     expected = ["so\tO", "Ann\tB-PER", "Bo\tI-PER", "", "", "Ann\tB-PER", "was\tO", ""]
     for form in ("text", "words"):
-        ended = dragoman.run("tag", out, texts, "--input", form)
-        assert ended.code == 0, ended.said
-        assert ended.said.splitlines()[:8] == expected
+        said = dragoman.run("tag", out, texts, "--input", form).succeeded()
+        assert said.splitlines()[:8] == expected
     columns = tmp_path / "columns"
     columns.write_text("so x\nAnn y\nBo\n\nAnn\nwas z\n", encoding="utf-8")
     ended = dragoman.run("tag", out, columns, "--input", "columns")
@@ -88,9 +83,8 @@ def test_a_tagger(dragoman: CommandLine, tmp_path: Path) -> None:
     ended = dragoman.run("tag", out, texts, "--json")
     spans = [json.loads(line)["spans"] for line in ended.said.splitlines()[:3]]
     assert [[span["text"] for span in found] for found in spans] == [["Ann Bo"], [], ["Ann"]]
-    ended = dragoman.run("evaluate", out, "--data", file)
-    assert ended.code == 0, ended.said
-    assert "PER" in ended.said
+    said = dragoman.run("evaluate", out, "--data", file).succeeded()
+    assert "PER" in said
 
 
 def test_what_is_evaluated_must_be_known(dragoman: CommandLine, tmp_path: Path) -> None:
@@ -103,8 +97,7 @@ def test_what_is_evaluated_must_be_known(dragoman: CommandLine, tmp_path: Path) 
     assert ended.code == 2
     assert "has the label 'no', and the model knows 0, 1" in ended.said
     names = ("--layout", "rename.no=0", "--layout", "rename.yes=1")
-    ended = dragoman.run("evaluate", out, "--data", other, *names)
-    assert ended.code == 0, ended.said
+    dragoman.run("evaluate", out, "--data", other, *names).succeeded()
 
 
 def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
@@ -114,11 +107,8 @@ def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
     """
     path = recipe(tmp_path, "classify", labelled_file(tmp_path / "data.tsv"), steps=30)
     settings = ["model.dropout=0.3", "batch.subword_sampling=0.2", "batch.token_dropout=0.2"]
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = dragoman.run("train", path, *settings, "--out", whole)
-    assert ended.code == 0, ended.said
-    killed_until_it_ends(dragoman, ["train", path, *settings, "--out", killed], killed, kills=3)
-    assert_same_runs(killed, whole)
+    command = ["train", path, *settings, "--out"]
+    assert_killing_changes_nothing(dragoman, tmp_path, lambda out: [*command, out])
 
 
 @pytest.mark.parametrize("first", range(4))
@@ -132,8 +122,7 @@ def test_killed_at_every_change_of_a_file(
     path = recipe(tmp_path, "classify", labelled_file(tmp_path / "data.tsv"), steps=3)
     settings = ["train.save_every=1", "train.average_last=2", "train.validate_every=2"]
     whole = tmp_path / "whole"
-    ended = dragoman.run("train", path, *settings, "--out", whole)
-    assert ended.code == 0, ended.said
+    dragoman.run("train", path, *settings, "--out", whole).succeeded()
     files, expected = sorted(p.relative_to(whole) for p in whole.rglob("*")), bits(whole)
     moment, code = first, -signal.SIGKILL
     while code == -signal.SIGKILL:

@@ -17,8 +17,7 @@ def model(dragoman: CommandLine, tmp_path: Path) -> Path:
     """A model that has hardly learnt."""
     src, tgt = reversed_digits(tmp_path, 60)
     out = tmp_path / "model"
-    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *SMALL, *STEPS)
-    assert ended.code == 0, ended.said
+    dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *SMALL, *STEPS).succeeded()
     return out
 
 
@@ -32,11 +31,11 @@ def texts(folder: Path) -> tuple[object, ...]:
 def test_without_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
     """Two files and a model folder are enough; what was chosen and what was there is said."""
     out = tmp_path / "tuned"
-    ended = dragoman.run("train", "--from", model, *texts(tmp_path), "--out", out, *STEPS)
-    assert ended.code == 0, ended.said
-    assert "300 more passes" in ended.said
-    assert "The weights are those of" in ended.said
-    assert "step 0: validation" in ended.said
+    words = ("--from", model, *texts(tmp_path), "--out", out, *STEPS)
+    said = dragoman.run("train", *words).succeeded()
+    assert "300 more passes" in said
+    assert "The weights are those of" in said
+    assert "step 0: validation" in said
     tokenizers = [(folder / "tokenizer.json").read_bytes() for folder in (model, out)]
     assert tokenizers[0] == tokenizers[1]
     assert dragoman.run("translate", out, tmp_path / "a.src").code == 0
@@ -48,9 +47,8 @@ def test_by_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None
     recipe.write_text('[start]\nfreeze = ["encoder"]\n[model]\ndropout = 0.2\n', "utf-8")
     out = tmp_path / "tuned"
     command = ("train", recipe, "--from", model, *texts(tmp_path), "--out", out, *STEPS)
-    ended = dragoman.run(*command)
-    assert ended.code == 0, ended.said
-    assert "of them frozen" in ended.said
+    said = dragoman.run(*command).succeeded()
+    assert "of them frozen" in said
     again = dragoman.run(*command)
     assert again.code == 2
     assert "is finished" in again.said
@@ -82,11 +80,10 @@ def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None
     for out, steps in ((runs[0], 4), (runs[1], 2), (runs[1], 4)):
         if out.exists():
             model.rename(tmp_path / "gone")
-        ended = dragoman.run(*command, "--out", out, f"train.max_steps={steps}")
-        assert ended.code == 0, ended.said
+        said = dragoman.run(*command, "--out", out, f"train.max_steps={steps}").succeeded()
     (tmp_path / "gone").rename(model)
-    assert "of them frozen" in ended.said
-    assert "Resuming from step 2" in ended.said
+    assert "of them frozen" in said
+    assert "Resuming from step 2" in said
     names = ("model.safetensors", "adapter/adapter_model.safetensors")
     for name in names:
         assert (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()

@@ -84,13 +84,11 @@ def test_a_step_is_that_of_one_process(
     arguments = arguments_of(task, tmp_path)
     several, one = tmp_path / "several", tmp_path / "one"
     own = ("--out", several, f"train.accumulate={4 // size}", f"train.shard={shard}")
-    ended = run(dragoman, size, *arguments, *own)
-    assert ended.code == 0, ended.said
+    said = run(dragoman, size, *arguments, *own).succeeded()
     each = "a share of every layer" if shard == "on" else "the whole model"
-    assert f"{size} processes (gloo), 4 batches a step. Each has {each}." in ended.said
-    ended = run(dragoman, 1, *arguments, "--out", one, "train.accumulate=4")
-    assert ended.code == 0, ended.said
-    assert "processes" not in ended.said
+    assert f"{size} processes (gloo), 4 batches a step. Each has {each}." in said
+    said = run(dragoman, 1, *arguments, "--out", one, "train.accumulate=4").succeeded()
+    assert "processes" not in said
     ours, theirs = figures(several), figures(one)
     assert [line.get("tokens") for line in ours] == [line.get("tokens") for line in theirs]
     for name in ("loss", "grad_norm"):
@@ -105,8 +103,7 @@ def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int])
     """Where a rank is killed the others end; the run goes on with every bit of an unbroken one."""
     reversed_digits(tmp_path, 120)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = run(dragoman, 2, *command(tmp_path, whole))
-    assert ended.code == 0, ended.said
+    run(dragoman, 2, *command(tmp_path, whole)).succeeded()
     ranks = start(dragoman, 2, command(tmp_path, killed))
     metrics = killed / "training" / "metrics.jsonl"
     lines = random.randint(3, 9)
@@ -120,12 +117,10 @@ def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int])
     codes = [running.end().code for running in ranks]
     assert codes == [-signal.SIGKILL if rank in victims else 1 for rank in range(2)]
     if victims == [1]:
-        said = ranks[0].said().splitlines()
-        assert "another process of the run has ended" in said[-1]
+        assert "another process of the run has ended" in ranks[0].said().splitlines()[-1]
         assert "Traceback" not in ranks[0].said() + ranks[1].said()
-    ended = run(dragoman, 2, *command(tmp_path, killed))
-    assert ended.code == 0, ended.said
-    assert "this machine has" not in ended.said
+    said = run(dragoman, 2, *command(tmp_path, killed)).succeeded()
+    assert "this machine has" not in said
     assert_same_runs(killed, whole)
 
 
@@ -154,10 +149,9 @@ def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> N
         other = tmp_path / f"of-{size}"
         shutil.copytree(out, other)
         words = [*command(tmp_path, other), *steps, "train.max_steps=6"]
-        ended = run(dragoman, size, *words)
-        assert ended.code == 0, ended.said
-        assert "Resuming from step 4." in ended.said
-        assert (f"has processes {size} (was 2)" in ended.said) == (size != 2)
+        said = run(dragoman, size, *words).succeeded()
+        assert "Resuming from step 4." in said
+        assert (f"has processes {size} (was 2)" in said) == (size != 2)
         assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
 
 

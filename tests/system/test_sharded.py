@@ -23,8 +23,7 @@ def test_killed_with_shards(dragoman: CommandLine, tmp_path: Path) -> None:
     """Killed within a step or a save, a run goes on with every bit of an unbroken one."""
     reversed_digits(tmp_path, 120)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = run(dragoman, 2, *words_of(tmp_path, whole))
-    assert ended.code == 0, ended.said
+    run(dragoman, 2, *words_of(tmp_path, whole)).succeeded()
     saves, metrics = (killed / "training" / name for name in ("checkpoints", "metrics.jsonl"))
 
     def stepped() -> bool:
@@ -38,10 +37,9 @@ def test_killed_with_shards(dragoman: CommandLine, tmp_path: Path) -> None:
         assert ranks[0].wait_until(moment)
         os.kill(ranks[victim].pid, signal.SIGKILL)
         assert all(running.end().code for running in ranks)
-    ended = run(dragoman, 2, *words_of(tmp_path, killed))
-    assert ended.code == 0, ended.said
-    assert "Resuming from step" in ended.said
-    assert "this machine has" not in ended.said
+    said = run(dragoman, 2, *words_of(tmp_path, killed)).succeeded()
+    assert "Resuming from step" in said
+    assert "this machine has" not in said
     assert_same_runs(killed, whole)
 
 
@@ -57,10 +55,9 @@ def test_shards_go_on_with_another_number(dragoman: CommandLine, tmp_path: Path)
         other = tmp_path / f"of-{size}-{shard}"
         shutil.copytree(out, other)
         each = ("train.max_steps=6", f"train.shard={shard}")
-        ended = run(dragoman, size, *words_of(tmp_path, other), *words, *each)
-        assert ended.code == 0, ended.said
-        assert "Resuming from step 4." in ended.said
-        assert ("(was 2 (sharded))" in ended.said) == ((size, shard) != (2, "on"))
+        said = run(dragoman, size, *words_of(tmp_path, other), *words, *each).succeeded()
+        assert "Resuming from step 4." in said
+        assert ("(was 2 (sharded))" in said) == ((size, shard) != (2, "on"))
         losses[size, shard] = [line["loss"] for line in figures(other) if "loss" in line]
         assert len(losses[size, shard]) == 6
     assert losses[2, "off"] == pytest.approx(losses[2, "on"], rel=1e-6)

@@ -46,15 +46,14 @@ def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     """With two files and a folder the rest is chosen and said, and the folder is a model."""
     src, tgt = reversed_digits(tmp_path, 60)
     out = tmp_path / "run"
-    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *QUICK)
-    assert ended.code == 0, ended.said
-    assert "Chosen for 60 pairs: tiny" in ended.said
-    assert "pairs are used" in ended.said
-    _, references, *_ = ended.said.split("reference\n")
+    said = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *QUICK).succeeded()
+    assert "Chosen for 60 pairs: tiny" in said
+    assert "pairs are used" in said
+    _, references, *_ = said.split("reference\n")
     held_out = [line.split()[-1] for line in references.splitlines()[:3]]
     assert len(set(held_out) & set(tgt.read_text(encoding="utf-8").split())) >= 1
-    assert f"dragoman translate {out}" in ended.said
-    assert "\x1b" not in ended.said
+    assert f"dragoman translate {out}" in said
+    assert "\x1b" not in said
     names = {path.name for path in out.iterdir()}
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "README.md", "training"}
     assert dragoman.run("translate", out, src).code == 0
@@ -67,9 +66,8 @@ def test_a_table_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     lines = (f"{one}\t{other}\n" for one, other in zip(src, tgt, strict=True))
     table.write_text("".join(lines), encoding="utf-8")
     corpora = f"data.corpora=[{{tsv = '{table}'}}]"
-    ended = dragoman.run("train", corpora, "--out", tmp_path / "run", *QUICK)
-    assert ended.code == 0, ended.said
-    assert "Chosen for 60 pairs: tiny" in ended.said
+    said = dragoman.run("train", corpora, "--out", tmp_path / "run", *QUICK).succeeded()
+    assert "Chosen for 60 pairs: tiny" in said
 
 
 def test_what_looks_wrong_is_told_once(dragoman: CommandLine, tmp_path: Path) -> None:
@@ -103,8 +101,7 @@ def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "b").write_text("hallo welt\n", encoding="utf-8")
     texts = ("--src", tmp_path / "a", "--tgt", tmp_path / "b", "--out", tmp_path / "run")
     settings = ("train.max_steps=60", "train.learning_rate=1e-2", "model.dropout=0")
-    ended = dragoman.run("train", *texts, *SMALL, *settings)
-    assert ended.code == 0, ended.said
+    dragoman.run("train", *texts, *SMALL, *settings).succeeded()
     translated = dragoman.run("translate", tmp_path / "run", tmp_path / "a")
     assert translated.said.splitlines()[0] == "hallo welt"
 

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.disk import Disk, listen
 
-from dragoman.data.corpus import Finding
+from dragoman.data.corpus import CorpusConfig, Finding
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.prepare import prepare
 
 
 class Characters:
@@ -40,6 +43,12 @@ class Characters:
 
 
 @pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """What is synced and renamed in the test."""
+    return listen(monkeypatch)
+
+
+@pytest.fixture
 def make_encoder() -> Callable[..., Characters]:
     """Makes tokenizers that count their calls."""
 
@@ -47,6 +56,14 @@ def make_encoder() -> Callable[..., Characters]:
         return Characters(content_hash, vocab_size)
 
     return make
+
+
+@pytest.fixture
+def tokenised(
+    make_encoder: Callable[..., Any], tmp_path: Path
+) -> Callable[[CorpusConfig], PairDataset]:
+    """Tokenise a corpus, or take it from the cache of the test."""
+    return lambda corpus: prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
 
 
 @pytest.fixture

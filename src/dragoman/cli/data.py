@@ -14,14 +14,15 @@ from dragoman.cli.output import Item, option, print_found
 from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.data.memory import Languages
+from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.corpus.checking import Checked, CorpusReport, Pair, Read, Score
+    from dragoman.corpus.checking import Checked, CorpusReport, Read, Score
     from dragoman.corpus.counting import CorpusStats
+    from dragoman.data.checks import Pair
 
 Out = Annotated[Path, option("Folder for the files that are written.")]
 Json = Annotated[bool, option("Print one JSON object with everything.", "--json")]
@@ -295,7 +296,7 @@ def _checked(
         return read, check_pairs(read, config, languages, held, score=score, progress=progress)
 
 
-def _score_by(models: Sequence[Path], read: "Read", given: Languages, loading: Loading) -> "Score":
+def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: Loading) -> "Score":
     """What scores pairs by a model of their direction, and perhaps one of the other."""
     from dragoman.cli.score import load_scorer
     from dragoman.corpus.checking import tell_languages

@@ -13,7 +13,7 @@ from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Destination, keep_all, to_json
 from dragoman.cli.pipes import say, to_stdout
-from dragoman.decoding import Decoding
+from dragoman.decoding import Decoding, LangCodes
 from dragoman.documents.formats import LARGEST, format_of_name, read_document
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
@@ -63,7 +63,7 @@ class AsDocument:
         to: Destination,
         *,
         glossary: Glossary | None,
-        languages: tuple[str | None, str | None],
+        languages: LangCodes,
     ) -> None:
         """Translate it, or what an interrupted command has left of it, and report.
 

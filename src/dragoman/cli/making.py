@@ -38,15 +38,15 @@ from dragoman.cli.translate import (
     with_ensemble,
 )
 from dragoman.corpus.config import CleaningConfig, PairFiles
-from dragoman.data.memory import Languages, ending_of
-from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.data.memory import ending_of
+from dragoman.decoding import TRANSLATING, Decoding, LangCodes
 from dragoman.errors import InputError
 from dragoman.files.resuming import ResumableFile
 from dragoman.files.writing import names_device
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.corpus.checking import Pair
+    from dragoman.data.checks import Pair
 
 _Read = Callable[[], Iterable[tuple[str, str | None]]]
 """Reads texts, and their references if there are any."""
@@ -169,7 +169,7 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     to: Destination,
     *,
     layout: Sequence[str] = (),
-    between: Languages,
+    between: LangCodes,
     decoding: Decoding,
     loading: Loading,
 ) -> ResumableFile:
@@ -218,7 +218,7 @@ def _texts(read: _Read) -> Iterator[str]:
 def _write(
     out: ResumableFile,
     sides: tuple[Callable[[], Iterator[str]], Callable[[], Iterator[str]]],
-    languages: Languages,
+    languages: LangCodes,
     config: CleaningConfig,
     *,
     as_json: bool,

@@ -26,8 +26,8 @@ from dragoman.cli.output import (
     with_languages,
 )
 from dragoman.cli.pipes import check_output, lines_from
-from dragoman.data.memory import Languages, load_memory
-from dragoman.decoding import TRANSLATING, Decoding, LanguagePair
+from dragoman.data.memory import load_memory
+from dragoman.decoding import TRANSLATING, Decoding, LangCodes, LanguagePair
 from dragoman.errors import InputError
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
@@ -122,7 +122,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
 
 
 def command_of(
-    decoding: Decoding, ensemble: Sequence[Path], languages: Languages, loading: Loading
+    decoding: Decoding, ensemble: Sequence[Path], languages: LangCodes, loading: Loading
 ) -> dict[str, object]:
     """What translations depend on beside the model and the texts, by option."""
     return flags_of(TRANSLATING, replace(decoding, max_batch_tokens=UNSET)) | {
@@ -137,7 +137,7 @@ def load_translator(
     model: Path,
     loading: Loading,
     decoding: Decoding,
-    languages: Languages,
+    languages: LangCodes,
     asked: TranslateOptions,
 ) -> tuple["Translator", Decoding]:
     """The model, or several that decode together, with what it remembers; and how."""
@@ -158,7 +158,7 @@ def load_translator(
     return translator, sampled_or_wide(decoding, translator.options)
 
 
-def languages_of(model: Path, asked: Languages = (None, None)) -> Languages:
+def languages_of(model: Path, asked: LangCodes = (None, None)) -> LangCodes:
     """The languages that were asked for, or that the model was trained for."""
     from dragoman.folder.opening import open_folder
 

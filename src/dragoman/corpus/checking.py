@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from dragoman.corpus.config import EVERY, CleaningConfig
 from dragoman.corpus.relation import Numbers, Relation, surprise
-from dragoman.corpus.rules import Languages, likely_side, rules_of, words
+from dragoman.corpus.rules import likely_side, rules_of, words
+from dragoman.data.checks import Pair
 from dragoman.data.lexical import MOST_LINKS
+from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
 
-Pair = tuple[str, str]
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
 Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
@@ -71,7 +72,7 @@ class CorpusReport(Plain):
     kept: int
     words: tuple[int, int]
     """Of both sides."""
-    languages: Languages
+    languages: LangCodes
     rules: tuple[RuleFindings, ...]
     """In the order in which they remove."""
 
@@ -80,7 +81,7 @@ class CorpusReport(Plain):
 class Checked:
     """The rules that each pair breaks."""
 
-    languages: Languages
+    languages: LangCodes
     broken: Bits
     """Bit n is that of rule n of `EVERY`."""
     lengths_P2: Numbers
@@ -130,7 +131,7 @@ class Checked:
 def check(
     read: Read,
     config: CleaningConfig,
-    languages: Languages = (None, None),
+    languages: LangCodes = (None, None),
     held_out: Iterable[str] = (),
     *,
     score: Score | None = None,
@@ -163,7 +164,7 @@ def check(
     found, keys_P, lengths_P2 = np.asarray(bits), np.asarray(keys), np.asarray(lengths)
     lengths_P2 = lengths_P2.reshape(-1, 2)
 
-    def settle() -> Languages:
+    def settle() -> LangCodes:
         """Mark what depends on the other good pairs, until these have none any more."""
         told, before = tell_languages(compress(read(), found == 0), languages), None
         while told != before:
@@ -185,7 +186,7 @@ def check(
 
 
 def _mark_foreign(
-    read: Read, found: Bits, config: CleaningConfig, languages: Languages, progress: Progress
+    read: Read, found: Bits, config: CleaningConfig, languages: LangCodes, progress: Progress
 ) -> None:
     """Mark what is in another language than these."""
     rule = rules_of(config, languages).get("language")
@@ -247,8 +248,8 @@ def _bit(rule: str) -> int:
 
 
 def tell_languages(
-    good: Iterable[Pair], given: Languages, before: Languages | None = None
-) -> Languages:
+    good: Iterable[Pair], given: LangCodes, before: LangCodes | None = None
+) -> LangCodes:
     """The languages of both sides; none is asked for where both sides are in one.
 
     Where too little is left to tell the language of a side it is the one `before`.

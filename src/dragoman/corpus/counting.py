@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.checking import SAMPLE, Progress, Read, key_of
-from dragoman.corpus.rules import Languages, likely_side, tokens, words
+from dragoman.corpus.rules import likely_side, tokens, words
 from dragoman.data.checks import script_of
+from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
 from dragoman.wording import counted
 
@@ -114,7 +115,7 @@ class _Side:
 
 
 def count(
-    read: Read, languages: Languages = (None, None), *, progress: Progress = iter
+    read: Read, languages: LangCodes = (None, None), *, progress: Progress = iter
 ) -> CorpusStats:
     """Count what is in a corpus, which is read once; a pair takes 8 bytes of memory."""
     src, tgt = _Side(), _Side()

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.corpus.checking import Pair
 from dragoman.corpus.config import PairFiles
 from dragoman.corpus.writing import in_cells, writing
+from dragoman.data.checks import Pair
 from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, read_entries
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError

@@ -14,16 +14,15 @@ from collections.abc import Callable, Sequence
 
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import SCRIPT_OF, script_of
+from dragoman.decoding import LangCodes
 from dragoman.tasks.translate.preserved import differences
 from dragoman.text.languages import base_of, likely_language
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
-Languages = tuple[str | None, str | None]
-"""The codes of both sides, where they are known."""
 
 
-def rules_of(config: CleaningConfig, languages: Languages) -> dict[str, Rule]:
+def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
     """The rules by their names, in order; without languages none asks for one."""
 
     def copied(src: str, tgt: str) -> bool:

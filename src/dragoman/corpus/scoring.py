@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
 
-from dragoman.corpus.checking import Pair
+from dragoman.data.checks import Pair
 from dragoman.tasks.results import Scored, Scorer, stream_scores
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from dragoman.corpus.checking import Checked, Pair, Read
+from dragoman.corpus.checking import Checked, Read
 from dragoman.corpus.config import EVERY
+from dragoman.data.checks import Pair
 from dragoman.data.corpus import CorpusConfig, read_entries, read_pairs
 from dragoman.data.memory import OTHER, languages_in
 from dragoman.errors import DragomanError, InputError

@@ -14,11 +14,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.decoding import LangCodes
 from dragoman.wording import counted
 
 Pair = tuple[str, str]
-Languages = tuple[str | None, str | None]
-"""The codes of source and target, where they are known."""
 Lengths = npt.NDArray[np.integer]
 """Of sources and targets, in characters or tokens; shape (2, number of pairs)."""
 
@@ -31,7 +30,10 @@ ONE_LANGUAGE = 0.6
 
 
 def corpus_warnings(
-    name: str, lengths: Lengths, pair_at: Callable[[int], Pair], languages: Languages = (None, None)
+    name: str,
+    lengths: Lengths,
+    pair_at: Callable[[int], Pair],
+    languages: LangCodes = (None, None),
 ) -> Iterator[str]:
     """Yield what looks wrong with a corpus, whose pairs are read by number (from 0).
 
@@ -208,7 +210,7 @@ def _script(char: str) -> str:
     return "HIRAGANA" if first == "KATAKANA" else first
 
 
-def _differ(languages: Languages) -> bool:
+def _differ(languages: LangCodes) -> bool:
     """Whether the languages are two that a text can tell apart."""
     src, tgt = (_tags(language)[-1] if language else "" for language in languages)
     related = any(src in codes.split() and tgt in codes.split() for codes in RELATED)

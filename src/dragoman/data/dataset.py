@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.corpus import Finding
+from dragoman.decoding import LangCodes
 from dragoman.wording import counted
 
 MANY = 0.05
@@ -139,7 +140,7 @@ class PairDataset:
     """How often an epoch passes over the pairs."""
     left: Mapping[str, int] = field(default_factory=dict)
     """What was left out of a memory: how many units, by why."""
-    languages: tuple[str | None, str | None] = (None, None)
+    languages: LangCodes = (None, None)
     """Of source and target, where known."""
     tags: tuple[int, ...] = ()
     """The ids before each source, in a model of several languages."""

@@ -13,6 +13,7 @@ from itertools import chain
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset
+from dragoman.decoding import LangCodes
 
 Direction = tuple[str, str]
 """Codes of a source and a target language."""
@@ -28,7 +29,7 @@ def tempered(
     counts = [int(dataset.usable(max_length).sum()) for dataset in datasets]
     if temperature == 1 or not any(counts):
         return [*datasets]
-    of_direction = Counter[tuple[str | None, str | None]]()
+    of_direction = Counter[LangCodes]()
     for dataset, count in zip(datasets, counts, strict=True):
         of_direction[dataset.languages] += count
     weights = [

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
 from dragoman.files.xml import UNFINISHED, Element, cut_elements
 
-Languages = tuple[str | None, str | None]
-"""The codes of source and target, where they are known."""
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
 Cut = tuple[str | bytes, Iterable[Unit]]
@@ -39,7 +38,7 @@ _LANGUAGE = re.compile(rb"""(?:\blang|-language|srcLang|trgLang)\s*=\s*["']([\w-
 OTHER, _OPEN = "not in both languages", "not finished"
 
 
-def memory_entries(path: Path, languages: Languages) -> Iterator[Entry]:
+def memory_entries(path: Path, languages: LangCodes) -> Iterator[Entry]:
     """The pieces of a memory, which are the whole file, with its finished pairs as lines without
     markup; the ending of its name tells its kind.
 
@@ -70,7 +69,7 @@ def languages_in(path: Path) -> list[str]:
     return sorted({found[1].decode() for found in _LANGUAGE.finditer(next(read_chunks(path), b""))})
 
 
-def load_memory(path: Path, languages: Languages) -> dict[str, str]:
+def load_memory(path: Path, languages: LangCodes) -> dict[str, str]:
     """The translations of a memory by their sources; of several for a source, the last.
 
     Raises InputError as `memory_entries` does, and for more than `MOST` pairs.
@@ -84,7 +83,7 @@ def load_memory(path: Path, languages: Languages) -> dict[str, str]:
     return found
 
 
-def _read_tmx(path: Path, languages: Languages) -> Iterator[Cut]:
+def _read_tmx(path: Path, languages: LangCodes) -> Iterator[Cut]:
     if None in languages:
         raise InputError(
             f"{path} may have texts in several languages; name two by --src-lang and --tgt-lang, "
@@ -94,7 +93,7 @@ def _read_tmx(path: Path, languages: Languages) -> Iterator[Cut]:
         yield raw, [] if unit is None else [_of_tmx(unit, languages)]
 
 
-def _of_tmx(unit: Element, languages: Languages) -> Unit:
+def _of_tmx(unit: Element, languages: LangCodes) -> Unit:
     segments = {
         each.attributes.get("xml:lang") or each.attributes.get("lang", ""): each.child("seg")
         for each in unit.elements
@@ -116,7 +115,7 @@ def _parts(code: str) -> list[str]:
     return re.split("[-_]", code.lower())
 
 
-def _read_xliff(path: Path, languages: Languages) -> Iterator[Cut]:
+def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
     """Units of XLIFF 1.2; those of XLIFF 2 have segments."""
     for raw, unit in cut_elements(read_chunks(path), {"trans-unit", "unit"}, str(path)):
         if unit is None:
@@ -128,7 +127,7 @@ def _read_xliff(path: Path, languages: Languages) -> Iterator[Cut]:
             yield raw, [_of_xliff(unit, languages)]
 
 
-def _of_xliff(unit: Element, languages: Languages) -> Unit:
+def _of_xliff(unit: Element, languages: LangCodes) -> Unit:
     source, target = unit.child("source"), unit.child("target")
     declared = (
         unit.inherited("source-language") or unit.inherited("srcLang"),
@@ -144,7 +143,7 @@ def _of_xliff(unit: Element, languages: Languages) -> Unit:
     return _OPEN if is_open else (source.plain(_CODES), target.plain(_CODES))
 
 
-def _read_messages(path: Path, _: Languages) -> Iterator[Cut]:
+def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:
     data = b""
     for chunk in read_chunks(path):
         data += chunk
@@ -179,7 +178,7 @@ def _of_messages(message: Message) -> Iterator[Unit]:
             yield texts["msgid_plural"], forms[-1]
 
 
-def _read_table(path: Path, languages: Languages) -> Iterator[Cut]:
+def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
     """Two columns, or those that a first row names "source" and "target" or by the languages."""
     chosen = 0, 1
     for number, row, raw in read_rows(path):

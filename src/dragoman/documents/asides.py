@@ -5,11 +5,9 @@ that is put.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
-from dragoman.documents.document import Document, Part, Segment
+from dragoman.documents.document import Document, Part, Segment, cut_out
 from dragoman.text.marked import Marked
 
 Write = Callable[[Marked], str]
@@ -54,19 +52,7 @@ class Asides:
         left: Iterable[str],
     ) -> Document:
         """The whole, of which these are the other segments; `left` is what is not translated."""
-        pieces, places, shifts, done = list[str](), list[int](), [0], 0
-        for start, end, mark in self._places:
-            pieces += self._text[done:start], mark
-            done = end
-            places.append(start)
-            shifts.append(shifts[-1] + len(mark) - (end - start))
-
-        def moved(place: int) -> int:
-            return place + shifts[bisect_left(places, place)]
-
-        if places:
-            segments = [replace(s, start=moved(s.start), end=moved(s.end)) for s in segments]
-        part = Part("".join([*pieces, self._text[done:]]), tuple(segments))
+        part = cut_out(self._text, (0, len(self._text)), self._places, segments)
 
         def assemble(texts: Sequence[str]) -> bytes:
             return encode(self.filled(texts[0], texts[1:]))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
+from dragoman.decoding import LangCodes
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import (
     Half,
@@ -22,16 +23,13 @@ from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.marked import Marked, Tag, merged
 
-Languages = tuple[str | None, str | None]
-"""From and into which a file is translated; None where it says so itself."""
-
 _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 """States of a target that stays though it is the same as its source."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 
 
-def read_xliff(data: bytes, name: str, languages: Languages = (None, None)) -> Document:
+def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The sources of the units that have no translation; each is written as the unit's target.
 
     Targets that are translated or approved stay, and so do units with translate="no". Raises
@@ -95,7 +93,7 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
     return segment if has_letters(marked) else None
 
 
-def read_tmx(data: bytes, name: str, languages: Languages = (None, None)) -> Document:
+def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The texts of a memory that have no translation into a language.
 
     Without `languages`, the source is that of the header, and the target the only other one. Raises

@@ -5,8 +5,9 @@ translations are put in these places, and every other byte is left alone. A file
 whole content; an archive has a part for each of its members that has text.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from dragoman.errors import InputError
@@ -48,6 +49,31 @@ class Part:
                 pieces += self.text[end : segment.start], segment.write(translation)
                 end = segment.end
         return "".join([*pieces, self.text[end:]])
+
+
+def cut_out(
+    text: str,
+    place: tuple[int, int],
+    cuts: Iterable[tuple[int, int, str]],
+    segments: Iterable[Segment],
+) -> Part:
+    """The part at a place of a text, with marks where something is cut out: start, end, mark.
+
+    Its segments, whose places are those in the text, move along.
+    """
+    done, end = place
+    pieces, starts, shifts = list[str](), list[int](), [-done]
+    for first, last, mark in cuts:
+        pieces += text[done:first], mark
+        done = last
+        starts.append(first)
+        shifts.append(shifts[-1] + len(mark) - (last - first))
+
+    def moved(place: int) -> int:
+        return place + shifts[bisect_left(starts, place)]
+
+    moving = (replace(each, start=moved(each.start), end=moved(each.end)) for each in segments)
+    return Part("".join([*pieces, text[done:end]]), tuple(moving))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 
+from dragoman.decoding import LangCodes
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean, how_to_install
 from dragoman.files.reading import DOCUMENTS
@@ -78,7 +79,7 @@ def read_document(
     known: str | None = None,
     *,
     columns: Sequence[str] = (),
-    languages: tuple[str | None, str | None] = (None, None),
+    languages: LangCodes = (None, None),
 ) -> Document:
     """Read a document of a known format, or of the one that its name tells.
 

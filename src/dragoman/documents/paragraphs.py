@@ -5,13 +5,12 @@ which the paragraph holds a mark that XML cannot have: NUL, number, NUL.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Part, Segment, cut_out, limited
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
@@ -100,25 +99,9 @@ class _Parts:
         segments, cuts = list[Segment](), list[tuple[Element, int]]()
         for paragraph in paragraphs:
             self._add(paragraph, segments, cuts)
-        start, end = place
-        pieces, places, shifts = list[str](), list[int](), [-start]
-        for element, inner in cuts:
-            mark = f"\0{inner}\0"
-            pieces += self._text[start : element.start], mark
-            start = element.end
-            places.append(element.start)
-            shifts.append(shifts[-1] + len(mark) - (element.end - element.start))
-
-        def moved(place: int) -> int:
-            return place + shifts[bisect_left(places, place)]
-
-        self.parts[number] = Part(
-            "".join([*pieces, self._text[start:end]]),
-            tuple(
-                replace(each, start=moved(each.start), end=moved(each.end))
-                for each in sorted(segments, key=lambda segment: segment.start)
-            ),
-        )
+        marks = [(element.start, element.end, f"\0{inner}\0") for element, inner in cuts]
+        segments.sort(key=lambda segment: segment.start)
+        self.parts[number] = cut_out(self._text, place, marks, segments)
         for element, inner in cuts:
             self.fill(inner, (element.start, element.end), element.inside)
 

@@ -16,7 +16,7 @@ from copy import copy, deepcopy
 import torch
 
 from dragoman.decode import Hypothesis
-from dragoman.decoding import Decoding
+from dragoman.decoding import Decoding, LangCodes
 from dragoman.folder.opening import ModelFolder
 from dragoman.lens.inspection import AttentionMap, MapName, SwitchedOff
 from dragoman.lens.trace import attentions
@@ -40,7 +40,7 @@ def without_head(model: EncoderDecoder, name: MapName, layer: int, head: int) ->
 
 def switch_off(
     folder: ModelFolder,
-    languages: tuple[str | None, str | None],
+    languages: LangCodes,
     src_ids: Sequence[int],
     best: Hypothesis,
     options: Decoding,

@@ -22,7 +22,7 @@ from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.service import Service
-from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.shelf import Chosen
 from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
@@ -196,9 +196,7 @@ def check(form: DeepLOptions, *needed: str) -> None:
             raise unsupported(name)
 
 
-def chosen_for(
-    service: Service, source: str | None, target: str | None
-) -> tuple[Served, Pair] | None:
+def chosen_for(service: Service, source: str | None, target: str | None) -> Chosen | None:
     """The model for a pair of languages; None for a text that is in its target's already.
 
     Raises Refusal in DeepL's words.
@@ -246,7 +244,7 @@ async def translate(call: Call) -> Response:
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
     chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
-    places_of = dict[tuple[Served, Pair] | None, list[int]]()
+    places_of = dict[Chosen | None, list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         places_of.setdefault(chosen_of[source], []).append(place)
     for chosen, places in places_of.items():

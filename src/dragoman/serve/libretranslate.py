@@ -15,7 +15,7 @@ from dragoman.documents.formats import FORMATS
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
-from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
 from dragoman.text.languages import Detected, name_of, resolve, tag
@@ -154,7 +154,7 @@ async def translate(call: Call) -> Response:
     return json_response({name: each[0] for name, each in answer.items()} if one_text else answer)
 
 
-def choose(shelf: Shelf, source: str, target: str) -> tuple[Served, Pair] | None:
+def choose(shelf: Shelf, source: str, target: str) -> Chosen | None:
     """Return the translator for a pair; None for a text that is in its target's language already.
 
     Raises Refusal as LibreTranslate says it.

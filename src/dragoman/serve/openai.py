@@ -19,7 +19,7 @@ from starlette.responses import Response
 from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.refusals import Refusal
-from dragoman.serve.shelf import Pair, Served, Shelf
+from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
 from dragoman.tasks.lines import encode_each
@@ -181,7 +181,7 @@ def usage(replies: Sequence[Reply]) -> dict[str, int]:
     return counts | {"total_tokens": read + written}
 
 
-def choose(shelf: Shelf, form: ChatForm) -> tuple[Served, Pair]:
+def choose(shelf: Shelf, form: ChatForm) -> Chosen:
     """Return the model for a name, which may carry a pair. Raises Refusal where there is none."""
     name, pair = form.model, ""
     if name not in shelf.models and ":" in name:
@@ -200,7 +200,7 @@ def choose(shelf: Shelf, form: ChatForm) -> tuple[Served, Pair]:
 
 
 async def translated(
-    call: Call, form: ChatForm, chosen: tuple[Served, Pair]
+    call: Call, form: ChatForm, chosen: Chosen
 ) -> AsyncGenerator[str | Reply, None]:
     """Yield the translation of the last message, or the n best."""
     service, last = call.service, form.messages[-1]
@@ -227,7 +227,7 @@ async def translated(
 
 
 async def generated(
-    call: Call, form: ChatForm, chosen: tuple[Served, Pair]
+    call: Call, form: ChatForm, chosen: Chosen
 ) -> AsyncGenerator[str | Reply, None]:
     """Yield the answers to the messages; of a stream, piece by piece."""
     service, count, (system, turns) = call.service, form.n or 1, turns_of(form)

@@ -12,6 +12,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
@@ -29,9 +30,6 @@ from dragoman.tasks.translate.languages import listed
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
-
-Pair = tuple[str | None, str | None]
-"""Codes of a source and a target language, where a model is to be told."""
 
 AGAIN = 60.0
 """Seconds after which a model is loaded again that could not be."""
@@ -98,7 +96,7 @@ class Served:
         written = self.writes or self.languages
         return written or (() if self.tgt_lang is None else (self.tgt_lang,))
 
-    def pair(self, src_lang: str | None, tgt_lang: str | None) -> Pair | None:
+    def pair(self, src_lang: str | None, tgt_lang: str | None) -> LangCodes | None:
         """Return the codes to choose in it for a pair of languages; None if it lacks them.
 
         A model of one pair needs none; what it does not say of itself may be anything. One of
@@ -129,6 +127,10 @@ class Served:
         if self.languages and config.published is not None:
             self.targets_only = FAMILIES[config.published.family].lang_in_source
         self.bytes = held_bytes(folder, arithmetic, device)
+
+
+Chosen = tuple[Served, LangCodes]
+"""A translator, and the codes to choose in it."""
 
 
 class Shelf:
@@ -190,9 +192,7 @@ class Shelf:
             return bool(self.usable(task)) and not self.usable("translate")
         return name in self.models and self.models[name].task == task
 
-    def choose(
-        self, model: str | None, src_lang: str | None, tgt_lang: str | None
-    ) -> tuple[Served, Pair]:
+    def choose(self, model: str | None, src_lang: str | None, tgt_lang: str | None) -> Chosen:
         """Return the translator for a request, and the codes of its languages to choose in it.
 
         Raises Refusal for an unknown model, a pair that none has, and where several would do.

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decode import Course
-from dragoman.decoding import Decoding, with_seed
+from dragoman.decoding import Decoding, LangCodes, with_seed
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Dialect, Endpoint, Handler
@@ -36,7 +36,7 @@ from dragoman.serve.schema import (
     TranslateRequest,
     options_of,
 )
-from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.shelf import Served
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
 from dragoman.tasks.folders import read_folder
@@ -185,7 +185,7 @@ async def score(call: Call) -> Response:
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
     service.accept(call, sources, beside=targets)
     pairs = [*zip(sources, targets, strict=True)]
-    languages: Pair = None, None
+    languages: LangCodes = None, None
     if service.shelf.is_for(form.model, "generate"):
         served = service.shelf.find(form.model, "generate")
     else:

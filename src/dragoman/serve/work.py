@@ -10,7 +10,7 @@ from dragoman.decode import Course, Items, Request, Scheduler, schedule
 from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
 from dragoman.serve.refusals import ended
-from dragoman.serve.shelf import Pair, Served
+from dragoman.serve.shelf import Chosen
 from dragoman.serve.web import ServeJob
 from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
@@ -26,7 +26,7 @@ class Translating:
     """How a job's texts are translated: by a model that was chosen, between two languages."""
 
     job: ServeJob
-    chosen: tuple[Served, Pair]
+    chosen: Chosen
     options: Decoding | None = None
     glossary: Glossary | None = None
 

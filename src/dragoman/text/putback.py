@@ -66,7 +66,7 @@ class _Unit:
     """The character of the source that it stands for; -1 if none is known."""
 
 
-Span = tuple[int, int, int]
+UnitSpan = tuple[int, int, int]
 """Units of the translation from the first to before the second, and the element's number."""
 
 
@@ -132,11 +132,11 @@ class _Putting:
 
     # ------------------------------------------------------------ where each goes
 
-    def _spans(self, element: _Element, a: int, b: int) -> list[Span]:
+    def _spans(self, element: _Element, a: int, b: int) -> list[UnitSpan]:
         """The units of what is in an element, which itself has those from `a` to before `b`."""
         inner = element.inner
         own = self._units_of(inner, a, b)
-        first, taken = list[int](), dict[int, Span]()
+        first, taken = list[int](), dict[int, UnitSpan]()
         for number in sorted(own, key=lambda n: (not inner[n].copied, len(own[n]), n)):
             if (run := _run(own[number], first, taken)) is not None:
                 insort(first, run[0])
@@ -294,7 +294,7 @@ def _units(
         place = end
 
 
-def _run(units: list[int], first: list[int], taken: dict[int, Span]) -> tuple[int, int] | None:
+def _run(units: list[int], first: list[int], taken: dict[int, UnitSpan]) -> tuple[int, int] | None:
     """The run with the most of these units, less those between that are others; none is taken."""
     best, score, start, last = (0, 0, 0), 0, 0, -1
     for unit in units:

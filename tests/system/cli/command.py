@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import typer
@@ -35,6 +35,11 @@ class Done:
     def lines(self) -> list[str]:
         """The lines of standard output."""
         return self.out.split("\n")[:-1]
+
+    def succeeded(self) -> Self:
+        """The same, of a call that is to do what it is asked."""
+        assert self.code == 0, self.err
+        return self
 
 
 class Run:

@@ -55,8 +55,7 @@ def test_generate_takes_the_turns_as_lines(run: Run, folder: Path) -> None:
     """The template is applied there too: a prompt is a dialogue."""
     first, second = said_to(folder, "the cat", "a big dog")
     prompt = rf"the cat\n{first}\na big dog"
-    done = run("generate", folder, prompt, "--temperature", "0", "--json")
-    assert done.code == 0
+    done = run("generate", folder, prompt, "--temperature", "0", "--json").succeeded()
     assert f'"text": "{second}"' in done.out
 
 

@@ -31,8 +31,7 @@ def test_a_model_is_compared_with_translations_of_another(
     """A table, a verdict and the lines that differ most; the same figures as alone."""
     hyp, other = tmp_path / "hyp", write(tmp_path / "other", LINES[::-1])
     options = ("--src", src, "--ref", ref, "--hyp", hyp, "--against", other)
-    done = run("evaluate", model, *options)
-    assert done.code == 0, done.err
+    done = run("evaluate", model, *options).succeeded()
     found = evaluate(hyp.read_text(encoding="utf-8").splitlines(), LINES[::-1], tgt_lang="zh")
     head, bleu, *_ = (line.split("\t") for line in done.lines)
     assert head[1:4] == [str(model), str(other), "difference"]

@@ -152,8 +152,7 @@ def test_the_shell_completes_verbs() -> None:
 
 def test_the_version_tells_of_the_machine(run: Run) -> None:
     """What the processor does is said as it was found by trying, as lines and as one object."""
-    done = run("--version", "--json")
-    assert done.code == 0
+    done = run("--version", "--json").succeeded()
     found = json.loads(done.out)
     assert (
         found

@@ -41,8 +41,7 @@ def test_a_folder_may_sample(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "in", LINES[:2])
     options = dragoman.Decoding(n_best=3, seed=4)
     expected = dragoman.load(model, device="cpu").translate(LINES[:2], options=options)
-    done = run("translate", model, file, "--n-best", "3", "--seed", "4", "--json")
-    assert done.code == 0, done.err
+    done = run("translate", model, file, "--n-best", "3", "--seed", "4", "--json").succeeded()
     assert [json.loads(line)["text"] for line in done.lines] == [each.text for each in expected]
 
 
@@ -272,8 +271,7 @@ def test_a_folder_of_many_translations_is_evaluated_with_a_narrow_beam(
     folder = save_translator(tmp_path / "model", **decoding)
     file, hyp = write(tmp_path / "in", LINES[:2]), tmp_path / "hyp"
     beam = ("--beam-size", "2")
-    done = run("evaluate", folder, "--src", file, "--ref", file, "--hyp", hyp, *beam)
-    assert done.code == 0, done.err
+    run("evaluate", folder, "--src", file, "--ref", file, "--hyp", hyp, *beam).succeeded()
     translated = run("translate", folder, file, *beam)
     assert translated.lines == hyp.read_text(encoding="utf-8").splitlines()
 

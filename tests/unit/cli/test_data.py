@@ -19,8 +19,8 @@ def test_corpora_are_merged_and_counted(run: Run, tmp_path: Path) -> None:
     """In the layout of the first; what was there before is told."""
     file = write(tmp_path / "a.tsv", ["src\tid\ttgt", *(p.replace("\t", "\tx\t") for p in PAIRS)])
     other = write(tmp_path / "b.tsv", [*PAIRS[:1], "Another one.\tNoch eine."])
-    done = run("data", "merge", file, other, "--weight", "1", "--weight", "2", "--out", tmp_path)
-    assert done.code == 0
+    weights = ("--weight", "1", "--weight", "2")
+    done = run("data", "merge", file, other, *weights, "--out", tmp_path).succeeded()
     assert f"9 pairs in {tmp_path}/merged.tsv" in done.err
     said = "Weights aside, 1 pair was there before: taken all the same; --unique leaves them out."
     assert said in done.err
@@ -40,8 +40,7 @@ def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
     second = write(tmp_path / "b.jsonl", ['{"tgt": "a cat", "src": {"de": "eine Katze"}}'])
     third = write(tmp_path / "c.tsv", ["de\ten", "ein Hund\ta dog"])
     of_their_own = f"{second},tgt,src.de", f"{third},en,de"
-    done = run("data", "merge", first, *of_their_own, "--out", tmp_path)
-    assert done.code == 0, done.err
+    run("data", "merge", first, *of_their_own, "--out", tmp_path).succeeded()
     assert (tmp_path / "merged.jsonl").read_text().splitlines() == [
         '{"src": "a house", "tgt": "ein Haus", "id": 1}',
         '{"src": "a cat", "tgt": "eine Katze"}',
@@ -57,8 +56,7 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     text = 'msgid "%d old cat"\nmsgid_plural "cats"\nmsgstr[0] "%d alte Katze"\nmsgstr[1] "cats"\n'
     po, page = tmp_path / "a.po", tmp_path / "a.html"
     po.write_text(f'{text}\nmsgid "One house"\nmsgstr "Ein Haus"\n')
-    done = run("data", "clean", "--tm", po, "--out", tmp_path / "out")
-    assert done.code == 0
+    done = run("data", "clean", "--tm", po, "--out", tmp_path / "out").succeeded()
     assert (tmp_path / "out" / "a.po").read_text() == '\n\nmsgid "One house"\nmsgstr "Ein Haus"\n'
     assert "pair 2 is the same on both sides" in done.out
     assert "a.po without 1 pair of pieces that have a bad one too" in done.err
@@ -101,8 +99,7 @@ def test_what_a_piece_has_in_two_sets_is_told(run: Run, tmp_path: Path) -> None:
     done = run("data", "sample", "--tm", po, "--size", "1", "--out", out)
     assert (done.code, out.exists() and [*out.iterdir()]) == (1, [])
     assert "No pair is left to write: others of its piece" in done.err
-    done = run("data", "sample", "--tm", po, "--size", "5", "--out", out)
-    assert done.code == 0
+    done = run("data", "sample", "--tm", po, "--size", "5", "--out", out).succeeded()
     assert "4 pairs of 6 in" in done.err
     assert "1 pair left out: others of the same piece" in done.err
 
@@ -138,8 +135,7 @@ def test_models_score_what_is_good(
     turned = config | {"src_lang": config["tgt_lang"], "tgt_lang": config["src_lang"]}
     (other / "config.json").write_text(json.dumps(turned))
     by = ("--score-by", model, "--score-by", other, "--max-surprise", "0.5")
-    done = run("data", "clean", "--tsv", file, *by, "--out", tmp_path / "out")
-    assert done.code == 0, done.err
+    done = run("data", "clean", "--tsv", file, *by, "--out", tmp_path / "out").succeeded()
     left = (tmp_path / "out" / "a.tsv").read_text().splitlines()
     assert 0 < len(left) < len(PAIRS)
     limit = max(score for score, line in zip(scores, PAIRS, strict=True) if line in left)

@@ -66,8 +66,7 @@ def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
     done = translated(run, tmp_path, page, "--output", output, "--resume")
     assert "was written with another document" in done.err
     page.write_text(PAGE)
-    done = translated(run, tmp_path, page, "--output", output, "--resume", most=2)
-    assert done.code == 0
+    translated(run, tmp_path, page, "--output", output, "--resume", most=2).succeeded()
     assert output.read_text().startswith("<title>A PAGE")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["page.de.html", "page.html"]
 
@@ -77,8 +76,7 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
     table, output = tmp_path / "table", tmp_path / "out"
     table.write_text("id,text\na b,c d\n")
     options = "--format", "csv", "--column", "text"
-    done = translated(run, tmp_path, table, "--output", output, *options)
-    assert done.code == 0, done.err
+    translated(run, tmp_path, table, "--output", output, *options).succeeded()
     assert output.read_text() == "id,text\na b,C D\n"
 
 
@@ -115,8 +113,7 @@ def test_a_model_translates_a_document(run: Run, tmp_path: Path) -> None:
     model, page, output = tmp_path / "model", tmp_path / "page.html", tmp_path / "out.html"
     save_translator(model)
     page.write_text("<p>a <b>b</b> <code>c d</code> <br>e <i>f <u>g</u></i></p><p>h")
-    done = run("translate", model, page, "--output", output)
-    assert done.code == 0, done.err
+    run("translate", model, page, "--output", output).succeeded()
     written = output.read_text()
     tags = re.compile("<[^>]*>")
     assert sorted(tags.findall(written)) == sorted(tags.findall(page.read_text()))

@@ -35,8 +35,8 @@ def made(run: Run, verb: str, *options: str | Path, most: int | None = None) -> 
 def test_lines_get_sources_with_a_tag(run: Run, folder: Path, tmp_path: Path) -> None:
     """What breaks a rule is not written; the tag is no part of what the rules see."""
     file, output = write(tmp_path / "mono", LINES), tmp_path / "bt.tsv"
-    done = made(run, "back-translate", folder, file, "--tag", "<BT>", "--output", output, *SKIP)
-    assert done.code == 0, done.err
+    call = ("back-translate", folder, file, "--tag", "<BT>", "--output", output, *SKIP)
+    done = made(run, *call).succeeded()
     assert output.read_text().splitlines() == [
         "<BT> EIN HAUS AM SEE.\tEin Haus am See.",
         "<BT> EIN HUND.\tEin Hund.",
@@ -62,8 +62,7 @@ def test_what_was_interrupted_ends_with_the_same_bytes(
         done = made(run, verb, *call, "--output", output, most=most)
         assert (done.code, output.exists()) == (130, False)
         assert ("add --resume" in done.err) == (most > 0)
-        done = made(run, verb, *call, "--output", output, "--resume")
-        assert done.code == 0, done.err
+        made(run, verb, *call, "--output", output, "--resume").succeeded()
         assert output.read_bytes() == whole.read_bytes()
 
 
@@ -127,8 +126,7 @@ def test_bytes_that_are_not_utf_8_are_kept(run: Run, folder: Path, tmp_path: Pat
     file, output = tmp_path / "a.en", tmp_path / "easy.tsv"
     file.write_bytes(b"A dog.\n" * 9 + b"A man\xff walks.\n")
     call: list[str | Path] = [folder, "--src", file, "--output", output, *SKIP]
-    done = made(run, "distill", *call, "--skip", "encoding")
-    assert done.code == 0, done.err
+    made(run, "distill", *call, "--skip", "encoding").succeeded()
     assert b"\nA man\xff walks.\tA MAN" in output.read_bytes()
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.corpus import checking
-from dragoman.corpus.checking import Checked, Pair, check
+from dragoman.corpus.checking import Checked, check
 from dragoman.corpus.choosing import sample, split
 from dragoman.corpus.config import EVERY, CleaningConfig
 from dragoman.corpus.scoring import cross_entropies
@@ -25,6 +25,7 @@ from dragoman.corpus.writing import (
     write_removed,
     write_sets,
 )
+from dragoman.data.checks import Pair
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.tasks.results import Scored

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dragoman.corpus import counting
-from dragoman.corpus.checking import Pair, check
+from dragoman.corpus.checking import check
 from dragoman.corpus.config import CleaningConfig
 from dragoman.corpus.counting import QUANTILES, count
 from dragoman.corpus.page import BINS, page
+from dragoman.data.checks import Pair
 
 PAIRS = [(" ".join(f"w{n % 50 + k}" for k in range(1 + n % 9)), "字" * 6) for n in range(1200)]
 

@@ -11,16 +11,18 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.data.killing import moments
 from tests.unit.train.made import file_size_limit
 
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import PairDataset
 from dragoman.data.prepare import RaggedWriter, kept, prepare
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import locked
 
 MakeEncoder = Callable[..., Any]
+Tokenised = Callable[[CorpusConfig], PairDataset]
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def corpus(tmp_path: Path) -> CorpusConfig:
 
 
 def test_what_a_killed_run_has_left_goes(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
 ) -> None:
     """The next run that writes removes it, but nothing that a living run is writing."""
     dead, alive = (tmp_path / "cache" / f"building-{name}" for name in ("dead", "alive"))
@@ -40,20 +42,18 @@ def test_what_a_killed_run_has_left_goes(
         folder.mkdir(parents=True)
         (folder / "src.ids").write_bytes(b"12")
     with locked(alive, wait=False):
-        dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+        dataset = tokenised(corpus)
     found = {path.name for path in (tmp_path / "cache").iterdir()}
     assert found == {dataset.content_hash, alive.name}
     assert (alive / "src.ids").read_bytes() == b"12"
 
 
 def test_the_arrays_are_on_the_disk_before_they_have_their_name(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: CorpusConfig, tokenised: Tokenised, disk: Disk
 ) -> None:
     """Each file of the folder, the folder itself, and afterwards the cache that it is in."""
-    disk = listen(monkeypatch)
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
-    disk.check()
-    assert disk.renamed() == [dataset.content_hash]
+    dataset = tokenised(corpus)
+    disk.assert_renamed(dataset.content_hash)
 
 
 @contextmanager
@@ -159,12 +159,12 @@ def test_a_file_that_changes_meanwhile_is_not_kept(
 
 @pytest.mark.parametrize("size", [0, 300, 600, 900])
 def test_a_full_disk_is_told(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path, size: int
+    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path, size: int
 ) -> None:
     """Even what NumPy loses without a word, as it closes a small file; and nothing stays."""
     told = "Cannot write the cache .*: (File too large|.* the disk is full)"
     with file_size_limit(size), pytest.raises(DragomanError, match=told):
-        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+        tokenised(corpus)
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -180,6 +180,7 @@ WRITES = """
 import shutil, sys
 from pathlib import Path
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import PairDataset
 from dragoman.data.prepare import prepare
 
 class Encoder:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dragoman.data.checks import (
-    Languages,
     Pair,
     corpus_warnings,
     find_shift,
@@ -17,6 +16,7 @@ from dragoman.data.checks import (
     script_of,
 )
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.decoding import LangCodes
 
 CORPORA = (
     ("multi30k/val.en", "multi30k/val.de"),
@@ -27,7 +27,7 @@ CORPORA = (
 )
 
 
-def warnings_of(pairs: Sequence[Pair], languages: Languages = (None, None)) -> list[str]:
+def warnings_of(pairs: Sequence[Pair], languages: LangCodes = (None, None)) -> list[str]:
     """All that is said of a corpus."""
     lengths = np.array([[len(src), len(tgt)] for src, tgt in pairs]).T
     return list(corpus_warnings("corpus", lengths, pairs.__getitem__, languages))

@@ -9,13 +9,13 @@ import pytest
 from tests.office import PO, TMX, XLIFF_1, XLIFF_2
 
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.data.memory import Languages
 from dragoman.data.prepare import prepare
+from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
 
 
 def read_memory(
-    path: Path, languages: Languages, left: Counter[str] | None = None
+    path: Path, languages: LangCodes, left: Counter[str] | None = None
 ) -> Iterator[tuple[str, str]]:
     """The pairs of a memory."""
     src_lang, tgt_lang = languages

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import PairDataset
 from dragoman.data.prepare import prepare
 from dragoman.errors import DragomanError, InputError
 
 MakeEncoder = Callable[..., Any]
+Tokenised = Callable[[CorpusConfig], PairDataset]
 
 
 @pytest.fixture
@@ -25,11 +27,9 @@ def corpus(tmp_path: Path) -> CorpusConfig:
     return CorpusConfig(name="six", src=str(tmp_path / "a.en"), tgt=str(tmp_path / "a.de"))
 
 
-def test_ids_are_those_of_the_tokenizer(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
-) -> None:
+def test_ids_are_those_of_the_tokenizer(corpus: CorpusConfig, tokenised: Tokenised) -> None:
     """Pair i is line i + 1; a side of nothing but spaces has no ids."""
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    dataset = tokenised(corpus)
     assert len(dataset) == 6
     assert dataset.src[0].tolist() == [ord(char) + 4 for char in "one"]
     assert dataset.tgt[5].tolist() == [ord(char) + 4 for char in "zweiundvierzig"]
@@ -39,10 +39,10 @@ def test_ids_are_those_of_the_tokenizer(
 
 
 def test_the_second_time_nothing_is_tokenised(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+    corpus: CorpusConfig, make_encoder: MakeEncoder, tokenised: Tokenised, tmp_path: Path
 ) -> None:
     """The cache answers with the same arrays, memory-mapped, for any name and weight."""
-    first = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    first = tokenised(corpus)
     unused = make_encoder()
     second = prepare(replace(corpus, weight=0.5), unused, unused, tmp_path / "cache")
     assert unused.calls == 0
@@ -85,12 +85,12 @@ def test_what_another_run_has_put_there_meanwhile_stays(
 
 
 def test_a_failure_leaves_nothing_in_the_cache(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
 ) -> None:
     """A corpus that turns out to be wrong leaves no folder behind."""
     Path(str(corpus.tgt)).write_text("eins\n")
     with pytest.raises(InputError, match="lines"):
-        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+        tokenised(corpus)
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -104,11 +104,9 @@ def test_ids_take_two_bytes_when_they_can(
     assert dataset.tgt.ids.dtype == np.uint32
 
 
-def test_the_report_counts_and_shows_lines(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
-) -> None:
+def test_the_report_counts_and_shows_lines(corpus: CorpusConfig, tokenised: Tokenised) -> None:
     """Empty, over-long and identical pairs, with line numbers from 1, and what is left."""
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    dataset = tokenised(corpus)
     assert list(dataset.report(max_length=4)) == [
         "six: 2 of 6 pairs are used.",
         "six: an empty side, left out: 4 (lines 3, 4, 5, 6).",
@@ -121,28 +119,28 @@ def test_the_report_counts_and_shows_lines(
     assert dataset.usable(3).sum() == 0
 
 
-def test_only_the_first_lines_are_shown(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+def test_only_the_first_lines_are_shown(tokenised: Tokenised, tmp_path: Path) -> None:
     """Of many findings the count is whole and the examples are few."""
     (tmp_path / "a.tsv").write_text("x\tx\n" * 1200)
     corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    dataset = tokenised(corpus)
     assert str(dataset.identical) == "1,200 (lines 1, 2, 3, 4, 5, ...)"
 
 
-def test_a_corpus_of_empty_lines_can_be_prepared(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+def test_a_corpus_of_empty_lines_can_be_prepared(tokenised: Tokenised, tmp_path: Path) -> None:
     """No ids at all is a dataset too; whether it can be used is said by its report."""
     (tmp_path / "a.tsv").write_text("\t\n \t\n")
     corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    dataset = tokenised(corpus)
     assert next(dataset.report(10)).endswith(": 0 of 2 pairs are used.")
     assert dataset.identical.count == 0
 
 
-def test_a_long_line_is_kept_whole(make_encoder: MakeEncoder, tmp_path: Path) -> None:
+def test_a_long_line_is_kept_whole(tokenised: Tokenised, tmp_path: Path) -> None:
     """A line of 20,000 words is tokenised, counted and reported, not cut."""
     (tmp_path / "a.tsv").write_text("word " * 20_000 + "\tx\n")
     corpus = CorpusConfig(tsv=str(tmp_path / "a.tsv"))
-    dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+    dataset = tokenised(corpus)
     assert dataset.src.lengths.tolist() == [100_000]
     assert list(dataset.report(256))[1].endswith("left out: 1 (line 1).")
 
@@ -158,18 +156,19 @@ def test_tokenizers_must_agree_on_special_ids(
 
 
 def test_a_cache_that_cannot_be_written_is_an_error_in_words(
-    corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
+    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
 ) -> None:
     """A file where the folder should be: its path and the reason."""
     (tmp_path / "cache").write_text("not a folder")
     with pytest.raises(DragomanError, match=r"Cannot write the cache .*cache"):
-        prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
+        tokenised(corpus)
 
 
 MEASURE = """
 import resource, sys, tracemalloc
 from pathlib import Path
 from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import PairDataset
 from dragoman.data.prepare import prepare
 
 class Encoder:

@@ -2,7 +2,6 @@
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 
 import odfdo
@@ -10,7 +9,8 @@ import openpyxl
 import pytest
 from docx import Document as Docx
 from pptx import Presentation
-from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, packed, replaced, xlsx
+from tests.archives import packed, replaced, unpacked
+from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, xlsx
 from tests.word_translator import WordTranslator
 
 from dragoman.documents.asides import Asides
@@ -35,9 +35,7 @@ def sources(data: bytes, name: str) -> list[str]:
 
 def members(data: bytes) -> dict[str, str]:
     """What is in an archive."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        assert archive.testzip() is None
-        return {name: archive.read(name).decode("latin-1") for name in archive.namelist()}
+    return {name: content.decode("latin-1") for name, content in unpacked(data).items()}
 
 
 def test_a_docx_has_its_texts_in_all_parts() -> None:

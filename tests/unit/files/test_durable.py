@@ -8,34 +8,29 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 
 from dragoman.errors import InputError
 from dragoman.files.writing import rename_durably, user_folder, write_durably
 
 
 def test_a_file_is_synced_before_it_is_renamed_and_its_folder_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, disk: Disk
 ) -> None:
     """Else a power failure leaves the new name with no content, or the old content."""
-    disk = listen(monkeypatch)
     write_durably(tmp_path / "a.json", "old")
     write_durably(tmp_path / "a.json", "new")
-    disk.check()
-    assert disk.renamed() == ["a.json", "a.json"]
+    disk.assert_renamed("a.json", "a.json")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.json": "new"}
 
 
-def test_a_folder_is_synced_with_everything_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_synced_with_everything_in_it(tmp_path: Path, disk: Disk) -> None:
     """Its files, its own entries, and those of folders inside it."""
-    disk = listen(monkeypatch)
     (tmp_path / "part" / "inner").mkdir(parents=True)
     (tmp_path / "part" / "a").write_text("a")
     (tmp_path / "part" / "inner" / "b").write_text("b")
     rename_durably(tmp_path / "part", tmp_path / "whole")
-    disk.check()
+    disk.assert_renamed("whole")
     assert (tmp_path / "whole" / "inner" / "b").read_text() == "b"
 
 

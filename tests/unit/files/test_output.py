@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.data.killing import moments
 
 from dragoman.errors import DragomanError, InputError
@@ -21,14 +21,10 @@ def write(file: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, disk: Disk) -> None:
     """A power failure leaves the old file or the whole new one."""
-    disk = listen(monkeypatch)
     write(tmp_path / "file", "new")
-    disk.check()
-    assert disk.renamed() == ["file"]
+    disk.assert_renamed("file")
 
 
 def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:

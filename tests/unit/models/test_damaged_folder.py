@@ -202,6 +202,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def assert_refused(folder: Path, sentence: str) -> None:
+    """It is not loaded, which is said in one line with its name."""
+    with pytest.raises(InputError, match=sentence) as caught:
+        open_folder(folder).load()
+    assert "\n" not in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_folder_is_refused_in_one_sentence(
     whole: Path, tmp_path: Path, damage: str
@@ -210,10 +218,7 @@ def test_a_damaged_folder_is_refused_in_one_sentence(
     folder = shutil.copytree(whole, tmp_path / "m")
     spoil, sentence = DAMAGES[damage]
     spoil(folder)
-    with pytest.raises(InputError, match=sentence) as caught:
-        open_folder(folder).load()
-    assert "\n" not in str(caught.value)
-    assert str(folder) in str(caught.value)
+    assert_refused(folder, sentence)
 
 
 @pytest.mark.parametrize("damage", IN_EIGHT_BITS)
@@ -225,10 +230,7 @@ def test_damaged_weights_in_8_bits_are_refused_in_one_sentence(tmp_path: Path, d
     edit_weights(folder, spoil)
     found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     edit_config(folder, lambda data: data.update(weights_sha256=found))
-    with pytest.raises(InputError, match=sentence) as caught:
-        open_folder(folder).load()
-    assert "\n" not in str(caught.value)
-    assert str(folder) in str(caught.value)
+    assert_refused(folder, sentence)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.data.killing import moments
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY, Words, logits, save
@@ -184,19 +184,15 @@ def test_a_process_killed_while_saving_does_not_stand_in_the_way(tmp_path: Path)
     assert torch.equal(logits(open_folder(tmp_path / "m").model), logits(model))
 
 
-def test_files_are_on_the_disk_before_they_have_their_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_the_disk_before_they_have_their_names(tmp_path: Path, disk: Disk) -> None:
     """The first config comes last; later ones come before the weights, and know the old ones."""
-    disk = listen(monkeypatch)
     config = FolderConfig(model=TINY)
     save_model(tmp_path / "m", EncoderDecoder(TINY), config, tokenizers=JOINT, card="# Card\n")
-    disk.check()
     tokenizers = ["tokenizer.src.json", "tokenizer.tgt.json"]
-    assert disk.renamed() == [*tokenizers, "README.md", "model.safetensors", "config.json"]
+    disk.assert_renamed(*tokenizers, "README.md", "model.safetensors", "config.json")
     disk.clear()
     save_model(tmp_path / "m", EncoderDecoder(TINY), config, tokenizers=JOINT)
-    assert disk.renamed() == [*tokenizers, "config.json", "model.safetensors"]
+    disk.assert_renamed(*tokenizers, "config.json", "model.safetensors")
 
 
 def test_a_disk_that_fails_when_it_is_synced_leaves_the_older_model(

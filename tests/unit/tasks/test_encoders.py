@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
 from tests.unit.train.encoder_recipes import classify_recipe, tag_recipe
+from tests.unit.train.made import make_job
 
 from dragoman.data.batches import BatchConfig
 from dragoman.errors import InputError
@@ -17,17 +18,14 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Learned
 from dragoman.tasks.classify.task import ClassifyRecipe
-from dragoman.tasks.encoders import EncoderJob, LabelRecipe, describe
+from dragoman.tasks.encoders import LabelRecipe, describe
 from dragoman.tasks.hiding import NoisyBatchConfig, hide_tokens
 from dragoman.tasks.pretrain.task import MaskedRecipe
 from dragoman.tasks.tag.task import TagRecipe
-from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.text.tokenizer import MASK, Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
-from dragoman.train.job import unchecked
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder
 
 NOISY = (ClassifyRecipe, TagRecipe)
 
@@ -95,12 +93,7 @@ def test_hidden_words_are_part_of_the_loss(
     """With every word hidden the loss is that of hidden words, and validation sees them all."""
     recipe = make(tmp_path)
     noisy = replace(recipe, batch=replace(recipe.batch, token_dropout=0.999))
-    with RunFolder.of(recipe).open(recipe) as folder:
-        plain, hiding = (
-            find_task(recipe.task).assemble(one, folder, lambda _: None, unchecked)
-            for one in (recipe, noisy)
-        )
-    assert isinstance(hiding, EncoderJob)
+    (plain, _), (hiding, _) = map(make_job, (recipe, noisy))
     batch, tokenizer = next(plain.batches), hiding.tokenizer
     assert hiding.measure() == plain.measure()
     pieces_BL = batch.ids_BL >= tokenizer.first_piece

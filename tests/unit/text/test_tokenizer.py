@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.text.tokenizer import BYTES, MASK, SPECIALS, Tokenizer
@@ -194,13 +194,11 @@ def test_impossible_settings_are_refused(change: dict[str, object], words: str) 
 
 
 def test_saving_and_loading_changes_nothing(
-    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tokenizer: Tokenizer, tmp_path: Path, disk: Disk
 ) -> None:
     """The file holds everything, the same ids, the same hash; it is whole when it has its name."""
-    disk = listen(monkeypatch)
     tokenizer.save(tmp_path / "tokenizer.json")
-    disk.check()
-    assert disk.renamed() == ["tokenizer.json"]
+    disk.assert_renamed("tokenizer.json")
     loaded = Tokenizer.load(tmp_path / "tokenizer.json")
     assert loaded.content_hash == tokenizer.content_hash
     assert loaded.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS)

@@ -2,11 +2,12 @@
 
 import random
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,12 +15,16 @@ from rich.console import Console
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.tasks.task import find_task, train
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.train.config import TrainConfig
+from dragoman.train.job import unchecked
 from dragoman.train.objective import summed_loss
 from dragoman.train.optimizer import make_optimizer
 from dragoman.train.progress import Progress
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import Reporter
+from dragoman.train.runfolder import RunFolder
 from dragoman.train.step import Stepper, StepResult
 
 PAD, BOS, EOS = 0, 2, 3
@@ -45,6 +50,13 @@ def make_model(
 ) -> EncoderDecoder:
     """A model with random weights, in training mode."""
     return EncoderDecoder(config).to(dtype).train()
+
+
+def make_job(recipe: RunRecipe) -> tuple[Any, list[str]]:
+    """The job of a recipe, whose folder stays empty, and what was said."""
+    said: list[str] = []
+    with RunFolder.of(recipe).open(recipe) as folder:
+        return find_task(recipe.task).assemble(recipe, folder, said.append, unchecked), said
 
 
 def make_stepper(
@@ -96,6 +108,14 @@ def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
 def weights_of(model: EncoderDecoder) -> dict[str, Tensor]:
     """A copy of the weights."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def trained(recipe: RunRecipe) -> tuple[Mapping[str, float], str]:
+    """The scores of the best step of a run to its end, and what the run said."""
+    console, file = make_console(terminal=False)
+    best = train(recipe, console=console).progress.best
+    assert best is not None
+    return best, file.getvalue()
 
 
 def make_console(*, terminal: bool) -> tuple[Console, StringIO]:

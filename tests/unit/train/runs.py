@@ -54,9 +54,13 @@ def change(recipe: TranslateRecipe, **values: int) -> TranslateRecipe:
 
 
 def train_scored(
-    recipe: TranslateRecipe, scorer: Score, console: Console, check: Check = unchecked
+    recipe: TranslateRecipe,
+    scorer: Score,
+    console: Console | None = None,
+    check: Check = unchecked,
 ) -> TrainResult:
-    """Train with scores that a test chooses."""
+    """Train with scores that a test chooses, unheard where it gives no console."""
+    console = console or make_console(terminal=False)[0]
     return run_recipe(
         recipe, partial(assemble, score=scorer), console=console, estimate=lambda: check
     )
@@ -91,7 +95,6 @@ def bits(recipe: TranslateRecipe) -> dict[str, str]:
 
 def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainResult:
     """Run until Ctrl-C is pressed, in the middle of step `at`."""
-    console, _ = make_console(terminal=False)
     steps: list[int] = []
     rehearsed = 0 if saved(recipe) else 2  # steps with the largest batches; a run goes on without
 
@@ -102,7 +105,7 @@ def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainR
 
     handle = register_optimizer_step_post_hook(press)
     try:
-        return train_scored(recipe, Scorer(iter(bleu)), console)
+        return train_scored(recipe, Scorer(iter(bleu)))
     finally:
         handle.remove()
 

@@ -16,10 +16,9 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 from tests.unit.train.hand import R_DROP, RATES, SEED, STEPS, TASKS, Hand
-from tests.unit.train.made import make_console
+from tests.unit.train.made import trained
 from torch import Tensor, nn
 
-from dragoman.tasks.task import train
 from dragoman.train.config import PrecisionSetting
 
 
@@ -112,7 +111,7 @@ def test_a_run_is_the_loop(task: str, precision: PrecisionSetting, tmp_path: Pat
     case, bf16 = TASKS[task](tmp_path), precision == "bf16"
     recipe = replace(case.recipe, train=replace(case.recipe.train, precision=precision))
     rates = [RATES[recipe.train.schedule](step) for step in range(1, STEPS + 1)]
-    train(recipe, console=make_console(terminal=False)[0])
+    trained(recipe)
     folder = Path(recipe.out)
     text = (folder / "training" / "metrics.jsonl").read_text("utf-8")
     lines = [json.loads(line) for line in text.splitlines()]

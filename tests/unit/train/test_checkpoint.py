@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
@@ -251,14 +251,10 @@ def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.M
         tidy_checkpoints(tmp_path, keep=1, every=10)
 
 
-def test_a_checkpoint_survives_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_survives_a_power_failure(tmp_path: Path, disk: Disk) -> None:
     """Its files and its folder are on the disk before it has its name, and then its name is."""
-    disk = listen(monkeypatch)
     save(tmp_path, 10)
-    assert disk.renamed() == ["step-00000010"]
-    disk.check()
+    disk.assert_renamed("step-00000010")
 
 
 def test_state_of_another_step(tmp_path: Path) -> None:

@@ -101,13 +101,12 @@ def test_its_config_is_opened_once(
 
 def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
     """Whatever it is that finds no memory, the run ends in a sentence."""
-    console, _ = make_console(terminal=False)
 
     def use_up_memory(*_: object) -> None:
         torch.empty(1 << 55)
 
     with pytest.raises(DragomanError, match="out of memory: give a smaller model") as raised:
-        train_scored(recipe, Scorer(iter([])), console, use_up_memory)
+        train_scored(recipe, Scorer(iter([])), check=use_up_memory)
     assert raised.value.exit_code == 1
 
 

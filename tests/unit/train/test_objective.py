@@ -54,6 +54,15 @@ def close(ours: Tensor, theirs: Tensor) -> bool:
     return (ours - theirs).abs().max().item() <= TOLERANCE[ours.dtype] * scale
 
 
+def assert_same(ours: Tensor, theirs: Tensor, leaves: list[Tensor]) -> None:
+    """Two losses agree, and so does what each of `leaves` learns from them."""
+    assert close(ours.detach(), theirs.detach())
+    gradients = (torch.autograd.grad(loss, leaves) for loss in (ours, theirs))
+    for leaf, mine, other in zip(leaves, *gradients, strict=True):
+        assert mine.dtype == leaf.dtype
+        assert close(mine, other)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("count", [1, 7, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -66,15 +75,10 @@ def test_fused_equals_the_definition(
     bias = torch.randn(V, dtype=dtype) if with_bias else None
     targets = torch.randint(V, (count,))
     leaves = [leaf.requires_grad_() for leaf in (hidden, weight, bias) if leaf is not None]
-    losses, gradients = [], []
-    for function in (fused, reference):
-        loss = function(hidden, weight, bias, targets, smoothing)
-        losses.append(loss.detach())
-        gradients.append(torch.autograd.grad(loss * 0.37, leaves))
-    assert close(losses[0], losses[1])
-    for ours, theirs in zip(*gradients, strict=True):
-        assert ours.dtype == dtype
-        assert close(ours, theirs)
+    ours, theirs = (
+        0.37 * loss(hidden, weight, bias, targets, smoothing) for loss in (fused, reference)
+    )
+    assert_same(ours, theirs, leaves)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -119,12 +123,7 @@ def test_whole_model_with_tied_weights(dtype: torch.dtype, cap: float | None) ->
         reduction="sum",
     )
     assert model.output.weight is model.src_embedding.weight
-    assert close(ours.detach(), theirs.detach())
-    parameters = list(model.parameters())
-    for mine, other in zip(
-        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
-    ):
-        assert close(mine, other)
+    assert_same(ours, theirs, list(model.parameters()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -151,12 +150,7 @@ def test_r_drop_equals_its_definition(dtype: torch.dtype, cap: float | None) -> 
     apart = (p * (p / q).log()).sum() + (q * (q / p).log()).sum()
     assert apart > 1.0
     theirs = (plain[0] + plain[1]) / 2 + 5 / 4 * apart
-    assert close(ours.detach(), theirs.detach())
-    parameters = list(model.parameters())
-    for mine, other in zip(
-        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
-    ):
-        assert close(mine, other)
+    assert_same(ours, theirs, list(model.parameters()))
 
 
 def test_r_drop_is_refused_where_nothing_is_read_twice() -> None:

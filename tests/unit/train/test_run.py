@@ -153,7 +153,6 @@ def test_interrupted_run_ends_the_same(recipe: TranslateRecipe, at: int) -> None
 
 def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
     """One Ctrl-C while the average is being scored is held until the model is in its folder."""
-    console, _ = make_console(terminal=False)
     calls: list[int] = []
 
     def press() -> None:
@@ -161,7 +160,7 @@ def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
         if len(calls) == 4:
             signal.raise_signal(signal.SIGINT)
 
-    result = train_scored(recipe, Scorer(iter([1, 2, 3, 4]), before=press), console)
+    result = train_scored(recipe, Scorer(iter([1, 2, 3, 4]), before=press))
     assert not result.interrupted
     assert (Path(recipe.out) / "training" / "finished.json").exists()
 
@@ -171,9 +170,8 @@ def test_killed_before_the_last_validation(recipe: TranslateRecipe) -> None:
     recipe = change(recipe, validate_every=4)
     whole = replace(recipe, out=recipe.out + "-whole")
     run(whole, 10, 30, 20)
-    console, _ = make_console(terminal=False)
     with pytest.raises(ZeroDivisionError):
-        train_scored(recipe, Scorer(dying_after(10)), console)
+        train_scored(recipe, Scorer(dying_after(10)))
     assert saved(recipe)[-1].name == "step-00000006"
     result, _ = run(recipe, 30, 20)
     assert result.progress.best_step == 6
@@ -314,11 +312,10 @@ def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
     scorer = Scorer(
         iter([1, 2, 3, 4]), before=lambda: used.append(torch.are_deterministic_algorithms_enabled())
     )
-    console, _ = make_console(terminal=False)
     handle = register_optimizer_step_post_hook(
         lambda *_: used.append(torch.are_deterministic_algorithms_enabled())
     )
-    train_scored(replace(recipe, train=replace(recipe.train, deterministic=True)), scorer, console)
+    train_scored(replace(recipe, train=replace(recipe.train, deterministic=True)), scorer)
     handle.remove()
     assert used == [True] * 12
     assert not torch.are_deterministic_algorithms_enabled()

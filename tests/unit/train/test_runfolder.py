@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.train.made import file_size_limit
 
 from dragoman.errors import DragomanError, InputError
@@ -185,16 +185,11 @@ def test_damaged_files(recipe: TranslateRecipe) -> None:
             begin(recipe)
 
 
-def test_the_files_of_a_run_survive_a_power_failure(
-    recipe: TranslateRecipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_a_run_survive_a_power_failure(recipe: TranslateRecipe, disk: Disk) -> None:
     """The recipe and the marker are on the disk before they have their names."""
-    disk = listen(monkeypatch)
     begin(recipe).mark_finished("10 steps", Progress(step=10))
     begin(override_settings(recipe, ["train.max_steps=20"]))
-    names = ["recipe.json", "finished.json", "finished.before.json", "recipe.json"]
-    assert disk.renamed() == names
-    disk.check()
+    disk.assert_renamed("recipe.json", "finished.json", "finished.before.json", "recipe.json")
 
 
 def test_full_disk_at_the_end(recipe: TranslateRecipe) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dragoman.data.checks import SAMPLE, corpus_warnings, overlap_warnings, script_of
 from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, escaped
 from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate, load_comet
 from dragoman.files.reading import read_lines
@@ -165,7 +166,7 @@ def _doubts(
     sources: Sequence[str],
     references: Sequence[str],
     models: Sequence[ModelFolder],
-    languages: tuple[str | None, str | None],
+    languages: LangCodes,
 ) -> Iterator[str]:
     """Yield what looks wrong with a test set."""
     if sources:

@@ -13,7 +13,7 @@ from dragoman.data.corpus import CorpusConfig
 from dragoman.data.languages import Direction
 from dragoman.data.made import MadeConfig, write_made
 from dragoman.data.shape import Shape, random_ids, some_targets
-from dragoman.decoding import TRANSLATING, Decoding, merged
+from dragoman.decoding import TRANSLATING, Decoding, LangCodes, merged
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
@@ -188,7 +188,7 @@ class DataConfig(DataFiles):
         src_lang, tgt_lang = self.languages(corpus)
         return replace(corpus, **found, src_lang=src_lang, tgt_lang=tgt_lang)
 
-    def languages(self, corpus: CorpusConfig) -> tuple[str | None, str | None]:
+    def languages(self, corpus: CorpusConfig) -> LangCodes:
         """Return the languages of a corpus, or those of all."""
         return corpus.src_lang or self.src_lang, corpus.tgt_lang or self.tgt_lang
 

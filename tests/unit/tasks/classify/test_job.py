@@ -7,24 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_job, trained
 
 from dragoman.data.labelled import LabelledLayout
 from dragoman.errors import InputError
-from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead
 from dragoman.tasks.classify.classifier import Classifier
-from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe, assemble
-from dragoman.tasks.task import train
-from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder
-from dragoman.train.trainer import TrainResult
-
-
-def run(recipe: RunRecipe) -> tuple[TrainResult, str]:
-    """Train."""
-    console, file = make_console(terminal=False)
-    return train(recipe, console=console), file.getvalue()
+from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
 
 
 @pytest.fixture
@@ -41,9 +30,8 @@ def named(recipe: ClassifyRecipe) -> ClassifyRecipe:
 
 def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
     """In unseen texts too; the folder classifies, and its card says how well."""
-    result, said = run(named(recipe))
-    assert result.progress.best is not None
-    assert result.progress.best["accuracy"] == 100.0
+    best, said = trained(named(recipe))
+    assert best["accuracy"] == 100.0
     assert "8 texts of" in said
     classifier = Classifier.load(recipe.out)
     found = classifier.classify(["the good and the so", "bad very was"])
@@ -56,8 +44,7 @@ def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
     """A head that has an opinion and no eyes, which is right where that is the label."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(recipe, folder, lambda _: None)
+    job, _ = make_job(recipe)
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
     with torch.no_grad():
@@ -73,7 +60,7 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
 def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path: Path) -> None:
     """Everything but the head is taken from there, the tokenizer too."""
     pretrained = masked_recipe(tmp_path)
-    run(pretrained)
+    trained(pretrained)
     began = replace(
         recipe,
         model=replace(recipe.model, vocab_size=0),
@@ -81,7 +68,7 @@ def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path
     )
     vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
     began = replace(began, model=replace(began.model, vocab_size=vocabulary))
-    _, said = run(began)
+    _, said = trained(began)
     assert "drawn anew: head.output.weight, head.output.bias" in said
     ours, theirs = (
         load_file(Path(folder) / "model.safetensors") for folder in (began.out, pretrained.out)
@@ -94,11 +81,8 @@ def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path
 def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:
     """And one that is not among them is an error with its line."""
     ordered = replace(recipe.model, head=ClassificationHead(labels=("1", "0")))
-    with RunFolder.of(recipe).open(recipe) as folder:
-        job = assemble(replace(recipe, model=ordered), folder, lambda _: None)
-        assert isinstance(job.config.model, EncoderOnlyConfig)
-        assert isinstance(job.config.model.head, ClassificationHead)
-        assert job.config.model.head.labels == ("1", "0")
-        wrong = replace(ordered, head=ClassificationHead(labels=("1", "2")))
-        with pytest.raises(InputError, match="line 1 has the label '0'"):
-            assemble(replace(recipe, model=wrong), folder, lambda _: None)
+    job, _ = make_job(replace(recipe, model=ordered))
+    assert job.config.model.head.labels == ("1", "0")
+    wrong = replace(ordered, head=ClassificationHead(labels=("1", "2")))
+    with pytest.raises(InputError, match="line 1 has the label '0'"):
+        make_job(replace(recipe, model=wrong))

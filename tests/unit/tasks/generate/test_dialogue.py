@@ -9,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.tasks.generate.test_job import make_job
 from tests.unit.tasks.tiny import WORDS
 from tests.unit.tasks.tiny_chat import TEMPLATE, make_chat_generator, make_tokenizer
 from tests.unit.tasks.tiny_generator import make_config, make_generator, make_model
+from tests.unit.train.made import make_job
 
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
@@ -24,7 +24,7 @@ from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.dialogue import DialogueCodec, in_answers, last_answers
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
-from dragoman.tasks.generate.task import GenerateJob, evaluate_generator
+from dragoman.tasks.generate.task import evaluate_generator
 from dragoman.tasks.task import EvaluationData
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
@@ -242,14 +242,9 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
     )
 
 
-def job_of(recipe: GenerateRecipe) -> GenerateJob:
-    """The job of a recipe."""
-    return make_job(recipe)[0]
-
-
 def test_a_folder_keeps_its_template(recipe: GenerateRecipe, tmp_path: Path) -> None:
     """Saved, read and evaluated: the loss of the answers, and how many last ones are right."""
-    job = job_of(recipe)
+    job, _ = make_job(recipe)
     folder = tmp_path / "model"
     save_model(folder, job.model, job.config, tokenizers=job.tokenizers)
     saved = open_folder(folder).config.generation
@@ -285,7 +280,7 @@ def test_the_last_answer_is_asked_for(tmp_path: Path) -> None:
 
 def test_the_card_speaks_of_answers(recipe: GenerateRecipe) -> None:
     """What was made, what was judged, and the command."""
-    card = job_of(recipe).card(Validation(loss=1.0))
+    card = make_job(recipe)[0].card(Validation(loss=1.0))
     assert "answers" in card.judged
     assert card.use == "dragoman chat THIS_FOLDER"
     assert any("valid.txt" in line for line in card.data)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_job, trained
 from torch import Tensor
 
 from dragoman.data.batches import Stream
@@ -22,13 +22,11 @@ from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import ALiBi, Learned, Rotary
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
-from dragoman.tasks.generate.task import GenerateJob, assemble, text_loss
-from dragoman.tasks.task import train
+from dragoman.tasks.generate.task import text_loss
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 from dragoman.train.objective import next_token_loss
-from dragoman.train.runfolder import RunFolder
 
 SPECIAL = 4  # ids below are no text
 VOCAB = 40
@@ -163,19 +161,9 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
     )
 
 
-def make_job(recipe: GenerateRecipe) -> tuple[GenerateJob, list[str]]:
-    """The job of a recipe, and what was said."""
-    said: list[str] = []
-    with RunFolder.of(recipe).open(recipe) as folder:
-        return assemble(recipe, folder, said.append), said
-
-
 def test_a_refrain_is_learnt(recipe: GenerateRecipe) -> None:
     """The loss falls far below that of single letters, and the folder is a generator's."""
-    console, _ = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    best = result.progress.best
+    best, _ = trained(recipe)
     assert best["loss"] < 0.5
     assert best["perplexity"] == pytest.approx(math.exp(best["loss"]))
     assert best["nats_per_char"] == pytest.approx(best["loss"], rel=0.05)  # a token a letter, eos

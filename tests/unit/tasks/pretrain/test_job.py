@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 from tests.unit.train.encoder_recipes import masked_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_job, trained
 
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
 from dragoman.tasks.pretrain.batches import NO_TARGET
-from dragoman.tasks.pretrain.task import MaskedJob, MaskedRecipe, UnlabelledFiles, assemble
-from dragoman.tasks.task import train
+from dragoman.tasks.pretrain.task import MaskedJob, MaskedRecipe, UnlabelledFiles
 from dragoman.train.objective import masked_loss, reference_loss
-from dragoman.train.runfolder import RunFolder
 
 
 @pytest.fixture
@@ -26,19 +24,10 @@ def recipe(tmp_path: Path) -> MaskedRecipe:
     return masked_recipe(tmp_path)
 
 
-def make_job(recipe: MaskedRecipe) -> tuple[MaskedJob, list[str]]:
-    """The job of a recipe, and what was said."""
-    said: list[str] = []
-    with RunFolder.of(recipe).open(recipe) as folder:
-        return assemble(recipe, folder, said.append), said
-
-
 def test_gaps_are_filled_better_than_by_chance(recipe: MaskedRecipe) -> None:
     """The loss falls far below that of a guess at random, and the folder is an encoder's."""
-    console, _ = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    assert result.progress.best["loss"] < 3.5 < math.log(300)
+    best, _ = trained(recipe)
+    assert best["loss"] < 3.5 < math.log(300)
     model = open_folder(Path(recipe.out)).model
     assert isinstance(model, EncoderOnly)
     assert isinstance(model.head, MaskedLanguageOutput)

@@ -7,16 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.encoder_recipes import masked_recipe, tag_recipe
-from tests.unit.train.made import make_console
+from tests.unit.train.made import make_job, trained
 
 from dragoman.data.tagged import read_tagged
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
 from dragoman.folder.opening import open_folder
 from dragoman.tasks.tag.tagger import Tagger
-from dragoman.tasks.tag.task import TagJob, TagRecipe, assemble
-from dragoman.tasks.task import train
-from dragoman.train.runfolder import RunFolder
+from dragoman.tasks.tag.task import TagRecipe
 from dragoman.train.start import start_from
 
 
@@ -26,19 +24,11 @@ def recipe(tmp_path: Path) -> TagRecipe:
     return tag_recipe(tmp_path)
 
 
-def make_job(recipe: TagRecipe) -> TagJob:
-    """The job of a recipe, whose folder stays empty."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        return assemble(recipe, folder, lambda _: None)
-
-
 def test_names_are_found(recipe: TagRecipe) -> None:
     """Of one word and of two, in unseen sentences; the folder tags, and its card says how well."""
-    console, file = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    assert result.progress.best["f1"] > 95
-    assert "8 sentences of" in file.getvalue()
+    best, said = trained(recipe)
+    assert best["f1"] > 95
+    assert "8 sentences of" in said
     tagger = Tagger.load(recipe.out)
     (tagged,) = tagger.tag_words([["the", "so", "Ann", "Bo", "film"]])
     assert [(span.label, span.text) for span in tagged.spans] == [("PER", "Ann Bo")]
@@ -50,7 +40,7 @@ def test_names_are_found(recipe: TagRecipe) -> None:
 
 def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
     """A head that would say I-PER for every word says B-PER first: tags are chosen together."""
-    job = make_job(recipe)
+    job = make_job(recipe)[0]
     output = job.model.get_submodule("head.output")
     assert isinstance(output, torch.nn.Linear)
     with torch.no_grad():
@@ -70,7 +60,7 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
     """
     data = replace(recipe.data, valid=recipe.data.train)
     recipe = replace(recipe, data=data, model=replace(recipe.model, word_features=40))
-    job = make_job(recipe)
+    job = make_job(recipe)[0]
     assert job.model.words is not None
     with torch.no_grad():
         job.model.words.weight.mul_(5.0)
@@ -93,7 +83,7 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
 def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
     """What was pretrained on pieces alone goes on with a table of features, which is said."""
     pretrained = masked_recipe(tmp_path)
-    train(pretrained, console=make_console(terminal=False)[0])
+    trained(pretrained)
     vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
     recipe = tag_recipe(tmp_path)
     recipe = replace(
@@ -101,23 +91,20 @@ def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
         model=replace(recipe.model, vocab_size=vocabulary, word_features=40),
         start=replace(recipe.start, model=pretrained.out),
     )
-    console, file = make_console(terminal=False)
-    result = train(recipe, console=console)
-    assert result.progress.best is not None
-    assert result.progress.best["f1"] > 95
-    assert "drawn anew: " in file.getvalue()
-    assert "words.weight" in file.getvalue()
+    best, said = trained(recipe)
+    assert best["f1"] > 95
+    assert "drawn anew: " in said
+    assert "words.weight" in said
 
 
 def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:
     """They are not dropped because the heads are of one kind; a table that is there stays."""
-    train(recipe, console=make_console(terminal=False)[0])
+    trained(recipe)
     other = replace(recipe, out=f"{recipe.out}-2", model=replace(recipe.model, word_features=40))
     begun = start_from(other, open_folder(recipe.out))
     assert begun.model.word_features == 40
-    console, file = make_console(terminal=False)
-    train(begun, console=console)
-    assert "words.weight (zeros)" in file.getvalue()
+    _, said = trained(begun)
+    assert "words.weight (zeros)" in said
     wider = replace(other, model=replace(other.model, word_features=90))
     assert start_from(wider, open_folder(begun.out)).model.word_features == 40
 
@@ -126,7 +113,7 @@ def test_characters_are_known_by_their_length(recipe: TagRecipe, tmp_path: Path)
     """Where every word of the training data is one character, the folder says so."""
     path = tmp_path / "characters.conll"
     path.write_text("张 B-PER\n三 E-PER\n来 O\n\n" * 20, encoding="utf-8")
-    job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))
+    job = make_job(replace(recipe, data=replace(recipe.data, train=str(path))))[0]
     assert job.config.reading is not None
     assert job.config.reading.words == "characters"
 
@@ -138,5 +125,5 @@ def test_tags_that_form_no_spans_need_another_metric(recipe: TagRecipe, tmp_path
     plain = replace(recipe, data=replace(recipe.data, train=str(path)))
     with pytest.raises(InputError, match=r'set train.metric = "accuracy"'):
         make_job(plain)
-    job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))
+    job = make_job(replace(plain, train=replace(plain.train, metric="accuracy")))[0]
     assert set(job.measure().scores) == {"accuracy"}

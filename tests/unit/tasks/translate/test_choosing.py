@@ -14,12 +14,6 @@ from dragoman.tasks.translate.translator import Translator
 BEGINNING = "the dog"
 
 
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    """One for all tests: translating changes nothing in it."""
-    return make_translator()
-
-
 @needs_independent_rows
 def test_a_sample_does_not_depend_on_its_neighbours(translator: Translator) -> None:
     """Any order and batch size: the same samples, to the bit; another seed has others."""

@@ -106,15 +106,20 @@ def translator(trained: tuple[Path, list[str]]) -> Translator:
     return found
 
 
+def assert_learnt(translator: Translator, language: str, step: int) -> list[str]:
+    """To count by `step` is what it does into a language; gives what is right for each digit."""
+    found = translator.between("n", language).translate(list(DIGITS))
+    right = [str((int(digit) + step) % 10) for digit in DIGITS]
+    assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
+    return right
+
+
 def test_one_model_learns_two_directions(
     trained: tuple[Path, list[str]], translator: Translator
 ) -> None:
     """The same source has the translation that is asked for; each direction is scored."""
     for language, step in (("up", 1), ("down", -1)):
-        found = translator.between("n", language).translate(list(DIGITS))
-        right = [str((int(digit) + step) % 10) for digit in DIGITS]
-        assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
-        pairs = [*zip(DIGITS, right, strict=True)]
+        pairs = [*zip(DIGITS, assert_learnt(translator, language, step), strict=True)]
         own, other = (
             sum(scored.log_prob for scored in translator.between("n", lang).score(pairs))
             for lang in (language, "down" if language == "up" else "up")
@@ -213,9 +218,7 @@ def test_a_language_is_added(trained: tuple[Path, list[str]], tmp_path: Path) ->
     assert new.src_tokenizer.encode_batch(texts) == old.src_tokenizer.encode_batch(texts)
     translator = dragoman.load(out, device="cpu")
     for language, step in (("up", 1), ("far", 2)):
-        found = translator.between("n", language).translate(list(DIGITS))
-        right = [str((int(digit) + step) % 10) for digit in DIGITS]
-        assert sum(one.text == wanted for one, wanted in zip(found, right, strict=True)) >= 9
+        assert_learnt(translator, language, step)
 
 
 def test_a_start_of_several_languages_is_told_which(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from tests.office import TMX
-from tests.unit.tasks.tiny import make_translator
 
 from dragoman import Glossary
 from dragoman.data import memory
@@ -13,12 +12,6 @@ from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
 from dragoman.tasks.translate.translator import Translator
-
-
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    """One for all tests: translating changes nothing in it."""
-    return make_translator()
 
 
 def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:

@@ -22,12 +22,6 @@ BEAM: dict[str, Any] = {"beam_size": 12}
 GROUPS: dict[str, Any] = {"beam_size": 12, "beam_groups": 3, "diversity": 2.0}
 
 
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    """One for all tests: translating changes nothing in it."""
-    return make_translator()
-
-
 def slow_utilities(texts: list[str]) -> list[float]:
     """The mean chrF of each text against all, one pair after the other."""
     return [sum(sentence_chrf(h, [r]).score for r in texts) / len(texts) for h in texts]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from tests.processors import needs_independent_rows
-from tests.unit.tasks.tiny import make_translator, random_lines
+from tests.unit.tasks.tiny import random_lines
 
 from dragoman import Glossary
 from dragoman.decode import constrained
@@ -15,12 +15,6 @@ from dragoman.tasks.translate.translator import Translator
 
 TERMS = Glossary({"cat": "tree", "dog": "big house", "学习": "sees"})
 TEXT = "the cat sees a dog"
-
-
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    """One for all tests: translating changes nothing in it."""
-    return make_translator()
 
 
 def test_terms_are_applied_and_reported(

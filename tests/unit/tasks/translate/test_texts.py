@@ -5,19 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.disk import listen
+from tests.disk import Disk
 from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
-from tests.unit.train.made import file_size_limit
+from tests.unit.train.made import file_size_limit, make_job
 
 from dragoman.data.dataset import format_held_out
 from dragoman.errors import DragomanError, InputError
 from dragoman.tasks.hiding import NoisyBatchConfig
-from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
-from dragoman.train.job import unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_tokenizer
@@ -75,13 +73,12 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_kept_tokenizers_survive_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, joint: bool
+    tmp_path: Path, disk: Disk, *, joint: bool
 ) -> None:
     """They are on the disk before they have their names, as resuming needs them."""
     recipe = make_recipe(tmp_path, ["one", "two"] * 10)
     tokenizer = TokenizerConfig(vocab_size=300, joint=joint)
     model = replace(recipe.model, tie_embeddings="target-output")
-    disk = listen(monkeypatch)
     read_texts(replace(recipe, tokenizer=tokenizer, model=model), RunFolder(tmp_path), print)
     names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
     assert disk.renamed()[: len(names)] == names
@@ -122,15 +119,11 @@ def test_a_tokenizer_has_its_name_when_it_is_whole(
     assert not list((tmp_path / "training").glob(".tokenizer*"))
 
 
-def test_a_tokenizer_for_all_survives_a_power_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_for_all_survives_a_power_failure(tmp_path: Path, disk: Disk) -> None:
     """So does that of a task whose texts have one side."""
     recipe = make_recipe(tmp_path, ["one"])
-    disk = listen(monkeypatch)
     begin_tokenizer(recipe, ["one", "two"], RunFolder(tmp_path), print)
-    assert disk.renamed() == ["tokenizer.json"]
-    disk.check()
+    disk.assert_renamed("tokenizer.json")
 
 
 @pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe])
@@ -144,7 +137,5 @@ def test_texts_like_those_held_out_are_counted(
     tagged = "".join(f"{text.split()[0]} O\nAnn B-PER\n\n" for text in words)
     (tmp_path / "texts.tsv").write_text(labelled, encoding="utf-8")
     (tmp_path / "words.conll").write_text(tagged, encoding="utf-8")
-    said: list[str] = []
-    with RunFolder.of(recipe).open(recipe) as folder:
-        find_task(recipe.task).assemble(recipe, folder, said.append, unchecked)
+    _, said = make_job(recipe)
     assert any("more with the text of one of these" in sentence for sentence in said), said

@@ -44,12 +44,6 @@ ODD_LINES = [
 WORDS_WITH_STOPS = ["the", "cat", "sees", "a", "dog.", "house", "tree,", "我。"]
 
 
-@pytest.fixture(scope="module")
-def translator(request: pytest.FixtureRequest) -> Translator:
-    """One for all tests: translating changes nothing in it."""
-    return make_translator(several=getattr(request, "param", False))
-
-
 OF_EITHER_KIND = pytest.mark.parametrize(
     "translator", [False, True], indirect=True, ids=["one pair", "several languages"]
 )

@@ -1,0 +1,26 @@
+"""Zip archives as dictionaries: what their members hold, by name."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+
+def packed(members: Mapping[str, str | bytes], *, compress: bool = True) -> bytes:
+    """A zip archive."""
+    buffer = io.BytesIO()
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def unpacked(data: bytes) -> dict[str, bytes]:
+    """The members of one, each of which has the checksum that is said of it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def replaced(data: bytes, members: Mapping[str, str | bytes]) -> bytes:
+    """The archive with other members in place of some."""
+    return packed({**unpacked(data), **members})
