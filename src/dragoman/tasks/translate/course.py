@@ -98,7 +98,7 @@ class LineTranslator:
     def _placed(self, line: Line) -> Searching[Translation]:
         """Translate, with placeholders of the vocabulary where the model has learned them.
 
-        Where one for what is to be kept does not come back, that is forced.
+        Where one does not come back once, what it stands for is written as without placeholders.
         """
         if not self.placeholders or not line.parts:
             return (yield from self._course(line))
@@ -107,10 +107,10 @@ class LineTranslator:
         if placed.spans:
             (parts,) = self.parts_of([placed.text])
             inner = replace(line, text=placed.text, parts=parts, kept=(), placed=placed.places)
-        found = placed.restored((yield from self._course(inner)))
-        if changed(line.text, line.kept, found.text):
+        found = yield from self._course(inner)
+        if _not_once(inner, found.text) and (self.options.retry or line.kept):
             return (yield from self._course(line))
-        return _judged(line, found, retried=False)
+        return _judged(line, placed.restored(found), retried=False)
 
     def _course(self, line: Line) -> Searching[Translation]:
         """Translate; then again where text was to be copied and was not.
@@ -163,11 +163,15 @@ class LineTranslator:
                 yield from dict.fromkeys(whole) or [word]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
-        """Where the line has text that should stand in the translation as it is, and does not."""
+        """Where the line has text that should stand in the translation as it is, and does not.
+
+        Or a placeholder that stands there twice.
+        """
         lost = missing(line.text, translation)
         known = line.known_places() if lost else set()
         lost = [span for span in lost if known.isdisjoint(range(*span))]
-        return sorted({*lost, *changed(line.text, [*line.kept, *line.placed], translation)})
+        lost += _not_once(line, translation)
+        return sorted({*lost, *changed(line.text, line.kept, translation)})
 
     def _attempt(
         self, line: Line, out: Sequence[Span], forced: Sequence[Span] = ()
@@ -309,6 +313,11 @@ class LineTranslator:
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
         with self.ids.inference():
             return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
+
+
+def _not_once(line: Line, translation: str) -> list[Span]:
+    """The placeholders of the line that are not once in the translation."""
+    return [span for span in line.placed if translation.count(line.text[slice(*span)]) != 1]
 
 
 def _severity(translation: Translation) -> int:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.preserved import PRESERVED, differences, protected
+from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
 from dragoman.tasks.translate.removed import words_copied
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
@@ -26,12 +26,12 @@ class Placed:
 
     @classmethod
     def of(cls, line: str, kept: Iterable[Span]) -> "Placed":
-        """Replace what is kept, and URLs, addresses, tags, placeholders and emoji.
+        """Replace what is kept, and URLs, addresses, tags and placeholders.
 
         A line with more of them than there are placeholders has none.
         """
-        found, spans = [*(_trimmed(line, *span) for span in kept), *protected(line)], list[Span]()
-        for start, end in sorted(found):
+        found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
+        for start, end in sorted({*found, *(_trimmed(line, *span) for span in kept)}):
             if spans and start < spans[-1][1]:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             elif start < end:

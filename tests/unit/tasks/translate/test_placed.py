@@ -1,5 +1,7 @@
 """Lines with placeholders of the vocabulary, and the way back."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from dragoman.decoding import Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate import course
 from dragoman.tasks.translate.placed import Placed
+from dragoman.tasks.translate.retries import Searching
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
@@ -58,9 +61,9 @@ def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -
 
 
 def test_what_has_placeholders() -> None:
-    """What is kept and protected; what overlaps is one; none where there are too few."""
+    """What is kept and protected but for emoji; what overlaps is one; all of them or none."""
     line = "see {name} at www.x.org/{id} 😀 now"
-    assert Placed.of(line, [(0, 4)]).text == "\ufdd0 \ufdd1 at \ufdd2 \ufdd3 now"
+    assert Placed.of(line, [(0, 4)]).text == "\ufdd0 \ufdd1 at \ufdd2 😀 now"
     assert Placed.of("{a}" * 8, []).text == PLACEHOLDERS
     for plain in ("{a}" * 9, f"{{a}} {FIRST}"):
         assert Placed.of(plain, []).text == plain
@@ -108,6 +111,42 @@ def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
     read = first.alignments[0]
     places = zip(read.src_tokens, read.src_spans, strict=True)
     assert [span for token, span in places if token in PLACEHOLDERS] == [*spans]
+
+
+@pytest.mark.parametrize("lost", ["", f"{FIRST} {FIRST}"])
+@pytest.mark.parametrize("helps", ["forced", "out", "plain"])
+def test_what_is_lost_or_doubled_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, lost: str, helps: str
+) -> None:
+    """Forced; without it, which is then put back; and as by a model that has no placeholders."""
+    tried = list[str]()
+
+    def attempt(
+        self: course.LineTranslator,
+        line: course.Line,
+        out: Sequence[Span],
+        forced: Sequence[Span] = (),
+    ) -> Searching[Translation]:
+        del self
+        yield from ()
+        if not line.placed:
+            way, text = "plain", "b {x}"
+        else:
+            way = "out" if out else "forced" if forced else "first"
+            text = f"b {FIRST}" if way == helps else lost
+        tried.append(way)
+        return Translation(text=text)
+
+    monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
+    ways = ["first", "forced", "out", "plain"]
+    assert make_translator().translate("a {x}").text == "b {x}"
+    assert tried == ways[: ways.index(helps) + 1]
+    tried.clear()
+    first = make_translator().translate("a {x}", options=Decoding(retry=False))
+    assert first.text == lost.replace(FIRST, "{x}")
+    assert tried == ["first"]
+    make_translator().translate("a {x}", kept=[(2, 5)], options=Decoding(retry=False))
+    assert tried == ["first", "first", "plain"]
 
 
 def test_what_is_kept_has_placeholders_too() -> None:
