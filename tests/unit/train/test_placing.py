@@ -14,11 +14,13 @@ from tests.unit.train.runs import bits, interrupt, run
 
 from dragoman import load
 from dragoman.data.aligner import NONE
+from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import Finding
 from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.prepare import special_ids
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
+from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.placing import MOST, Placeholders
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
@@ -31,17 +33,19 @@ SPOKEN = [word for word in WORDS if word.isascii()]
 
 
 def make_pairs(tokenizer: Tokenizer, count: int = 200) -> PairDataset:
-    """Lines of words, each with its words in turned order; each word is linked to itself."""
+    """Lines of words, each with its words in turned order, the first one at both ends.
+
+    The pieces of each word are linked to those of the word itself.
+    """
     lines = [[w for w in line.split() if w in SPOKEN] for line in random_lines(count)]
-    words = [[tokenizer.encode(word) for word in line] for line in lines]
-    src, tgt = ([[*chain(*line[::step])] for line in words] for step in (1, -1))
-    links = list[list[int]]()
-    for line in words:
-        first = [*accumulate(map(len, line), initial=0)][:-1]
-        linked = (
-            [start, *[NONE] * (len(word) - 1)] for start, word in zip(first, line, strict=True)
-        )
-        links.append([*chain(*[*linked][::-1])])
+    src, tgt, links = list[list[int]](), list[list[int]](), list[list[int]]()
+    for line in lines:
+        words = [tokenizer.encode(word) for word in line]
+        first = [*accumulate(map(len, words), initial=0)]
+        turned = [*range(len(words)), *[0] * bool(words)][::-1]
+        src.append([*chain(*words)])
+        tgt.append([*chain(*(words[n] for n in turned))])
+        links.append([*chain(*(range(first[n], first[n + 1]) for n in turned))])
     return PairDataset(
         name="turned",
         src=Ragged.of(src),
@@ -150,6 +154,24 @@ def test_an_interrupted_run_with_placeholders_ends_the_same(recipe: TranslateRec
     (alignment,) = translator.translate("3 {name} 5").alignments
     place = alignment.src_tokens.index(PLACEHOLDERS[0])
     assert alignment.src_spans[place] == (2, 8)
+
+
+def test_another_share_gives_other_batches(tokenizer: Tokenizer) -> None:
+    """A stream does not resume with it, nor with none."""
+    pairs, config = make_pairs(tokenizer), BatchConfig()
+
+    def fingerprint(share: float) -> str:
+        placeholders = Placeholders(share, tokenizer, tokenizer)
+        return PairBatches([pairs], config, placeholders=placeholders).fingerprint
+
+    assert len({fingerprint(0.1), fingerprint(0.2), PairBatches([pairs], config).fingerprint}) == 3
+
+
+def test_placeholders_go_with_subword_sampling(recipe: TranslateRecipe) -> None:
+    """Which moves tokens from what they are linked to, as nothing needs to know then."""
+    sampling = replace(recipe.batch, subword_sampling=0.5)
+    run(replace(with_placeholders(recipe), batch=sampling), 10, 30, 20, 31)
+    assert placeholder_ids(open_folder(recipe.out).tokenizers[0])
 
 
 def test_a_model_without_placeholders_cannot_learn_them(
