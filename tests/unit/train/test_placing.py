@@ -35,9 +35,10 @@ SPOKEN = [word for word in WORDS if word.isascii()]
 def make_pairs(tokenizer: Tokenizer, count: int = 200) -> PairDataset:
     """Lines of words, each with its words in turned order, the first one at both ends.
 
-    The pieces of each word are linked to those of the word itself.
+    The pieces of each word are linked to those of the word itself; one word has several.
     """
     lines = [[w for w in line.split() if w in SPOKEN] for line in random_lines(count)]
+    lines = [["bigos" if word == "runs" else word for word in line] for line in lines]
     src, tgt, links = list[list[int]](), list[list[int]](), list[list[int]]()
     for line in lines:
         words = [tokenizer.encode(word) for word in line]
@@ -104,6 +105,7 @@ def test_words_and_their_translations_become_the_same_placeholder(tokenizer: Tok
             assert found is not None
             words.append(dict(zip(own, found.groups(), strict=True)))
         assert words[0] == words[1]  # the words of both sides are alike
+        assert {*words[0].values()} <= {*SPOKEN}  # whole ones
         seen.update([*words[0]])
         moved = list[tuple[int, int]]()
         for links, src, tgt in (

@@ -162,4 +162,5 @@ def test_a_prefix_goes_without() -> None:
     translator = make_translator()
     found = translator.translate("the {name} sees", prefix="big {name}")
     assert found.text.startswith("big {name}")
+    assert not {*found.alignments[0].src_tokens}.intersection(PLACEHOLDERS)
     assert not {*found.text}.intersection(PLACEHOLDERS)
