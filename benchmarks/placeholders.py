@@ -133,6 +133,9 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
     results: dict[str, Figures] = {}
     for name in SETS:
         lines = draw(test, links, name, chosen.lines)
+        if not lines:
+            print(f"{name}: no line has words that translate each other")
+            continue
         kept = [line.kept for line in lines] if SETS[name][0] else None
         for which, retry in (("first", False), ("all", True)):
             options, seconds = Decoding(beam_size=chosen.beam, retry=retry), list[float]()
