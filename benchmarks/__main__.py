@@ -27,6 +27,7 @@ BENCHMARKS = {
     "bag-of-words": "linear models on the data of the classifiers and taggers",
     "nearest-answer": "dialogues answered by the nearest question of training",
     "terms": "a glossary: terms obeyed, BLEU and time, without and with it",
+    "placeholders": "text that is copied: whether it is there, in its place, and time",
     "attention-cost": "time and memory of every attention pattern by length",
     "checkpointing": "what activation checkpointing costs and saves",
     "busy": "whole commands beside other work on the machine, by how idle threads wait",

@@ -49,6 +49,7 @@ TINY = {
     ),
     "multi30k": ("decoding.beam_size=1", "decoding.max_length_factor=0", *ONE_LAYER),
     "terms": ("--lines=9", "--rounds=1", "--beams", "1"),
+    "placeholders": ("--lines=9", "--rounds=1", "--beam=1"),
     "many": (
         *("--steps=2", "--beam=1", "--runs", "de-fr", "--"),
         *("decoding.max_length_factor=0", "tokenizer.vocab_size=310", *ONE_LAYER[1:]),
@@ -153,7 +154,7 @@ def test_each_measures(name: str, data: Path) -> None:
     if name == "translate-peers":
         source = data / "data" / "multi30k" / "val.en"
         options += [str(save_translator(data / "model")), str(source), f"--references={source}"]
-    if name in {"terms", "as-published"}:
+    if name in {"terms", "placeholders", "as-published"}:
         options.insert(0, str(save_translator(data / "model")))
     if name == "alignment":
         pytest.importorskip("eflomal", reason="needs eflomal")

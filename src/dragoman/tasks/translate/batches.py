@@ -18,6 +18,7 @@ from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampl
 from dragoman.data.padding import enclosed
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
+from dragoman.tasks.translate.placing import Placeholders
 from dragoman.text.tokenizer import Frame
 
 Lengths = npt.NDArray[np.int64]
@@ -84,6 +85,8 @@ class PairBatches:
     """Of source and target; needed for subword sampling only."""
     framing: Framing | None = None
     """That of a model of another library."""
+    placeholders: Placeholders | None = None
+    """What puts placeholders into pairs."""
 
     @property
     def fingerprint(self) -> str:
@@ -91,7 +94,8 @@ class PairBatches:
         content = [[each.content_hash, each.weight, *each.tags] for each in self.datasets]
         framing = () if self.framing is None else (astuple(self.framing),)
         drawn = [getattr(self.config, field.name) for field in fields(BatchConfig)]
-        return fingerprint_of(content, drawn, *framing)
+        placed = () if self.placeholders is None else (self.placeholders.share,)
+        return fingerprint_of(content, drawn, *framing, *placed)
 
     def draw(self, rng: np.random.Generator) -> Planned[PairBatch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.
@@ -175,10 +179,13 @@ class PairBatches:
         """The ids of both sides of each corpus, sampled if asked for; their links if known."""
         of_src, of_tgt = self.splits or (None, None)
         probability = self.config.subword_sampling
-        links = [d.links for d in self.datasets if d.links is not None]
+        datasets = self.datasets
+        if self.placeholders is not None:
+            datasets = [self.placeholders.placed(each, rng) for each in datasets]
+        links = [d.links for d in datasets if d.links is not None]
         return [
-            [sampled(d.src, of_src, probability, rng) for d in self.datasets],
-            [sampled(d.tgt, of_tgt, probability, rng) for d in self.datasets],
+            [sampled(d.src, of_src, probability, rng) for d in datasets],
+            [sampled(d.tgt, of_tgt, probability, rng) for d in datasets],
             *([links] if links else []),
         ]
 

@@ -15,6 +15,7 @@ from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimme
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
+from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words, words_copied
@@ -50,6 +51,8 @@ class Line:
     kept: Kept = ()
     known: str | None = None
     """Its translation, where a memory has one."""
+    placed: Kept = ()
+    """Where it has placeholders of the vocabulary, which the model copies by itself."""
 
     def terms(self) -> list[Occurrence]:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
@@ -69,6 +72,8 @@ class LineTranslator:
     tgt_tokenizer: Tokenizer
     options: Decoding
     """For ids: without words."""
+    placeholders: bool = False
+    """Whether the model has learned them (`Placed`)."""
 
     def parts_of(self, texts: Sequence[str]) -> list[list[LinePart] | None]:
         """The sentences of each text, in chunks that the model can take."""
@@ -84,11 +89,28 @@ class LineTranslator:
         if line.known is not None and line.parts:
             return _judged(line, self._remembered(line.text, line.known), retried=False)
         if not (self.options.retry and line.parts and is_in_capitals(line.text)):
-            return (yield from self._course(line))
+            return (yield from self._placed(line))
         text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
         (parts,) = self.parts_of([text])
-        found = yield from self._course(replace(line, text=text, parts=parts))
+        found = yield from self._placed(replace(line, text=text, parts=parts))
         return _judged(line, _in_capitals(found), retried=False)
+
+    def _placed(self, line: Line) -> Searching[Translation]:
+        """Translate, with placeholders of the vocabulary where the model has learned them.
+
+        Where one does not come back once, what it stands for is written as without placeholders.
+        """
+        if not self.placeholders or not line.parts:
+            return (yield from self._course(line))
+        placed = Placed(line.text) if line.prefix else Placed.of(line.text, line.kept)
+        inner = line
+        if placed.spans:
+            (parts,) = self.parts_of([placed.text])
+            inner = replace(line, text=placed.text, parts=parts, kept=(), placed=placed.places)
+        found = yield from self._course(inner)
+        if _not_once(inner, found.text) and (self.options.retry or line.kept):
+            return (yield from self._course(line))
+        return _judged(line, placed.restored(found), retried=False)
 
     def _course(self, line: Line) -> Searching[Translation]:
         """Translate; then again where text was to be copied and was not.
@@ -141,10 +163,14 @@ class LineTranslator:
                 yield from dict.fromkeys(whole) or [word]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
-        """Where the line has text that should stand in the translation as it is, and does not."""
+        """Where the line has text that should stand in the translation as it is, and does not.
+
+        Or a placeholder that stands there twice.
+        """
         lost = missing(line.text, translation)
         known = line.known_places() if lost else set()
         lost = [span for span in lost if known.isdisjoint(range(*span))]
+        lost += _not_once(line, translation)
         return sorted({*lost, *changed(line.text, line.kept, translation)})
 
     def _attempt(
@@ -287,6 +313,11 @@ class LineTranslator:
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
         with self.ids.inference():
             return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
+
+
+def _not_once(line: Line, translation: str) -> list[Span]:
+    """The placeholders of the line that are not once in the translation."""
+    return [span for span in line.placed if translation.count(line.text[slice(*span)]) != 1]
 
 
 def _severity(translation: Translation) -> int:

@@ -21,6 +21,7 @@ from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
+from dragoman.tasks.translate.placing import Placeholders
 from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, use_of
 from dragoman.tasks.translate.texts import Texts, read_texts
@@ -147,7 +148,7 @@ class TranslateJob:
         if self.recipe.train.r_drop:
             texts = batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT
             return agreeing_loss(self.model, *texts, smoothing, self.recipe.train.r_drop)
-        if batch.links_BT is None:
+        if batch.links_BT is None or not weight:
             return self.recipe.loss(self.model, batch, smoothing)
         with guided_head(self.model) as seen:
             loss = self.recipe.loss(self.model, batch, smoothing)
@@ -250,7 +251,9 @@ def assemble(
     longest = recipe.batch.max_length
     limit = f"batch.max_length = {longest} beside the ids around a text"
     check_places(architecture.positions, longest + around, limit)
-    source = PairBatches(texts.training, recipe.batch, splits, framing)
+    share = recipe.data.placeholders
+    placeholders = Placeholders(share, src, tgt) if share else None
+    source = PairBatches(texts.training, recipe.batch, splits, framing, placeholders)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)
     held_out = (PairBatches([held], recipe.batch, framing=framing) for held in texts.validation)

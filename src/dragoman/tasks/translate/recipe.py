@@ -18,7 +18,7 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
-from dragoman.ranges import NonNegative, Range, check_ranges
+from dragoman.ranges import NonNegative, Probability, Range, check_ranges
 from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.batches import PairBatch
 from dragoman.text.tags import is_code, source_tag
@@ -72,6 +72,9 @@ class DataConfig(DataFiles):
     guided_alignment: NonNegative = 0.0
     """Weight of the loss that teaches one head of the decoder's last layer but one where each token
     of the target comes from, such as 0.05; 0 teaches none."""
+    placeholders: Probability = 0.0
+    """Share of the pairs in which words and their translations become placeholders, such as 0.1, so
+    that the model learns to copy what they stand for; 0 learns none."""
 
     def __post_init__(self) -> None:
         """Raise InputError if there would be nothing to validate on, and out of its range."""

@@ -1,6 +1,6 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -18,8 +18,10 @@ from dragoman.folder.opening import ModelFolder, Tokenizers
 from dragoman.tasks.translate.languages import Languages, listed
 from dragoman.tasks.translate.published import Published, languages_of
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, check_codes
+from dragoman.text.placeholders import PLACEHOLDERS, placeholder_ids
 from dragoman.text.tags import tags_of
-from dragoman.text.train import train_tokenizer
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 from dragoman.train.job import Say
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_tokenizers
@@ -86,6 +88,11 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     languages: Languages | None = _between(recipe, folder.start)
     if learned:
         languages = Languages(src_tokenizer=tokenizers[0], directions=learned)
+    if data.placeholders and not all(map(placeholder_ids, tokenizers)):
+        raise InputError(
+            f"data.placeholders = {data.placeholders} needs a vocabulary that has placeholders; "
+            "leave it out, or start from a model that was trained with it"
+        )
     corpora, given = (
         [prepare(corpus, *tokenizers, cache) for corpus in some]
         for some in (data.training, data.validation)
@@ -110,7 +117,7 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     training = tempered(training, data.temperature, max_length)
     aligner = Aligner.learn([*validation, *training], tokenizers[1].vocab_size)
     validation = [replace(each, links=aligner.links(each.src, each.tgt)) for each in validation]
-    if data.guided_alignment:
+    if data.guided_alignment or data.placeholders:
         training = [replace(each, links=aligner.kept_links(each, cache)) for each in training]
     return Texts(tokenizers, corpora, given, training, validation, languages)
 
@@ -203,14 +210,19 @@ def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | 
 def _train_tokenizers(recipe: TranslateRecipe, tags: Sequence[str]) -> Tokenizers:
     """One of all languages together, or two."""
     config, corpora = recipe.tokenizer, recipe.data.training
+
+    def train(texts: Iterable[str], config: TokenizerConfig = config) -> Tokenizer:
+        trained = train_tokenizer(texts, config)
+        return with_specials(trained, PLACEHOLDERS) if recipe.data.placeholders else trained
+
     if tags:
         balanced = BalancedTexts(corpora, recipe.data.temperature)
-        joint = train_tokenizer(balanced, replace(config, specials=(*config.specials, *tags)))
+        joint = train(balanced, replace(config, specials=(*config.specials, *tags)))
         return joint, joint
     if config.joint:
-        joint = train_tokenizer(CorpusTexts(corpora, ("src", "tgt")), config)
+        joint = train(CorpusTexts(corpora, ("src", "tgt")))
         return joint, joint
     return (
-        train_tokenizer(CorpusTexts(corpora, ("src",)), config),
-        train_tokenizer(CorpusTexts(corpora, ("tgt",)), config),
+        train(CorpusTexts(corpora, ("src",))),
+        train(CorpusTexts(corpora, ("tgt",))),
     )

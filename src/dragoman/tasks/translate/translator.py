@@ -38,6 +38,7 @@ from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import check_kept, check_plain_search
 from dragoman.text.glossary import Glossary
+from dragoman.text.placeholders import placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
 
 LONGEST_PAIR = 8192
@@ -87,6 +88,7 @@ class Translator(Answering[Decoding, Translation]):
         self.options = merged(*layers, TRANSLATING)
         if languages is not None:
             specials = languages.specials(specials)
+        self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self._memory: Mapping[str, str] = {}
         self._ids = IdTranslator(held, specials, precision, shortlist, Head(*alignment or ()))
 
@@ -322,7 +324,11 @@ class Translator(Answering[Decoding, Translation]):
             check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
         lines = LineTranslator(
-            self._ids, self.src_tokenizer, self.tgt_tokenizer, for_ids(options, self.tgt_tokenizer)
+            self._ids,
+            self.src_tokenizer,
+            self.tgt_tokenizer,
+            for_ids(options, self.tgt_tokenizer),
+            self._placeholders,
         )
         known = (
             None if prefix else self._memory.get(" ".join(text.split()))

@@ -1,0 +1,104 @@
+"""A line in which placeholders stand for text that is copied, and the way back from these.
+
+For models that have learned placeholders (`dragoman.tasks.translate.placing`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
+from dragoman.tasks.translate.removed import words_copied
+from dragoman.text.placeholders import PLACEHOLDERS
+from dragoman.text.spans import Span
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A line with placeholders."""
+
+    line: str
+    """Without them."""
+    spans: tuple[Span, ...] = ()
+    """What they stand for, in order."""
+
+    @classmethod
+    def of(cls, line: str, kept: Iterable[Span]) -> "Placed":
+        """Replace what is kept, and URLs, addresses, tags and placeholders.
+
+        A line with more of them than there are placeholders has none.
+        """
+        found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
+        for start, end in sorted({*found, *(_trimmed(line, *span) for span in kept)}):
+            if spans and start < spans[-1][1]:
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            elif start < end:
+                spans.append((start, end))
+        fits = len(spans) <= len(PLACEHOLDERS) and not {*line}.intersection(PLACEHOLDERS)
+        return cls(line, tuple(spans) if fits else ())
+
+    @cached_property
+    def text(self) -> str:
+        """The line with them."""
+        text, end = "", 0
+        for (start, stop), char in zip(self.spans, PLACEHOLDERS, strict=False):
+            text, end = text + self.line[end:start] + char, stop
+        return text + self.line[end:]
+
+    @property
+    def places(self) -> list[Span]:
+        """Where in the text they are."""
+        return [(n, n + 1) for n, char in enumerate(self.text) if self._stands_for.get(char)]
+
+    def restored(self, translation: Translation) -> Translation:
+        """The translation with what they stand for, and without any that the line does not have."""
+        text, stands_for = translation.text, self._stands_for
+        src, tgt = self._places_in(self.text), self._places_in(text)
+        whole = "".join(stands_for.get(char, char) for char in text)
+        copied = [(src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.copied]
+        for n, char in enumerate(text):
+            if stands_for.get(char):
+                copied += words_copied(stands_for[char], src[self.text.index(char)], tgt[n])
+        differ = differences(self.line, whole)
+        sentences = ((src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.sentences)
+        return replace(
+            translation,
+            text=whole,
+            flags=(
+                *(flag for flag in translation.flags if flag not in PRESERVED),
+                *(flag for flag in PRESERVED if flag in differ),
+            ),
+            sentences=tuple(sentences),
+            copied=tuple(copied),
+            alternatives=tuple(map(self.restored, translation.alternatives)),
+        ).aligned_by(lambda: tuple(_moved(each, src, tgt) for each in translation.alignments))
+
+    @cached_property
+    def _stands_for(self) -> dict[str, str]:
+        """The text of each placeholder; none for those of which the line has none."""
+        texts = [self.line[start:end] for start, end in self.spans]
+        absent = {char: "" for char in PLACEHOLDERS if char not in self.line}
+        return absent | dict(zip(PLACEHOLDERS, texts, strict=False))
+
+    def _places_in(self, text: str) -> list[int]:
+        """Where the places of a text are once it has what placeholders stand for."""
+        return [*accumulate((len(self._stands_for.get(c, c)) for c in text), initial=0)]
+
+
+def _trimmed(line: str, start: int, end: int) -> Span:
+    """A span without the white space at its ends."""
+    text = line[start:end]
+    return end - len(text.lstrip()), start + len(text.rstrip())
+
+
+def _moved(alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
+    def moved(spans: tuple[Span | None, ...], places: list[int]) -> tuple[Span | None, ...]:
+        return tuple(span and (places[span[0]], places[span[1]]) for span in spans)
+
+    return replace(
+        alignment,
+        src_spans=moved(alignment.src_spans, src),
+        tgt_spans=moved(alignment.tgt_spans, tgt),
+    )

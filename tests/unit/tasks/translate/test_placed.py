@@ -1,0 +1,166 @@
+"""Lines with placeholders of the vocabulary, and the way back."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer
+from tests.unit.tasks.translate.test_removed import identity
+
+from dragoman.decoding import Decoding
+from dragoman.tasks.results import Translation
+from dragoman.tasks.translate import course
+from dragoman.tasks.translate.placed import Placed
+from dragoman.tasks.translate.retries import Searching
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.placeholders import PLACEHOLDERS
+from dragoman.text.spans import Span
+from dragoman.text.train import with_specials
+
+PIECES = [
+    "the cat",
+    " ",
+    ", ",
+    "{name}",
+    "%s",
+    "<b>",
+    "</b>",
+    "www.x.org/{id}",
+    "😀",
+    "我",
+    "(",
+    "7",
+]
+FIRST, SECOND = PLACEHOLDERS[0], PLACEHOLDERS[1]
+
+
+@st.composite
+def lines_with_kept(draw: st.DrawFn) -> tuple[str, list[Span]]:
+    """A line, and places of it that are kept; they may have white space at their ends."""
+    line = "".join(draw(st.lists(st.sampled_from(PIECES), max_size=14)))
+    ends = draw(st.lists(st.integers(0, len(line)), max_size=4, unique=True).map(sorted))
+    return line, [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=False) if line[a:b].strip()]
+
+
+@given(lines_with_kept())
+def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -> None:
+    """A line that is its own translation is itself, links and all; what was copied is told."""
+    line, kept = drawn
+    placed = Placed.of(line, kept)
+    found = placed.restored(identity(placed.text))
+    assert found.text == line
+    assert found.flags == ()
+    assert all((a, b) == (c, d) for a, b, c, d in found.text_links)
+    assert found.sentences == (((0, len(line)) * 2,) if line else ())
+    for span, (start, _) in zip(placed.spans, placed.places, strict=True):
+        copied = [(a, b) for a, b, *_ in found.copied if span[0] <= a < b <= span[1]]
+        words = [line[a:b] for a, b in copied]
+        assert words == line[slice(*span)].split()
+        assert placed.text[start] in PLACEHOLDERS
+
+
+def test_what_has_placeholders() -> None:
+    """What is kept and protected but for emoji; what overlaps is one; all of them or none."""
+    line = "see {name} at www.x.org/{id} 😀 now"
+    assert Placed.of(line, [(0, 4)]).text == "\ufdd0 \ufdd1 at \ufdd2 😀 now"
+    assert Placed.of("{a}" * 8, []).text == PLACEHOLDERS
+    for plain in ("{a}" * 9, f"{{a}} {FIRST}"):
+        assert Placed.of(plain, []).text == plain
+
+
+def test_the_way_back_of_what_a_model_writes() -> None:
+    """What it moves, loses, doubles or invents, in all of the n best; and the flags that differ."""
+    placed = Placed.of("a {x} b %s", [])
+    other = Translation(text=f"{FIRST}{PLACEHOLDERS[4]} c")
+    found = placed.restored(
+        Translation(text=f"c {SECOND} {FIRST}.", flags=("split", "numbers"), alternatives=(other,))
+    )
+    assert found.text == "c %s {x}."
+    assert found.flags == ("split",)
+    assert found.copied == ((8, 10, 2, 4), (2, 5, 5, 8))
+    assert found.alternatives[0].text == "{x} c"
+    assert found.alternatives[0].flags == ("placeholders",)
+    own = Placed.of(f"a {FIRST}", [])
+    assert own.restored(Translation(text=f"{FIRST}{SECOND}")).text == FIRST
+
+
+@pytest.fixture(autouse=True)
+def ladder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what random weights write the next try is never worse."""
+    monkeypatch.setattr(course, "_severity", lambda _: 0)
+
+
+def make_translator(decoding: Decoding = DECODING) -> Translator:
+    """Random weights, and placeholders in the vocabulary."""
+    tokenizer = with_specials(make_tokenizer(), PLACEHOLDERS)
+    return Translator(make_model(make_config(tokenizer)), tokenizer, tokenizer, decoding=decoding)
+
+
+@pytest.mark.parametrize("line", ["the {name} sees", "see www.x.org/{id}, (<b>cat</b>) 😀"])
+def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
+    """The model reads them; what it does not write is forced, or put back where it stood."""
+    translator = make_translator()
+    spans = Placed.of(line, []).spans
+    found = translator.translate(line)
+    for start, end in spans:
+        assert found.text.count(line[start:end]) == 1
+    assert {"urls", "tags", "placeholders", "symbols"}.isdisjoint(found.flags)
+    assert not {*found.text}.intersection(PLACEHOLDERS)
+    first = translator.translate(line, options=Decoding(retry=False))
+    read = first.alignments[0]
+    places = zip(read.src_tokens, read.src_spans, strict=True)
+    assert [span for token, span in places if token in PLACEHOLDERS] == [*spans]
+
+
+@pytest.mark.parametrize("lost", ["", f"{FIRST} {FIRST}"])
+@pytest.mark.parametrize("helps", ["forced", "out", "plain"])
+def test_what_is_lost_or_doubled_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, lost: str, helps: str
+) -> None:
+    """Forced; without it, which is then put back; and as by a model that has no placeholders."""
+    tried = list[str]()
+
+    def attempt(
+        self: course.LineTranslator,
+        line: course.Line,
+        out: Sequence[Span],
+        forced: Sequence[Span] = (),
+    ) -> Searching[Translation]:
+        del self
+        yield from ()
+        if not line.placed:
+            way, text = "plain", "b {x}"
+        else:
+            way = "out" if out else "forced" if forced else "first"
+            text = f"b {FIRST}" if way == helps else lost
+        tried.append(way)
+        return Translation(text=text)
+
+    monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
+    ways = ["first", "forced", "out", "plain"]
+    assert make_translator().translate("a {x}").text == "b {x}"
+    assert tried == ways[: ways.index(helps) + 1]
+    tried.clear()
+    first = make_translator().translate("a {x}", options=Decoding(retry=False))
+    assert first.text == lost.replace(FIRST, "{x}")
+    assert tried == ["first"]
+    make_translator().translate("a {x}", kept=[(2, 5)], options=Decoding(retry=False))
+    assert tried == ["first", "first", "plain"]
+
+
+def test_what_is_kept_has_placeholders_too() -> None:
+    """Names, code: they are copied; a glossary has no part in them."""
+    found = make_translator().translate("the cat sees big houses", kept=[(4, 7)])
+    assert "cat" in found.text
+    assert "kept" not in found.flags
+    assert PLACEHOLDERS[0] in found.tokens or (4, 7) in {(a, b) for a, b, *_ in found.copied}
+
+
+def test_a_prefix_goes_without() -> None:
+    """What a translation begins with is text as it stands; nothing of the model's own is left."""
+    translator = make_translator()
+    found = translator.translate("the {name} sees", prefix="big {name}")
+    assert found.text.startswith("big {name}")
+    assert not {*found.alignments[0].src_tokens}.intersection(PLACEHOLDERS)
+    assert not {*found.text}.intersection(PLACEHOLDERS)
