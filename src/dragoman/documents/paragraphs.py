@@ -19,7 +19,7 @@ from dragoman.text.marked import Marked, Tag, merged
 MOST_BEGUN = 64
 """Halves whose partners are looked for at a time."""
 
-_NOT_DECODED = re.compile("[\ud800-\udfff]")
+_NOT_DECODED = re.compile("[\0\ud800-\udfff]")
 
 Raw = Callable[[Element], str]
 """How an element is written in a tag."""

@@ -56,6 +56,16 @@ def test_xliff_2_gets_targets() -> None:
     assert 'trgLang="de"' in made
 
 
+def test_a_unit_inside_a_unit_has_its_target() -> None:
+    """A broken file is written with both, and with its language."""
+    inner = "<segment><source>inner</source></segment>"
+    outer = f"<segment><source>outer <ph id='1'/><ph id='2'>{inner}</ph> end</source></segment>"
+    made = translated(XLIFF_2.replace('<segment id="s1">', f'{outer}<segment id="s1">'), "a.xliff")
+    assert 'trgLang="de"' in made
+    assert made.count("<target>OUTER") == 1
+    assert "<target>INNER</target>" in made
+
+
 @pytest.mark.parametrize(
     ("unit", "target", "stays"),
     [
