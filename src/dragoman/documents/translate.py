@@ -19,7 +19,7 @@ from dragoman.documents.document import Document
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
-from dragoman.text.marked import Marked, merged
+from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
 
 Places = tuple[tuple[int, int], ...]
@@ -154,8 +154,8 @@ class Draft:
             elif cleaned != key[0]:
                 before, source, after = segment.source.trimmed()
                 pieces = put_back(source, text, links).pieces  # by links, which count all
-                kept = (p.translate(dropped) if isinstance(p, str) else p for p in pieces)
-                made = merged([*before, *kept, *after])
+                kept = merged(p.translate(dropped) if isinstance(p, str) else p for p in pieces)
+                made = merged([*before, *_without_white_edges(kept.pieces), *after])
                 if fault := segment.fault(made):
                     self._untranslated[number] = (fault,)
                     continue
@@ -207,6 +207,17 @@ def _dropped(text: str, source: str) -> dict[int, str]:
     """What no format is to be given: control characters that the source lacks; spaces for ends."""
     found = {*_CONTROL.findall(text)} - {*source}
     return {ord(char): " " if char.isspace() else "" for char in found}
+
+
+def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
+    """The pieces of a translation without white space around them: the source has its own."""
+    for number, piece in enumerate(pieces):
+        text = piece
+        if isinstance(text, str) and number == 0:
+            text = text.lstrip()
+        if isinstance(text, str) and number == len(pieces) - 1:
+            text = text.rstrip()
+        yield text
 
 
 def _why_not(source: Marked) -> str | None:

@@ -121,6 +121,14 @@ def test_control_characters_that_a_model_writes_are_dropped(source: str, name: s
     assert translated(source.encode(), damaged, name) == translated(source.encode(), clean, name)
 
 
+@pytest.mark.parametrize("source", ["a: |\n  one two\n  three\n", "a: >-\n  one two\n\n  three\n"])
+def test_white_space_around_a_translation_is_dropped(source: str) -> None:
+    """A block of YAML would have another indent by it."""
+    spaced = WordTranslator(lambda word: f"\t{word.upper()} ")
+    expected = source.replace("one two", "ONE  \tTWO").replace("three", "THREE").replace("\t", " ")
+    assert translated(source.encode(), spaced, "a.yaml").decode() == expected
+
+
 def test_control_characters_of_the_source_stay() -> None:
     """They are its own; what a model makes of nothing else is nothing."""
     assert translated(b"a \x12b", WordTranslator(str.upper)) == b"A \x12B"
