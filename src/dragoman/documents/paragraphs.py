@@ -139,8 +139,12 @@ class _Parts:
             del self.parts[before:], cuts[cut_before:]
         else:
             segments.append(segment)
+        taken = sorted((element.start, element.end) for element, _ in cuts[cut_before:])
         for inner in paragraph.inside:
-            if segment is None or not segment.start <= inner.start < segment.end:
+            around = bisect_left(taken, (inner.start + 1,)) - 1
+            is_cut = around >= 0 and inner.start < taken[around][1]
+            is_written = segment is not None and segment.start <= inner.start < segment.end
+            if not (is_cut or is_written):
                 self._add(inner, segments, cuts)
 
 

@@ -109,6 +109,18 @@ def test_a_memory_gets_variants() -> None:
     )
 
 
+def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
+    """The translation of the text around it stands behind it, and has a copy."""
+    inner = '<tu><tuv xml:lang="en"><seg>two</seg></tuv></tu>'
+    outer = f'<tu><tuv xml:lang="en"><seg>One <ph>{inner}</ph> three</seg></tuv></tu>'
+    made = translated(f'<tmx><header srclang="en"/>{outer}</tmx>', "a.tmx")
+    filled = inner.replace("</tu>", '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu>')
+    assert made == (
+        f'<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>One <ph>{filled}</ph> three</seg>'
+        f'</tuv><tuv xml:lang="de"><seg>ONE  <ph>{filled}</ph>THREE</seg></tuv></tu></tmx>'
+    )
+
+
 def test_a_memory_tells_its_languages() -> None:
     """Where there are two; else they are asked for."""
     document = read_document(TMX.encode(), "a.tmx")
