@@ -1,5 +1,8 @@
 """A document translated: what is asked of the model, and what becomes of its answers."""
 
+import re
+import tracemalloc
+
 import pytest
 from tests.word_translator import WordTranslator
 
@@ -91,6 +94,29 @@ def test_an_element_that_lost_its_words_is_flagged() -> None:
     data, report = translate_document(read_document(page, "a.html"), drop)
     assert data.count(b"<a></a>") == 1
     assert [(each.where, each.what) for each in report.flagged] == [("line 1", ("empty_tag",))]
+
+
+@pytest.mark.parametrize(("name", "most"), [("a.html", 12.5), ("a.md", 15.5)])
+def test_a_draft_holds_each_text_and_each_translation_once(name: str, most: float) -> None:
+    """Lists and keys for each text took three to five times the file more."""
+    data = "".join(
+        f"<p>{n} words of a sentence that is neither long nor short, and of its kind.</p>\n\n"
+        for n in range(2_000)
+    ).encode()
+    data = data if name == "a.html" else re.sub(rb"</?p>", b"", data)
+    translator = WordTranslator(str.upper)
+    read_document(b"a", name)  # which imports what it needs
+    tracemalloc.start()
+    try:
+        draft = Draft(read_document(data, name))
+        for _ in draft.stream(translator):
+            translator.lines.clear()
+            translator.kept.clear()
+        draft.written()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most * len(data)
 
 
 def test_a_text_without_translation_stays() -> None:
