@@ -40,7 +40,8 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
 
     def assemble(texts: Sequence[str]) -> bytes:
         if into and texts[0] != document.parts[0].text:
-            return document.assemble([_FILE.sub(partial(_with_language, into), texts[0])])
+            told = _FILE.sub(partial(_with_language, into), texts[0])
+            return document.assemble([told, *texts[1:]])
         return document.assemble(texts)
 
     return replace(document, assemble=assemble)

@@ -41,12 +41,12 @@ class Part:
     text: str
     segments: tuple[Segment, ...]
 
-    def written(self, translations: Sequence[Marked | None]) -> str:
-        """The text with translations in the places of the segments, where there is one."""
+    def written(self, texts: Sequence[str | None]) -> str:
+        """The text with others in the places of the segments, where there is one."""
         pieces, end = list[str](), 0
-        for segment, translation in zip(self.segments, translations, strict=True):
-            if translation is not None and translation != segment.source:
-                pieces += self.text[end : segment.start], segment.write(translation)
+        for segment, text in zip(self.segments, texts, strict=True):
+            if text is not None:
+                pieces += self.text[end : segment.start], text
                 end = segment.end
         return "".join([*pieces, self.text[end:]])
 
@@ -91,9 +91,9 @@ class Document:
         """Those of all parts, in order."""
         return (segment for part in self.parts for segment in part.segments)
 
-    def written(self, translations: Sequence[Marked | None]) -> bytes:
-        """The file with the translations of its segments; None leaves one as it is."""
-        rest = iter(translations)
+    def written(self, texts: Sequence[str | None]) -> bytes:
+        """The file with what its segments have `write` made; None leaves one as it is."""
+        rest = iter(texts)
         return self.assemble(
             [part.written([*islice(rest, len(part.segments))]) for part in self.parts]
         )

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -124,7 +125,7 @@ class _Paragraphs:
                     self._counted, source = self._start, paired(self._pieces)
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    fault = partial(_fault, source, self._plain[self._start : self._end])
+                    fault = _Fault(source, self._plain, self._start, self._end)
                     where = f"line {self._line}"
                     yield Segment(self._start, self._end, source, _written, where, fault)
                 self._pieces = []
@@ -202,17 +203,27 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
         yield kind, name, more, place["start"], place["end"]
 
 
-def _fault(source: Marked, raw: str, made: Marked) -> str:
-    """Why the text may not be written so: Markdown would read other letters than it has.
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a text may not be written so: Markdown would read other letters than it has.
 
     So it may where the signs of emphasis have their partners in another text.
     """
-    labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
-    before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
-    same = before + _letters(made.text) == after + _letters(f"x{source.text}")
-    tags = source.trimmed()[1].tags  # those that may move
-    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
-    return "" if same and not is_cut else "Markdown would read its translation as markup"
+
+    source: Marked
+    plain: str
+    """The whole file, which all share."""
+    start: int
+    end: int
+
+    def __call__(self, made: Marked) -> str:
+        labels = {tag.raw[1:] for tag in self.source.tags if tag.raw.startswith("][")}
+        raw = self.plain[self.start : self.end]
+        before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
+        same = before + _letters(made.text) == after + _letters(f"x{self.source.text}")
+        tags = self.source.trimmed()[1].tags  # those that may move
+        is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+        return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:

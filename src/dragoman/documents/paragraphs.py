@@ -18,7 +18,7 @@ from dragoman.text.marked import Marked, Tag, merged
 MOST_BEGUN = 64
 """Halves whose partners are looked for at a time."""
 
-_NOT_DECODED = re.compile("[\ud800-\udfff]")
+_NOT_DECODED = re.compile("[\0\ud800-\udfff]")
 
 Raw = Callable[[Element], str]
 """How an element is written in a tag."""
@@ -122,8 +122,12 @@ class _Parts:
             del self.parts[before:], cuts[cut_before:]
         else:
             segments.append(segment)
+        taken = sorted((element.start, element.end) for element, _ in cuts[cut_before:])
         for inner in paragraph.inside:
-            if segment is None or not segment.start <= inner.start < segment.end:
+            around = bisect_left(taken, (inner.start + 1,)) - 1
+            is_cut = around >= 0 and inner.start < taken[around][1]
+            is_written = segment is not None and segment.start <= inner.start < segment.end
+            if not (is_cut or is_written):
                 self._add(inner, segments, cuts)
 
 

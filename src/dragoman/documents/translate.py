@@ -8,6 +8,7 @@ keeps what was translated before an interruption.
 
 import json
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from dragoman.documents.document import Document
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
-from dragoman.text.marked import Marked, merged
+from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
 
 Places = tuple[tuple[int, int], ...]
@@ -86,17 +87,19 @@ class Draft:
 
     def __init__(self, document: Document) -> None:
         self._document, self._segments = document, [*document.segments]
-        self._found: list[Marked | None] = [None] * len(self._segments)
-        self._numbers = defaultdict[tuple[str, Places], list[int]](list)
+        self._found: list[str | None] = [None] * len(self._segments)
+        self._equal = defaultdict[int, list[int]](list)  # to one before, by its number
         self._untranslated = dict[int, tuple[str, ...]]()
         self.flagged = dict[int, tuple[str, ...]]()
         """The flags of segments that somebody should look at, by their numbers."""
+        numbers = dict[tuple[str, Places], int]()
         for number, segment in enumerate(self._segments):
             _, source, _ = segment.source.trimmed()
-            if (why := _why_not(source)) is None:
-                self._numbers[source.text, source.kept].append(number)
-            else:
+            if (why := _why_not(source)) is not None:
                 self._untranslated[number] = (why,)
+            elif (first := numbers.setdefault((source.text, source.kept), number)) != number:
+                self._equal[first].append(number)
+        self._numbers = array("l", numbers.values())  # without the texts, which segments have
 
     @property
     def total(self) -> int:
@@ -106,17 +109,24 @@ class Draft:
     @property
     def texts(self) -> list[tuple[str, Places]]:
         """The texts to translate, and what is copied of each."""
-        return [*self._numbers]
+        return [*map(self._text, self._numbers)]
 
     @property
     def places(self) -> list[list[int]]:
         """Of each of `texts` the numbers of the segments that have it."""
-        return [*self._numbers.values()]
+        return [*map(self._places, self._numbers)]
+
+    def _text(self, number: int) -> tuple[str, Places]:
+        _, source, _ = self._segments[number].source.trimmed()
+        return source.text, source.kept
+
+    def _places(self, number: int) -> list[int]:
+        return [number, *self._equal.get(number, ())]
 
     def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
         """Take text, links and flags of the translation of each of `texts`; None has failed."""
-        for key, result in zip(self._numbers, results, strict=True):
-            self._take(key, *(result or ("", (), ("failed",))))
+        for number, result in zip(self._numbers, results, strict=True):
+            self._take(number, *(result or ("", (), ("failed",))))
 
     def stream(
         self,
@@ -127,39 +137,39 @@ class Draft:
         before: Iterable[str] = (),
     ) -> Iterator[str]:
         """Translate text by text. Yields each result as a line; `before` has those of earlier."""
-        texts = iter(self._numbers)
-        for line, key in zip(before, texts, strict=False):
-            self._take(key, *json.loads(line))
-        rest = [*texts]
-        lines, places = (text for text, _ in rest), (kept for _, kept in rest)
+        numbers = iter(self._numbers)
+        for line, number in zip(before, numbers, strict=False):
+            self._take(number, *json.loads(line))
+        rest = array("l", numbers)
+        lines, places = (self._text(n)[0] for n in rest), (self._text(n)[1] for n in rest)
         results = translator.stream(lines, options, kept=places, glossary=glossary)
-        for key, result in zip(rest, results, strict=True):
-            tagged = any(any(self._segments[n].source.tags) for n in self._numbers[key])
+        for number, result in zip(rest, results, strict=True):
+            tagged = any(any(self._segments[n].source.tags) for n in self._places(number))
             links = result.text_links if tagged else ()  # which the model may have to compute
-            self._take(key, result.text, links, result.flags)
+            self._take(number, result.text, links, result.flags)
             yield json.dumps([result.text, links, result.flags])
 
-    def _take(
-        self, key: tuple[str, Places], text: str, links: Sequence[Link], flags: Sequence[str]
-    ) -> None:
-        dropped = _dropped(text, key[0])
+    def _take(self, first: int, text: str, links: Sequence[Link], flags: Sequence[str]) -> None:
+        whole, _ = self._text(first)
+        dropped = _dropped(text, whole)
         cleaned = text.translate(dropped)
-        for number in self._numbers[key]:
+        for number in self._places(first):
             if not cleaned.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
             segment, raised = self._segments[number], [*flags]
-            if cleaned == key[0] and segment.beside:
+            if cleaned == whole and segment.beside:
                 self._untranslated[number] = ("its translation is the same",)
-            elif cleaned != key[0]:
+            elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
                 pieces = put_back(source, text, links).pieces  # by links, which count all
-                kept = (p.translate(dropped) if isinstance(p, str) else p for p in pieces)
-                made = merged([*before, *kept, *after])
+                kept = merged(p.translate(dropped) if isinstance(p, str) else p for p in pieces)
+                made = merged([*before, *_without_white_edges(kept.pieces), *after])
                 if fault := segment.fault(made):
                     self._untranslated[number] = (fault,)
                     continue
-                self._found[number] = made
+                if made != segment.source:
+                    self._found[number] = segment.write(made)
                 if made.hollow - segment.source.hollow:
                     raised.append("empty_tag")
             if flagged := tuple(f for f in raised if f not in _USUAL):
@@ -207,6 +217,17 @@ def _dropped(text: str, source: str) -> dict[int, str]:
     """What no format is to be given: control characters that the source lacks; spaces for ends."""
     found = {*_CONTROL.findall(text)} - {*source}
     return {ord(char): " " if char.isspace() else "" for char in found}
+
+
+def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
+    """The pieces of a translation without white space around them: the source has its own."""
+    for number, piece in enumerate(pieces):
+        text = piece
+        if isinstance(text, str) and number == 0:
+            text = text.lstrip()
+        if isinstance(text, str) and number == len(pieces) - 1:
+            text = text.rstrip()
+        yield text
 
 
 def _why_not(source: Marked) -> str | None:

@@ -6,7 +6,7 @@ numbers, dates and the like are left alone.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -72,7 +72,7 @@ def _scalar(text: str, event: Any, shift: int, where: str, *, flow: bool) -> Ite
         start = anchor.end()
     if style or (text[start:end].split() == value.split() and _is_text(value)):
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
-        yield Segment(start, end, merged(pieces), partial(_written, style=style, flow=flow), where)
+        yield Segment(start, end, merged(pieces), _writer(style, flow), where)
 
 
 def _lines(text: str, start: int, end: int, value: str, where: str) -> Iterator[Segment]:
@@ -103,6 +103,11 @@ def _resolver() -> Any:  # noqa: ANN401 -- a loader
 def _is_text(value: str) -> bool:
     """Whether a plain value is read as a string."""
     return bool(_resolver()(value) == "tag:yaml.org,2002:str")
+
+
+@cache
+def _writer(style: str, flow: bool) -> Callable[[Marked], str]:  # noqa: FBT001 -- as a key
+    return partial(_written, style=style, flow=flow)
 
 
 def _written(marked: Marked, *, style: str, flow: bool) -> str:

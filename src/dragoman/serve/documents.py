@@ -276,28 +276,29 @@ class DocumentDesk:
         pair = one.source, one.target
         job = ServeJob(deadline=monotonic() + LONGEST)
         size = job.characters = (file := self._store.file(one, "source")).stat().st_size
-        draft, glossary = await self._service.in_thread(
+        draft, texts, glossary = await self._service.in_thread(
             job,
             lambda: (
-                Draft(read_document(file.read_bytes(), one.name, languages=pair)),
+                made := Draft(read_document(file.read_bytes(), one.name, languages=pair)),
+                made.texts,
                 self._glossary(one),
             ),
         )
-        some = [text for text, _ in draft.texts[:LOOKED_AT]]
+        some = [text for text, _ in texts[:LOOKED_AT]]
         source = one.source or await self._service.source_of(job, some)
         if self._service.shelf.keeps(source, one.target):
             self._store.write(one, "target", file.read_bytes())
             return
-        one.characters = sum(len(text) for text, _ in draft.texts)
+        one.characters = sum(len(text) for text, _ in texts)
         chosen = self._service.shelf.choose(one.model, source, one.target)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
         try:
-            for piece in pieces(draft.texts, self._service.queue.most // SHARE):
+            for piece in pieces(texts, self._service.queue.most // SHARE):
                 if self._service.queue.closed and self._waits(one):
                     raise ended()
                 found += await self._piece(how, piece)
-                self._left[one.id] = 1 - len(found) / len(draft.texts)
+                self._left[one.id] = 1 - len(found) / len(texts)
             job.characters = size
             content = await self._service.in_thread(job, partial(finished, draft, found))
         finally:

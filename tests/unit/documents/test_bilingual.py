@@ -56,6 +56,16 @@ def test_xliff_2_gets_targets() -> None:
     assert 'trgLang="de"' in made
 
 
+def test_a_unit_inside_a_unit_has_its_target() -> None:
+    """A broken file is written with both, and with its language."""
+    inner = "<segment><source>inner</source></segment>"
+    outer = f"<segment><source>outer <ph id='1'/><ph id='2'>{inner}</ph> end</source></segment>"
+    made = translated(XLIFF_2.replace('<segment id="s1">', f'{outer}<segment id="s1">'), "a.xliff")
+    assert 'trgLang="de"' in made
+    assert made.count("<target>OUTER") == 1
+    assert "<target>INNER</target>" in made
+
+
 @pytest.mark.parametrize(
     ("unit", "target", "stays"),
     [
@@ -96,6 +106,18 @@ def test_a_memory_gets_variants() -> None:
             'ONE <bpt i="1">{b}</bpt>TWO<ept i="1">{/b}</ept>', ""
         )
         == TMX
+    )
+
+
+def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
+    """The translation of the text around it stands behind it, and has a copy."""
+    inner = '<tu><tuv xml:lang="en"><seg>two</seg></tuv></tu>'
+    outer = f'<tu><tuv xml:lang="en"><seg>One <ph>{inner}</ph> three</seg></tuv></tu>'
+    made = translated(f'<tmx><header srclang="en"/>{outer}</tmx>', "a.tmx")
+    filled = inner.replace("</tu>", '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu>')
+    assert made == (
+        f'<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>One <ph>{filled}</ph> three</seg>'
+        f'</tuv><tuv xml:lang="de"><seg>ONE  <ph>{filled}</ph>THREE</seg></tuv></tu></tmx>'
     )
 
 

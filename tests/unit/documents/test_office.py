@@ -316,6 +316,11 @@ def test_flat_opendocument_is_xml() -> None:
         ),
         (replaced(docx(), {"word/document.xml": "<a>" * 500}), "a.docx", "more than 200 elements"),
         (
+            replaced(docx(), {"word/document.xml": BODY.replace("UTF-8", "").encode("utf-16-le")}),
+            "a.docx",
+            "not in the encoding",
+        ),
+        (
             packed({"content.xml": "<a/>", "META-INF/manifest.xml": "<m:encryption-data/>"}),
             "a.odt",
             "is encrypted",

@@ -1,5 +1,8 @@
 """A document translated: what is asked of the model, and what becomes of its answers."""
 
+import re
+import tracemalloc
+
 import pytest
 from tests.word_translator import WordTranslator
 
@@ -93,6 +96,29 @@ def test_an_element_that_lost_its_words_is_flagged() -> None:
     assert [(each.where, each.what) for each in report.flagged] == [("line 1", ("empty_tag",))]
 
 
+@pytest.mark.parametrize(("name", "most"), [("a.html", 12.5), ("a.md", 15.5)])
+def test_a_draft_holds_each_text_and_each_translation_once(name: str, most: float) -> None:
+    """Lists and keys for each text took three to five times the file more."""
+    data = "".join(
+        f"<p>{n} words of a sentence that is neither long nor short, and of its kind.</p>\n\n"
+        for n in range(2_000)
+    ).encode()
+    data = data if name == "a.html" else re.sub(rb"</?p>", b"", data)
+    translator = WordTranslator(str.upper)
+    read_document(b"a", name)  # which imports what it needs
+    tracemalloc.start()
+    try:
+        draft = Draft(read_document(data, name))
+        for _ in draft.stream(translator):
+            translator.lines.clear()
+            translator.kept.clear()
+        draft.written()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most * len(data)
+
+
 def test_a_text_without_translation_stays() -> None:
     """Where the model writes nothing."""
     data, report = translate_document(
@@ -119,6 +145,14 @@ def test_control_characters_that_a_model_writes_are_dropped(source: str, name: s
     clean = WordTranslator(lambda word: f"{word[0]}x {word[1:]}")
     damaged = WordTranslator(lambda word: f"\x12{word[0]}\ufffe\x9bx\n{word[1:]}\x00")
     assert translated(source.encode(), damaged, name) == translated(source.encode(), clean, name)
+
+
+@pytest.mark.parametrize("source", ["a: |\n  one two\n  three\n", "a: >-\n  one two\n\n  three\n"])
+def test_white_space_around_a_translation_is_dropped(source: str) -> None:
+    """A block of YAML would have another indent by it."""
+    spaced = WordTranslator(lambda word: f"\t{word.upper()} ")
+    expected = source.replace("one two", "ONE  \tTWO").replace("three", "THREE").replace("\t", " ")
+    assert translated(source.encode(), spaced, "a.yaml").decode() == expected
 
 
 def test_control_characters_of_the_source_stay() -> None:
