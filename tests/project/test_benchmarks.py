@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from benchmarks.__main__ import BENCHMARKS
@@ -192,7 +193,9 @@ def test_settings_go_on_where_they_were(
         training.mkdir(parents=True)
         finished = {"valid": {"bleu": 20.0}, "step": 9, "reason": "9 steps"}
         (training / "finished.json").write_text(json.dumps(finished), "utf-8")
-        rows = [{"step": n, "seconds": n / 2, "grad_norm": 1} for n in (1, 5, 9)]
+        rows: list[dict[str, Any]] = [
+            {"step": n, "seconds": n / 2, "grad_norm": 1} for n in (1, 5, 9)
+        ]
         rows.append({"step": 9, "seconds": 70.0, "stopped": "9 steps"})
         (training / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
         return ""
