@@ -5,6 +5,7 @@ which the paragraph holds a mark that XML cannot have: NUL, number, NUL.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
