@@ -43,7 +43,8 @@ def escape_message(text: str) -> str:
 def read_messages(text: str, name: str) -> Iterator[Message]:
     """The messages of a catalogue, the header too, without the obsolete ones (`#~`).
 
-    Raises InputError, with the line, for what is neither a message nor a comment.
+    Raises InputError, with the line, for what is neither a message nor a comment, and for a keyword
+    that a message has twice.
     """
     message, place, line = Message(1), 0, 1
     while place < len(text):
@@ -55,6 +56,8 @@ def read_messages(text: str, name: str) -> Iterator[Message]:
             message = Message(line)
         place = row.end()
         if found is not None:
+            if found[1] in message.texts:
+                raise InputError(f"{name} line {line} has a second {found[1]} for one message.")
             message.line = message.line if message.texts else line
             message.texts[found[1]], place = _read_text(text, found)
         elif row[1] in {"#,", "#|"}:

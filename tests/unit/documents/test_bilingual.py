@@ -177,6 +177,8 @@ def test_line_ends_and_encodings_of_a_catalogue_stay(end: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ('msgid "a"\nmsgstr "b"\nmsgstr "c"\n', "a.po line 3 has a second msgstr for one message"),
+        ('msgid "a"\nmsgid "b"\nmsgstr ""\n', "a.po line 2 has a second msgid for one message"),
         ('msgid "a"\nnonsense\n', "a.po line 2 is no line of a catalogue"),
         ('msgid "a" b\nmsgstr ""\n', "a.po line 1 is no line of a catalogue"),
         ('\nmsgstr ""\n', "a.po line 2 begins no message: it has no msgid"),
