@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dragoman.engine.products import can_pack
 from excerpts import Wrong
 from live_page import live_folder
 
@@ -28,6 +29,8 @@ PRINTED = re.compile(
     r"(?P<said>(?:.*\n)*?)(?=^```$)",
     re.M,
 )
+IN_BF16 = re.compile(r"^│   in bf16 .*$", re.M)
+"""The memory of decoding in an arithmetic that not every processor has."""
 TERMINAL = {"COLUMNS": "110", "FORCE_COLOR": "1", "TERM": "dumb"}
 """A wide one without colours."""
 
@@ -38,8 +41,13 @@ def with_output(text: str) -> str:
 
 
 def shown(found: re.Match[str]) -> str:
-    """What the command of a block prints now, as far as the block shows it."""
+    """What the command of a block prints now, as far as the block shows it.
+
+    On a processor without bf16 what the block says of it stays.
+    """
     output = printed(found["words"])
+    if not can_pack("bf16") and (said := IN_BF16.findall(found["said"])):
+        output = IN_BF16.sub(said[0], output)
     if found["opening"] is None:
         return output
     paragraphs = [part for part in output.split("\n\n") if part.startswith(found["opening"])]
