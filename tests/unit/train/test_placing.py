@@ -90,7 +90,7 @@ def test_a_tokenizer_with_placeholders_takes_texts_as_before(
 def test_words_and_their_translations_become_the_same_placeholder(tokenizer: Tokenizer) -> None:
     """Up to three of a pair, all else as it was; and the links lead to where they led."""
     pairs = make_pairs(tokenizer)
-    placed = Placeholders(1.0, tokenizer, tokenizer).placed(pairs, np.random.default_rng(0))
+    placed = Placeholders(1.0, tokenizer, tokenizer, 128).placed(pairs, np.random.default_rng(0))
     assert pairs.links is not None
     assert placed.links is not None
     ids, seen = {*placeholder_ids(tokenizer)}, Counter[str]()
@@ -122,13 +122,24 @@ def test_words_and_their_translations_become_the_same_placeholder(tokenizer: Tok
     assert max(seen.values()) < 2 * min(seen.values())
 
 
+def test_no_pair_grows_beyond_the_limit(tokenizer: Tokenizer) -> None:
+    """Learned positions end there; shorter pairs have placeholders."""
+    pairs, chance = make_pairs(tokenizer), np.random.default_rng(0)
+    limit = int(np.median(pairs.tgt.lengths))
+    placed = Placeholders(1.0, tokenizer, tokenizer, limit).placed(pairs, chance)
+    for before, after in ((pairs.src, placed.src), (pairs.tgt, placed.tgt)):
+        assert (after.lengths <= np.maximum(before.lengths, limit)).all()
+    ids = placeholder_ids(tokenizer)
+    assert 0 < sum(np.isin(placed.src[n], ids).any() for n in range(len(pairs))) < len(pairs)
+
+
 def test_a_share_of_the_pairs_has_some(tokenizer: Tokenizer) -> None:
     """As many as asked for, others in each epoch; the same state of chance gives the same."""
     pairs, ids = make_pairs(tokenizer, 1000), placeholder_ids(tokenizer)
 
     def changed(share: float, seed: int) -> list[int]:
         chance = np.random.default_rng(seed)
-        placed = Placeholders(share, tokenizer, tokenizer).placed(pairs, chance)
+        placed = Placeholders(share, tokenizer, tokenizer, 128).placed(pairs, chance)
         return [n for n in range(len(pairs)) if np.isin(placed.src[n], ids).any()]
 
     every = changed(1.0, 1)
@@ -163,7 +174,7 @@ def test_another_share_gives_other_batches(tokenizer: Tokenizer) -> None:
     pairs, config = make_pairs(tokenizer), BatchConfig()
 
     def fingerprint(share: float) -> str:
-        placeholders = Placeholders(share, tokenizer, tokenizer)
+        placeholders = Placeholders(share, tokenizer, tokenizer, 128)
         return PairBatches([pairs], config, placeholders=placeholders).fingerprint
 
     assert len({fingerprint(0.1), fingerprint(0.2), PairBatches([pairs], config).fingerprint}) == 3

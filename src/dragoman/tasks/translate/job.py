@@ -252,7 +252,7 @@ def assemble(
     limit = f"batch.max_length = {longest} beside the ids around a text"
     check_places(architecture.positions, longest + around, limit)
     share = recipe.data.placeholders
-    placeholders = Placeholders(share, src, tgt) if share else None
+    placeholders = Placeholders(share, src, tgt, recipe.batch.max_length) if share else None
     source = PairBatches(texts.training, recipe.batch, splits, framing, placeholders)
     batches = Stream(source, seed=recipe.train.seed)
     check_tokens(architecture, src, tgt)

@@ -7,6 +7,7 @@ V vocabulary, X words to choose from, C those chosen.
 """
 
 from dataclasses import replace
+from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from dragoman.text.placeholders import placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
 
 MOST = 3
-"""Words of a pair that are replaced, at most; as many as 1 or any number between."""
+"""Words of a pair that are replaced: from 1 to this many, drawn evenly."""
 
 Places = npt.NDArray[np.int64]
 
@@ -33,7 +34,9 @@ class _Pieces:
         self.placeholders = np.array(placeholder_ids(tokenizer))
         (self.space_id,) = tokenizer.encode_rest([" "])[0]
         self.spaced_V = np.array([piece[:1] == " " for piece in pieces])
-        self.goes_on_V = np.array([p[:1].isalnum() and is_spaced(p) for p in pieces])
+        goes_on = [is_spaced(p) and category(p[:1] or " ")[0] in "LMN" for p in pieces]
+        self.goes_on_V = np.array(goes_on)
+        self.goes_on_V[[*tokenizer.byte_ids]] = True
         self.word_V = np.array([p.isalnum() and n not in special for n, p in enumerate(rest)])
 
     def whole_words(self, side: Ragged) -> npt.NDArray[np.bool_]:
@@ -58,8 +61,12 @@ class _Pieces:
 class Placeholders:
     """Puts placeholders into a share of the pairs."""
 
-    def __init__(self, share: float, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
-        self.share, self._src, self._tgt = share, _Pieces(src_tokenizer), _Pieces(tgt_tokenizer)
+    def __init__(
+        self, share: float, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, max_length: int
+    ) -> None:
+        """`max_length` is that of a batch: pairs that could grow beyond it stay as they are."""
+        self.share, self.max_length = share, max_length
+        self._src, self._tgt = _Pieces(src_tokenizer), _Pieces(tgt_tokenizer)
 
     def placed(self, dataset: PairDataset, rng: np.random.Generator) -> PairDataset:
         """The pairs, of which links are known, with placeholders; the links go with them."""
@@ -81,6 +88,7 @@ class Placeholders:
     ) -> tuple[Places, Places, Places]:
         """Words of both sides that only each other are linked to, rare ones rather, and by what."""
         drawn_P = rng.random(len(tgt)) < self.share
+        drawn_P &= np.maximum(src.lengths, tgt.lengths) + MOST <= self.max_length
         wanted_P = rng.integers(1, MOST, len(tgt), endpoint=True)
         first_P = rng.integers(len(self._src.placeholders), size=len(tgt))
         pair_N = np.repeat(np.arange(len(tgt)), tgt.lengths)
