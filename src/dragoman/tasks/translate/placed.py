@@ -54,13 +54,14 @@ class Placed:
 
     def restored(self, translation: Translation) -> Translation:
         """The translation with what they stand for, and without any that the line does not have."""
-        text, stands_for = translation.text, self._stands_for
-        src, tgt = self._places_in(self.text), self._places_in(text)
-        whole = "".join(stands_for.get(char, char) for char in text)
+        written = self._written(translation.text)
+        whole = "".join(written)
+        src, tgt = _places(self._written(self.text)), _places(written)
         copied = [(src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.copied]
-        for n, char in enumerate(text):
-            if stands_for.get(char):
-                copied += words_copied(stands_for[char], src[self.text.index(char)], tgt[n])
+        known = {n for start, end, _, _ in translation.copied for n in range(start, end)}
+        for n, char in enumerate(translation.text):
+            if written[n] and char in self._stands_for and self.text.index(char) not in known:
+                copied += words_copied(written[n], src[self.text.index(char)], tgt[n])
         differ = differences(self.line, whole)
         sentences = ((src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.sentences)
         return replace(
@@ -82,9 +83,18 @@ class Placed:
         absent = {char: "" for char in PLACEHOLDERS if char not in self.line}
         return absent | dict(zip(PLACEHOLDERS, texts, strict=False))
 
-    def _places_in(self, text: str) -> list[int]:
-        """Where the places of a text are once it has what placeholders stand for."""
-        return [*accumulate((len(self._stands_for.get(c, c)) for c in text), initial=0)]
+    def _written(self, text: str) -> list[str]:
+        """What is written for each character of a text; for a placeholder at its first place."""
+        first = {char: text.find(char) for char in self._stands_for}
+        return [
+            self._stands_for[char] * (first[char] == n) if char in first else char
+            for n, char in enumerate(text)
+        ]
+
+
+def _places(written: list[str]) -> list[int]:
+    """Where each begins, and where the last one ends."""
+    return [*accumulate(map(len, written), initial=0)]
 
 
 def _trimmed(line: str, start: int, end: int) -> Span:
