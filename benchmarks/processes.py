@@ -27,13 +27,13 @@ class Engine:
 
     def ask(self, asked: Answer) -> Answer:
         """Send a line, once it has begun; return the answer."""
-        assert self.begin
+        assert self.begin is not None
         print(json.dumps(asked), file=self._stdin, flush=True)
         return self._answer()
 
     def peak(self) -> int:
         """End it; return the most memory that it held, in bytes."""
-        assert self.begin
+        assert self.begin is not None
         self._stdin.close()
         return int(self._answer()["peak"])
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.foreign_folders import SENTENCES
 from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make, read_tokenizer
+from tests.processors import needs_independent_rows
 from tests.system.cli.command import Run
 
 import dragoman
@@ -83,6 +84,7 @@ def test_vectors_are_those_of_its_class(mode: str, tmp_path: Path, *, normalized
     torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
 
 
+@needs_independent_rows
 def test_a_vector_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     """Alone, in another order and in other batches it has the same bits."""
     sentence_folder(tmp_path, {"pooling_mode": "mean"})
@@ -159,9 +161,9 @@ def test_a_prompt_and_lowercasing_are_the_folders(tmp_path: Path) -> None:
     plain = dragoman.load(tmp_path, device="cpu").embed(["query: A man", "query: a man"])
     prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     write(tmp_path / "config_sentence_transformers.json", prompts)
-    assert np.array_equal(dragoman.load(tmp_path, device="cpu").embed("A man"), plain[0])
+    assert np.allclose(dragoman.load(tmp_path, device="cpu").embed("A man"), plain[0], atol=1e-5)
     write(tmp_path / "sentence_bert_config.json", {"do_lower_case": True})
-    assert np.array_equal(dragoman.load(tmp_path, device="cpu").embed("A MAN"), plain[1])
+    assert np.allclose(dragoman.load(tmp_path, device="cpu").embed("A MAN"), plain[1], atol=1e-5)
 
 
 @pytest.mark.parametrize(
