@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.processors import ROUNDING
 from tests.unit.tasks.readers import make_classifier, make_tagger
 from tests.unit.tasks.tiny import make_tokenizer, make_translator
 from tests.unit.tasks.tiny_generator import make_generator
@@ -63,7 +64,9 @@ def test_a_text_that_cannot_be_encoded_refuses_itself_alone() -> None:
         assert (scored[1].tokens, scored[1].log_prob) == ((), 0.0)
         (alone,) = scorer.score([("a cat", "a dog")])
         assert scored[0].tokens == alone.tokens
-        assert scored[0].token_log_probs == pytest.approx(alone.token_log_probs, abs=1e-5)
+        assert scored[0].token_log_probs == pytest.approx(
+            alone.token_log_probs, rel=0, abs=ROUNDING
+        )
 
 
 def test_a_library_that_panics_is_an_error_with_the_number_of_the_text() -> None:
