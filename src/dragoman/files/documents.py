@@ -19,7 +19,7 @@ _BY_NAME = {
     TRANSLATION_MEMORY: ("tmx",),
     "a catalogue of messages": ("po", "pot"),
     "a JSON file": ("json", "jsonl", "arb"),
-    "a text with markup": ("rst", "adoc", "asciidoc", "tex", "org", "textile", "mediawiki"),
+    "a file in a markup language": ("rst", "adoc", "asciidoc", "tex", "org", "textile"),
     "a file of keys and values": ("properties", "strings", "ini", "toml"),
     "a notebook": ("ipynb",),
     "a document": ("docx", "doc", "odt", "rtf", "pdf", "epub", "pptx", "ppt", "odp"),

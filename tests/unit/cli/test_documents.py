@@ -80,7 +80,7 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
     assert output.read_text() == "id,text\na b,C D\n"
     for source, name in (("x.strings", "y.strings"), ("x.htm", "y.xhtml"), ("x.txt", "y.txt")):
         (tmp_path / source).write_text("a")
-        options = "--format", "html", "--output", tmp_path / name
+        options = "--format", "html", "--output", str(tmp_path / name)
         translated(run, tmp_path, tmp_path / source, *options).succeeded()
         assert (tmp_path / name).read_text() == "A"
 

@@ -17,7 +17,7 @@ from dragoman.files.documents import kind_of_beginning, kind_of_name
         ("de.po", "a catalogue of messages"),
         ("x.json", "a JSON file"),
         ("x.docx", "a document"),
-        ("guide.rst", "a text with markup"),
+        ("guide.rst", "a file in a markup language"),
         ("messages.properties", "a file of keys and values"),
         ("x.ipynb", "a notebook"),
         ("lines.txt", None),
