@@ -83,6 +83,8 @@ def check(  # noqa: PLR0913 -- the options of the verb
         with replacing(html, "page") as part:
             part.write_text(page(found, report, corpus.label), "utf-8", newline="\n")
     print_report(report, files.unit, as_json=as_json)
+    if html is not None:
+        say(f"wrote {html}")
 
 
 @with_corpus

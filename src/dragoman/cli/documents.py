@@ -14,7 +14,13 @@ from dragoman.cli.options import with_options
 from dragoman.cli.output import Destination, keep_all, to_json
 from dragoman.cli.pipes import say, to_stdout
 from dragoman.decoding import Decoding, LangCodes
-from dragoman.documents.formats import LARGEST, format_of_name, read_document
+from dragoman.documents.formats import (
+    FORMATS,
+    LARGEST,
+    REFUSED,
+    format_of_name,
+    read_document,
+)
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile
@@ -79,6 +85,7 @@ class AsDocument:
                 f"{file} is a document ({known}); name its translation with --output, or add "
                 "--plain to read it line by line as it is."
             )
+        _reject_other_ending(Path(file), to.output, known)
         data = read_file(Path(file), LARGEST)
         read = partial(read_document, columns=self.column, languages=languages)
         draft = Draft(read(data, file, known))
@@ -97,6 +104,18 @@ class AsDocument:
         else:
             say(f"{file} has no text to translate; {to.output} is a copy of it")
         _tell(report, as_json=bool(command["--json"]))
+
+
+def _reject_other_ending(file: Path, output: Path, known: str | None) -> None:
+    """Raise InputError for an output whose name says another format than the document has."""
+    ending = output.suffix.lower().removeprefix(".")
+    fitting = FORMATS[known].suffixes if known in FORMATS else (ending,)
+    others = {*REFUSED, *(suffix for each in FORMATS.values() for suffix in each.suffixes)}
+    if ending in others.difference(fitting) and ending != file.suffix.lower().removeprefix("."):
+        raise InputError(
+            f"{output} would be {known} as {file} is, whatever its name says; give it the ending "
+            f"{file.suffix or '.' + fitting[0]}."
+        )
 
 
 with_document = with_options("document", AsDocument())

@@ -19,6 +19,9 @@ _BY_NAME = {
     TRANSLATION_MEMORY: ("tmx",),
     "a catalogue of messages": ("po", "pot"),
     "a JSON file": ("json", "jsonl", "arb"),
+    "a file in a markup language": ("rst", "adoc", "asciidoc", "tex", "org", "textile"),
+    "a file of keys and values": ("properties", "strings", "ini", "toml"),
+    "a notebook": ("ipynb",),
     "a document": ("docx", "doc", "odt", "rtf", "pdf", "epub", "pptx", "ppt", "odp"),
     "a spreadsheet": ("xlsx", "xls", "ods"),
 }

@@ -78,6 +78,11 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
     options = "--format", "csv", "--column", "text"
     translated(run, tmp_path, table, "--output", output, *options).succeeded()
     assert output.read_text() == "id,text\na b,C D\n"
+    for source, name in (("x.strings", "y.strings"), ("x.htm", "y.xhtml"), ("x.txt", "y.txt")):
+        (tmp_path / source).write_text("a")
+        options = "--format", "html", "--output", str(tmp_path / name)
+        translated(run, tmp_path, tmp_path / source, *options).succeeded()
+        assert (tmp_path / name).read_text() == "A"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,9 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
         ("a.pdf", ["--output", "b.pdf"], "is a PDF, which has places of letters"),
         ("a.html", ["--output", "b", "--n-best", "2"], "A document has one translation"),
         ("a.html", ["--format", "html", "--plain"], "--plain reads lines"),
+        ("a.html", ["--output", "b.pdf"], "b.pdf would be html as a.html is, whatever its name"),
+        ("a.csv", ["--output", "b.JSON"], "give it the ending .csv."),
+        ("a", ["--output", "b.md", "--format", "csv"], "give it the ending .csv."),
         ("a.html", ["--output", "b", "--format", "htm"], "'htm' is no format; did you mean html?"),
         ("a.html", ["--output", "b", "--column", "x"], "has no columns to choose from"),
         ("a.csv", ["--output", "b", "--column", "x"], "has no column x; it has a, b."),
@@ -105,7 +113,7 @@ def test_what_cannot_be_is_said(
     done = run("translate", tmp_path, name, *options)
     assert done.code == 2
     assert sentence in " ".join(done.err.split())
-    assert not Path("b").exists()
+    assert not [*Path().glob("b*")]
 
 
 def test_a_model_translates_a_document(run: Run, tmp_path: Path) -> None:
