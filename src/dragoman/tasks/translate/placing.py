@@ -77,7 +77,7 @@ class Placeholders:
         count_V = sum(
             np.bincount(part.ids, minlength=len(self._src.word_V)) for part in dataset.src.chunks()
         )
-        chunks = zip(*(side.chunks() for side in sides), strict=True)
+        chunks = zip(sides[0].chunks(), sides[1].chunks(), sides[2].chunks(), strict=True)
         placed = [self._placed(*chunk, count_V, rng) for chunk in chunks] or [sides]
         src, tgt, links = map(Ragged.concatenate, zip(*placed, strict=True))
         return replace(dataset, src=src, tgt=tgt, links=links)

@@ -20,7 +20,7 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
 _PATTERNS = {
-    "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
