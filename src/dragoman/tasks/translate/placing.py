@@ -74,9 +74,9 @@ class Placeholders:
         if dataset.links is None:
             raise ValueError("placeholders need links")
         sides = (dataset.src, dataset.tgt, dataset.links)
-        count_V = sum(
-            np.bincount(part.ids, minlength=len(self._src.word_V)) for part in dataset.src.chunks()
-        )
+        count_V = np.zeros(len(self._src.word_V), np.int64)
+        for part in dataset.src.chunks():
+            count_V += np.bincount(part.ids, minlength=len(count_V))
         chunks = zip(sides[0].chunks(), sides[1].chunks(), sides[2].chunks(), strict=True)
         placed = [self._placed(*chunk, count_V, rng) for chunk in chunks] or [sides]
         src, tgt, links = map(Ragged.concatenate, zip(*placed, strict=True))

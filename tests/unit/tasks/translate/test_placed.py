@@ -178,7 +178,9 @@ def test_what_has_nothing_to_translate_is_copied(
     """The model reads nothing of it; other words, terms and prefixes are asked for."""
     tried = list[str]()
 
-    def attempt(self: course.LineTranslator, line: course.Line, *_: object) -> object:
+    def attempt(
+        self: course.LineTranslator, line: course.Line, *_: object
+    ) -> Searching[Translation]:
         del self
         yield from ()
         tried.append(line.text)
