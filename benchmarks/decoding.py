@@ -91,34 +91,39 @@ def drawn_shortlist(vocab_size: int) -> Shortlist:
     return Shortlist(starts_V=starts_V, ids_X=ids_X, always_A=np.arange(ALWAYS))
 
 
+def make_marian(sizes: EncoderDecoderConfig, **more: object) -> Any:  # noqa: ANN401 -- untyped library
+    """A MarianMTModel of the same size, which is post-norm, with sinusoids and one embedding."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=sizes.tgt_vocab_size,
+        d_model=sizes.d_model,
+        encoder_layers=sizes.num_encoder_layers,
+        decoder_layers=sizes.num_decoder_layers,
+        encoder_attention_heads=sizes.num_heads,
+        decoder_attention_heads=sizes.num_heads,
+        encoder_ffn_dim=sizes.d_ff,
+        decoder_ffn_dim=sizes.d_ff,
+        activation_function=sizes.activation,
+        dropout=sizes.dropout,
+        attention_dropout=sizes.attention_dropout,
+        activation_dropout=sizes.ffn_dropout,
+        scale_embedding=True,
+        pad_token_id=sizes.pad_id,
+        bos_token_id=sizes.bos_id,
+        eos_token_id=sizes.eos_id,
+        decoder_start_token_id=sizes.bos_id,
+        **more,
+    )
+    return MarianMTModel(config)
+
+
 def make_peer(config: EncoderDecoderConfig, device: torch.device) -> Any:  # noqa: ANN401 -- untyped library
-    """A MarianMTModel of the same size, or None without transformers."""
+    """Marian to decode with, or None without transformers."""
     try:
-        from transformers import MarianConfig, MarianMTModel
+        return make_marian(config, forced_eos_token_id=None).to(device).eval()
     except ImportError:
         return None
-    return (
-        MarianMTModel(
-            MarianConfig(
-                vocab_size=config.tgt_vocab_size,
-                d_model=config.d_model,
-                encoder_layers=config.num_encoder_layers,
-                decoder_layers=config.num_decoder_layers,
-                encoder_attention_heads=config.num_heads,
-                decoder_attention_heads=config.num_heads,
-                encoder_ffn_dim=config.d_ff,
-                decoder_ffn_dim=config.d_ff,
-                activation_function="relu",
-                scale_embedding=True,
-                pad_token_id=config.pad_id,
-                decoder_start_token_id=config.bos_id,
-                eos_token_id=config.eos_id,
-                forced_eos_token_id=None,
-            )
-        )
-        .to(device)
-        .eval()
-    )
 
 
 def peer_decoder(peer: Any, beam_size: int) -> Decode:  # noqa: ANN401 -- untyped library

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from benchmarks.decoding import make_marian
 from benchmarks.multi30k import translation_recipe
 from dragoman.data.batches import Stream
 from dragoman.data.corpus import CorpusTexts
@@ -42,31 +43,16 @@ ROWS = 64
 
 
 def make_model(recipe: TranslateRecipe, tokenizer: Tokenizer) -> Any:  # noqa: ANN401 (their class)
-    """The class with the sizes of a recipe's model: post-norm, sinusoids, one matrix of tokens."""
-    from transformers import MarianConfig, MarianMTModel
-
-    ours = recipe.model
-    config = MarianConfig(
-        vocab_size=tokenizer.vocab_size,
-        d_model=ours.d_model,
-        encoder_layers=ours.num_encoder_layers,
-        decoder_layers=ours.num_decoder_layers,
-        encoder_attention_heads=ours.num_heads,
-        decoder_attention_heads=ours.num_heads,
-        encoder_ffn_dim=ours.d_ff,
-        decoder_ffn_dim=ours.d_ff,
-        activation_function=ours.activation,
-        dropout=ours.dropout,
-        attention_dropout=ours.attention_dropout,
-        activation_dropout=ours.ffn_dropout,
-        scale_embedding=True,
-        pad_token_id=tokenizer.pad_id,
-        bos_token_id=tokenizer.bos_id,
-        eos_token_id=tokenizer.eos_id,
-        decoder_start_token_id=tokenizer.bos_id,
-        forced_eos_token_id=tokenizer.eos_id,
+    """The class with the sizes of a recipe's model."""
+    sizes = replace(
+        recipe.model,
+        src_vocab_size=tokenizer.vocab_size,
+        tgt_vocab_size=tokenizer.vocab_size,
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
     )
-    return MarianMTModel(config)
+    return make_marian(sizes, forced_eos_token_id=tokenizer.eos_id)
 
 
 def make_step(

@@ -108,30 +108,11 @@ def torch_transformer(size: str, mode: str) -> Step:
 
 def huggingface(size: str, mode: str) -> Step:
     """Marian of transformers with the usual step."""
-    from transformers import MarianConfig, MarianMTModel
-
     from benchmarks.decode_peers import SIZES
+    from benchmarks.decoding import make_marian
 
-    ours = SIZES[size]
-    config = MarianConfig(
-        vocab_size=ours.src_vocab_size,
-        d_model=ours.d_model,
-        encoder_layers=ours.num_encoder_layers,
-        decoder_layers=ours.num_decoder_layers,
-        encoder_attention_heads=ours.num_heads,
-        decoder_attention_heads=ours.num_heads,
-        encoder_ffn_dim=ours.d_ff,
-        decoder_ffn_dim=ours.d_ff,
-        activation_function="relu",
-        dropout=DROPOUT,
-        attention_dropout=DROPOUT,
-        activation_dropout=DROPOUT,
-        scale_embedding=True,
-        pad_token_id=0,
-        eos_token_id=3,
-        decoder_start_token_id=2,
-    )
-    model = MarianMTModel(config)
+    config = replace(SIZES[size], attention_dropout=DROPOUT, ffn_dropout=DROPOUT)
+    model = make_marian(config)
 
     def logits(batch: Any) -> Any:  # noqa: ANN401 -- a batch of pairs
         mask = (batch.src_BS != 0).long()

@@ -55,6 +55,9 @@ _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.
 """The end of a link with its title."""
 _NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
 """Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
+_ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
+"""A row by which GFM makes a table of the line above; the parser does where that ends with `|`, and
+reads a definition elsewhere."""
 _COLONS = "\ufe13\ufe55\uff1a:"
 """Of what it is given there, the first that the text lacks: a sign like a colon."""
 _CUT = re.compile("[\r\n\ud800-\udfff]")
@@ -82,6 +85,7 @@ class _Paragraphs:
     def __init__(self, text: str) -> None:
         self._text, self.left, self.asides = text, Counter[str](), Asides(text)
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
+        self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
         self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces

@@ -172,7 +172,7 @@ class Page:
             inner, after = _until_closed(tokens, name, rules)
             rest = "".join(inner)
             kind, raw, marked = "void", raw + rest, marked + rest
-            self._passed[name] += name not in rules.raw
+            self._passed[name] += name not in rules.raw or " srcdoc" in raw.lower()
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:

@@ -212,18 +212,23 @@ def chosen_for(service: Service, source: str | None, target: str | None) -> Chos
         raise unsupported("source_lang" if known else "target_lang") from None
 
 
+def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
+    """Raise Refusal for a text that is to be XML and is none, which only v2 minds."""
+    if (form.tag_handling, form.tag_handling_version) == ("xml", "v2"):
+        try:
+            for text in texts:
+                check_xml(text)
+        except InputError:
+            what = "Tag handling parsing failed, please check input."
+            raise Refusal(400, what, "", where="text") from None
+
+
 def marked(form: DeepLForm, text: str) -> Document:
-    """Return a text with tags. Raises Refusal for one that is to be XML and is none."""
+    """Return a text with tags."""
     given = form.ignore_tags, form.splitting_tags, form.non_splitting_tags
     ignored, splitting, joining = map(names_in, given)
     if form.tag_handling == "html":
         return in_html(text, ignored)
-    if form.tag_handling_version == "v2":
-        try:
-            check_xml(text)
-        except InputError:
-            what = "Tag handling parsing failed, please check input."
-            raise Refusal(400, what, "", where="text") from None
     return in_xml(
         text, copied=ignored, splitting=splitting, joining=joining, outline=form.outline_detection
     )
@@ -235,6 +240,7 @@ async def translate(call: Call) -> Response:
     check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
+    check_tags(form, texts)
     if form.source_lang:
         sources: list[str | None] = [form.source_lang] * len(texts)
     else:

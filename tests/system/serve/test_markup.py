@@ -128,6 +128,18 @@ def test_only_version_two_refuses_broken_xml(client: Any, live: Live) -> None:  
     assert answer.json["translations"][0]["tag_handling_version"] == "v1"
 
 
+def test_version_two_checks_what_it_gives_back(live: Live) -> None:
+    """A text that is in its target's language already is not translated, and checked."""
+    told = {"source_lang": "EN", "target_lang": "EN", "tag_handling": "xml"}
+    broken, ours = {**told, "text": ["<a>b</a>", "<a>b"]}, {**told, "text": ["<a>b</a>"]}
+    refused = live.post("/v2/translate", {**broken, "tag_handling_version": "v2"})
+    assert refused.status == 400
+    assert "parsing failed" in refused.json["message"]
+    for asked in (broken, {**ours, "tag_handling_version": "v2"}):
+        answer = live.post("/v2/translate", asked)
+        assert [each["text"] for each in answer.json["translations"]] == asked["text"]
+
+
 def sentences(text: str, **more: Any) -> list[str]:  # noqa: ANN401 -- of `in_xml`
     """What is translated by itself."""
     return [each.source.text for each in in_xml(text, **more).segments]

@@ -216,3 +216,9 @@ def test_references_in_webvtt() -> None:
     read = read_document(f"{cue}thé\n".encode("cp1252"), "a.vtt")
     made, _ = translate_document(read, WordTranslator(lambda _: "茶"))
     assert made.decode() == f"{cue}&#33590;\n"
+
+
+def test_a_page_inside_an_attribute_is_told_of() -> None:
+    """It is seen, and left alone; a frame with the address of a page has nothing to translate."""
+    assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == ("1 of <iframe>",)
+    assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()

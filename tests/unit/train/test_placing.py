@@ -13,6 +13,7 @@ from tests.unit.tasks.tiny import WORDS, random_lines
 from tests.unit.train.runs import bits, interrupt, run
 
 from dragoman import load
+from dragoman.data import dataset
 from dragoman.data.aligner import NONE
 from dragoman.data.batches import BatchConfig
 from dragoman.data.corpus import Finding
@@ -87,8 +88,12 @@ def test_a_tokenizer_with_placeholders_takes_texts_as_before(
             assert after.encode(text).count(id_) == text.count(char)
 
 
-def test_words_and_their_translations_become_the_same_placeholder(tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("chunk", [7, dataset.CHUNK])
+def test_words_and_their_translations_become_the_same_placeholder(
+    tokenizer: Tokenizer, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Up to three of a pair, all else as it was; and the links lead to where they led."""
+    monkeypatch.setattr(dataset, "CHUNK", chunk)  # pairs at a time
     pairs = make_pairs(tokenizer)
     placed = Placeholders(1.0, tokenizer, tokenizer, 128).placed(pairs, np.random.default_rng(0))
     assert pairs.links is not None
@@ -120,6 +125,24 @@ def test_words_and_their_translations_become_the_same_placeholder(tokenizer: Tok
         assert moved[0] == moved[1]
     assert len(seen) == len(PLACEHOLDERS)
     assert max(seen.values()) < 2 * min(seen.values())
+
+
+@pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "שָׁלוֹם", "مَرحَبًا", "ภาษาที่", "nai\u0308ve"])
+def test_words_may_have_marks(word: str) -> None:
+    """Combining ones, as of vowels; numbers in the types that they had."""
+    config = TokenizerConfig(vocab_size=400, character_coverage=1.0)
+    trained = train_tokenizer([f"{word} cat"] * 20, config)
+    own = with_specials(trained, PLACEHOLDERS)
+    ids = own.encode(f"{word} cat")
+    assert len(ids) == 2
+    side = Ragged(np.array(ids, np.uint16), np.array([0, 2]))
+    links = Ragged(np.array([0, NONE], np.int32), side.offsets)
+    pairs = replace(make_pairs(own, 1), src=side, tgt=side, links=links)
+    placed = Placeholders(1.0, own, own, 128).placed(pairs, np.random.default_rng(0))
+    assert re.fullmatch(f"[{PLACEHOLDERS}] cat", own.decode(placed.src[0]))
+    assert placed.links is not None
+    for new, old in ((placed.src, side), (placed.tgt, side), (placed.links, links)):
+        assert new.ids.dtype == old.ids.dtype
 
 
 def test_no_pair_grows_beyond_the_limit(tokenizer: Tokenizer) -> None:
@@ -165,7 +188,7 @@ def test_an_interrupted_run_with_placeholders_ends_the_same(recipe: TranslateRec
     assert isinstance(translator, Translator)
     assert placeholder_ids(translator.src_tokenizer)
     (alignment,) = translator.translate("3 {name} 5").alignments
-    place = alignment.src_tokens.index(PLACEHOLDERS[0])
+    place = alignment.src_tokens.index("{name}")
     assert alignment.src_spans[place] == (2, 8)
 
 

@@ -58,6 +58,11 @@ class Line:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
+    @property
+    def rest(self) -> str:
+        """What it has beside text that is copied."""
+        return Shortened.of(self.text, [*protected(self.text), *self.kept]).text
+
     def known_places(self) -> set[int]:
         """Where these stand."""
         return {place for term in self.terms() for place in range(term.start, term.end)}
@@ -82,13 +87,17 @@ class LineTranslator:
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
-        """Translate, unless a memory has it.
+        """Translate, unless a memory has it, or it has no letter and no digit but in copied text.
 
         A line in capitals, which models have rarely read, is translated in small letters.
         """
         if line.known is not None and line.parts:
             return _judged(line, self._remembered(line.text, line.known), retried=False)
-        if not (self.options.retry and line.parts and is_in_capitals(line.text)):
+        if not (self.options.retry and line.parts):
+            return (yield from self._placed(line))
+        if not (line.prefix or _is_readable(line.rest) or line.terms()):
+            return _untranslated(line)
+        if not is_in_capitals(line.text):
             return (yield from self._placed(line))
         text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
         (parts,) = self.parts_of([text])
@@ -180,10 +189,10 @@ class LineTranslator:
         if not out:
             return (yield from self._translated(line, [*line.kept, *forced]))
         left = Shortened.of(line.text, out)
-        if not any(map(str.isalnum, left.text)):
+        if not _is_readable(left.text):
             if line.prefix:
                 return (yield from self._translated(line, [*line.kept, *forced]))
-            return _untranslated(line.text)
+            return _untranslated(line)
         (parts,) = self.parts_of([left.text])
         found = yield from self._translated(
             replace(line, text=left.text, parts=parts), left.moved([*line.kept, *forced])
@@ -344,16 +353,21 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
     ).aligned_as(translation)
 
 
-def _untranslated(line: str) -> Translation:
+def _untranslated(line: Line) -> Translation:
     """A line of which the model can read nothing, as its own translation."""
-    text = line.strip()
-    start = line.find(text)
+    text = line.text.strip()
+    start = line.text.find(text)
     return Translation(
         text=text,
-        flags=("unknown_characters",) if any(map(str.isalnum, text)) else (),
+        flags=("unknown_characters",) if any(map(str.isalpha, line.rest)) else (),
         sentences=((start, start + len(text), 0, len(text)),),
         copied=tuple(words_copied(text, start, 0)),
     )
+
+
+def _is_readable(text: str) -> bool:
+    """Whether it has anything for a model to translate."""
+    return any(map(str.isalnum, text))
 
 
 def is_in_capitals(text: str) -> bool:

@@ -3,10 +3,10 @@
 For models that have learned placeholders (`dragoman.tasks.translate.placing`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
@@ -26,18 +26,18 @@ class Placed:
 
     @classmethod
     def of(cls, line: str, kept: Iterable[Span]) -> "Placed":
-        """Replace what is kept, and URLs, addresses, tags and placeholders.
+        """Replace what is kept, and URLs, addresses, tags and placeholders, the vocabulary's too.
 
         A line with more of them than there are placeholders has none.
         """
         found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
+        found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
         for start, end in sorted({*found, *(_trimmed(line, *span) for span in kept)}):
             if spans and start < spans[-1][1]:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             elif start < end:
                 spans.append((start, end))
-        fits = len(spans) <= len(PLACEHOLDERS) and not {*line}.intersection(PLACEHOLDERS)
-        return cls(line, tuple(spans) if fits else ())
+        return cls(line, tuple(spans) if len(spans) <= len(PLACEHOLDERS) else ())
 
     @cached_property
     def text(self) -> str:
@@ -67,6 +67,7 @@ class Placed:
         return replace(
             translation,
             text=whole,
+            tokens=self._shown(translation.tokens),
             flags=(
                 *(flag for flag in translation.flags if flag not in PRESERVED),
                 *(flag for flag in PRESERVED if flag in differ),
@@ -74,13 +75,32 @@ class Placed:
             sentences=tuple(sentences),
             copied=tuple(copied),
             alternatives=tuple(map(self.restored, translation.alternatives)),
-        ).aligned_by(lambda: tuple(_moved(each, src, tgt) for each in translation.alignments))
+        ).aligned_by(lambda: tuple(self._moved(each, src, tgt) for each in translation.alignments))
+
+    def _moved(self, alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
+        """Tokens and their places in the line, and in the translation with it."""
+
+        def moved(spans: tuple[Span | None, ...], places: list[int]) -> tuple[Span | None, ...]:
+            return tuple(span and (places[span[0]], places[span[1]]) for span in spans)
+
+        return replace(
+            alignment,
+            src_tokens=self._shown(alignment.src_tokens),
+            tgt_tokens=self._shown(alignment.tgt_tokens),
+            src_spans=moved(alignment.src_spans, src),
+            tgt_spans=moved(alignment.tgt_spans, tgt),
+        )
+
+    def _shown(self, tokens: Sequence[str]) -> tuple[str, ...]:
+        """Tokens with the text that is written for placeholders."""
+        written = iter(self._written("".join(tokens)))
+        return tuple("".join(islice(written, len(token))) for token in tokens)
 
     @cached_property
     def _stands_for(self) -> dict[str, str]:
         """The text of each placeholder; none for those of which the line has none."""
         texts = [self.line[start:end] for start, end in self.spans]
-        absent = {char: "" for char in PLACEHOLDERS if char not in self.line}
+        absent = {char: "" for char in PLACEHOLDERS if char not in self.text}
         return absent | dict(zip(PLACEHOLDERS, texts, strict=False))
 
     def _written(self, text: str) -> list[str]:
@@ -101,14 +121,3 @@ def _trimmed(line: str, start: int, end: int) -> Span:
     """A span without the white space at its ends."""
     text = line[start:end]
     return end - len(text.lstrip()), start + len(text.rstrip())
-
-
-def _moved(alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
-    def moved(spans: tuple[Span | None, ...], places: list[int]) -> tuple[Span | None, ...]:
-        return tuple(span and (places[span[0]], places[span[1]]) for span in spans)
-
-    return replace(
-        alignment,
-        src_spans=moved(alignment.src_spans, src),
-        tgt_spans=moved(alignment.tgt_spans, tgt),
-    )

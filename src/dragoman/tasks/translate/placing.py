@@ -34,10 +34,11 @@ class _Pieces:
         self.placeholders = np.array(placeholder_ids(tokenizer))
         (self.space_id,) = tokenizer.encode_rest([" "])[0]
         self.spaced_V = np.array([piece[:1] == " " for piece in pieces])
-        goes_on = [is_spaced(p) and category(p[:1] or " ")[0] in "LMN" for p in pieces]
+        goes_on = [is_spaced(p) and _is_letter(p[:1]) for p in pieces]
         self.goes_on_V = np.array(goes_on)
         self.goes_on_V[[*tokenizer.byte_ids]] = True
-        self.word_V = np.array([p.isalnum() and n not in special for n, p in enumerate(rest)])
+        word = [p[:1].isalnum() and all(map(_is_letter, p)) for p in rest]
+        self.word_V = np.array([is_word and n not in special for n, is_word in enumerate(word)])
 
     def whole_words(self, side: Ragged) -> npt.NDArray[np.bool_]:
         """Which tokens are a word: they begin it, and the next token begins another one."""
@@ -70,21 +71,32 @@ class Placeholders:
 
     def placed(self, dataset: PairDataset, rng: np.random.Generator) -> PairDataset:
         """The pairs, of which links are known, with placeholders; the links go with them."""
-        links = dataset.links
-        if links is None:
+        if dataset.links is None:
             raise ValueError("placeholders need links")
-        src, tgt = dataset.src, dataset.tgt
-        src_C, tgt_C, which_C = self._chosen(src, tgt, links, rng)
+        sides = (dataset.src, dataset.tgt, dataset.links)
+        count_V = np.zeros(len(self._src.word_V), np.int64)
+        for part in dataset.src.chunks():
+            count_V += np.bincount(part.ids, minlength=len(count_V))
+        chunks = zip(sides[0].chunks(), sides[1].chunks(), sides[2].chunks(), strict=True)
+        placed = [self._placed(*chunk, count_V, rng) for chunk in chunks] or [sides]
+        src, tgt, links = map(Ragged.concatenate, zip(*placed, strict=True))
+        return replace(dataset, src=src, tgt=tgt, links=links)
+
+    def _placed(
+        self, src: Ragged, tgt: Ragged, links: Ragged, count_V: Places, rng: np.random.Generator
+    ) -> tuple[Ragged, Ragged, Ragged]:
+        """Some of the pairs with placeholders, in the types that they have."""
+        src_C, tgt_C, which_C = self._chosen(src, tgt, links, count_V, rng)
         new_src, src_spaces = self._src.put(src, src_C, which_C)
         new_tgt, tgt_spaces = self._tgt.put(tgt, tgt_C, which_C)
         begin_N = np.repeat(src.offsets[:-1], tgt.lengths)
         before_N = np.searchsorted(src_spaces, begin_N)
         moved_N = links.ids + np.searchsorted(src_spaces, begin_N + links.ids, "right") - before_N
-        moved = Ragged(np.where(links.ids == NONE, NONE, moved_N), links.offsets)
-        return replace(dataset, src=new_src, tgt=new_tgt, links=_inserted(moved, tgt_spaces, NONE))
+        moved_N = np.where(links.ids == NONE, NONE, moved_N).astype(links.ids.dtype)
+        return new_src, new_tgt, _inserted(Ragged(moved_N, links.offsets), tgt_spaces, NONE)
 
     def _chosen(
-        self, src: Ragged, tgt: Ragged, links: Ragged, rng: np.random.Generator
+        self, src: Ragged, tgt: Ragged, links: Ragged, count_V: Places, rng: np.random.Generator
     ) -> tuple[Places, Places, Places]:
         """Words of both sides that only each other are linked to, rare ones rather, and by what."""
         drawn_P = rng.random(len(tgt)) < self.share
@@ -98,7 +110,7 @@ class Placeholders:
         usable_X &= self._src.whole_words(src)[src_X] & self._tgt.whole_words(tgt)[tgt_X]
         usable_X &= drawn_P[pair_N[tgt_X]]
         src_X, tgt_X, pair_X = src_X[usable_X], tgt_X[usable_X], pair_N[tgt_X[usable_X]]
-        frequent_X = np.bincount(src.ids)[src.ids[src_X]]
+        frequent_X = count_V[src.ids[src_X]]
         order_X = np.lexsort((rng.random(len(pair_X)) * frequent_X, pair_X))
         src_X, tgt_X, pair_X = src_X[order_X], tgt_X[order_X], pair_X[order_X]
         rank_X = np.arange(len(pair_X)) - np.searchsorted(pair_X, pair_X)
@@ -111,3 +123,8 @@ def _inserted(side: Ragged, places: Places, value: int) -> Ragged:
     """The sequences with `value` before the tokens at these places, which ascend."""
     ids = np.insert(side.ids, places, value)
     return Ragged(ids, side.offsets + np.searchsorted(places, side.offsets))
+
+
+def _is_letter(char: str) -> bool:
+    """Whether a character is of a word: a letter, a digit, or a mark of one."""
+    return category(char or " ")[0] in "LMN"

@@ -20,7 +20,7 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
 _PATTERNS = {
-    "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
@@ -95,7 +95,8 @@ def missing(source: str, translation: str) -> list[Span]:
 
 def protected(text: str) -> list[Span]:
     """Where a text has URLs, addresses, tags, placeholders and emoji."""
-    return [match.span() for pattern in _KINDS.values() for match in pattern.finditer(text)]
+    kinds = _KINDS.values() if _ANY.search(text) else ()  # as of most lines
+    return [match.span() for pattern in kinds for match in pattern.finditer(text)]
 
 
 def emoji(text: str) -> list[Span]:

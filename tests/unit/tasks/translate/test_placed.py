@@ -1,6 +1,7 @@
 """Lines with placeholders of the vocabulary, and the way back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from dragoman.tasks.translate import course
 from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.retries import Searching
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
 from dragoman.text.train import with_specials
@@ -31,6 +33,8 @@ PIECES = [
     "我",
     "(",
     "7",
+    PLACEHOLDERS[0],
+    PLACEHOLDERS[5],
 ]
 FIRST, SECOND = PLACEHOLDERS[0], PLACEHOLDERS[1]
 
@@ -48,8 +52,8 @@ def test_what_placeholders_stand_for_comes_back(drawn: tuple[str, list[Span]]) -
     """A line that is its own translation is itself, links and all; what was copied is told."""
     line, kept = drawn
     placed = Placed.of(line, kept)
-    found = placed.restored(identity(placed.text))
-    assert found.text == line
+    found = placed.restored(replace(identity(placed.text), tokens=tuple(placed.text)))
+    assert found.text == "".join(found.tokens) == line
     assert found.flags == ()
     assert all((a, b) == (c, d) for a, b, c, d in found.text_links)
     assert found.sentences == (((0, len(line)) * 2,) if line else ())
@@ -65,8 +69,9 @@ def test_what_has_placeholders() -> None:
     line = "see {name} at www.x.org/{id} 😀 now"
     assert Placed.of(line, [(0, 4)]).text == "\ufdd0 \ufdd1 at \ufdd2 😀 now"
     assert Placed.of("{a}" * 8, []).text == PLACEHOLDERS
-    for plain in ("{a}" * 9, f"{{a}} {FIRST}"):
+    for plain in ("{a}" * 9, f"{'{a}' * 8} {SECOND}"):
         assert Placed.of(plain, []).text == plain
+        assert Placed.of(plain, []).restored(identity(plain)).text == plain
 
 
 def test_the_way_back_of_what_a_model_writes() -> None:
@@ -81,8 +86,14 @@ def test_the_way_back_of_what_a_model_writes() -> None:
     assert found.copied == ((8, 10, 2, 4), (2, 5, 5, 8))
     assert found.alternatives[0].text == "{x} c"
     assert found.alternatives[0].flags == ("placeholders",)
-    own = Placed.of(f"a {FIRST}", [])
-    assert own.restored(Translation(text=f"{FIRST}{SECOND}")).text == FIRST
+    own = Placed.of(f"a {SECOND} {FIRST}", [])
+    written = own.restored(Translation(text=f"{FIRST}{PLACEHOLDERS[4]} {SECOND}{FIRST}"))
+    assert written.text == f"{SECOND} {FIRST}"
+    tokens = ("c", f" {SECOND}", " ", FIRST, FIRST, PLACEHOLDERS[4])
+    assert placed.restored(Translation(text="", tokens=tokens)).tokens == (
+        *("c", " %s", " ", "{x}"),
+        *("", ""),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +121,10 @@ def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
     first = translator.translate(line, options=Decoding(retry=False))
     read = first.alignments[0]
     places = zip(read.src_tokens, read.src_spans, strict=True)
-    assert [span for token, span in places if token in PLACEHOLDERS] == [*spans]
+    shown = {line[start:end]: (start, end) for start, end in spans}
+    assert [span for token, span in places if token in shown] == [*spans]
+    assert all(shown.get(token, span) == span for token, span in places)
+    assert not {*"".join((*first.tokens, *read.tgt_tokens))}.intersection(PLACEHOLDERS)
 
 
 @pytest.mark.parametrize("lost", ["", f"{FIRST} {FIRST}"])
@@ -154,7 +168,37 @@ def test_what_is_kept_has_placeholders_too() -> None:
     found = make_translator().translate("the cat sees big houses", kept=[(4, 7)])
     assert "cat" in found.text
     assert "kept" not in found.flags
-    assert PLACEHOLDERS[0] in found.tokens or (4, 7) in {(a, b) for a, b, *_ in found.copied}
+    assert (4, 7) in {(a, b) for a, b, *_ in found.copied}
+
+
+@pytest.mark.parametrize("line", ["{x}", "www.x.org, {a}{b} <br>!", FIRST, "😀", "...", "{a}" * 9])
+def test_what_has_nothing_to_translate_is_copied(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model reads nothing of it; other words, terms and prefixes are asked for."""
+    tried = list[str]()
+
+    def attempt(
+        self: course.LineTranslator, line: course.Line, *_: object
+    ) -> Searching[Translation]:
+        del self
+        yield from ()
+        tried.append(line.text)
+        return Translation(text=line.text)
+
+    monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
+    translator = make_translator()
+    found = translator.translate(f" {line}")
+    assert (found.text, found.flags, tried) == (line, (), [])
+    assert {line[a - 1 : b - 1] for a, b, *_ in found.copied} == {*line.split()}
+    assert translator.translate("the cat", kept=[(0, 7)]).text == "the cat"
+    assert tried == []
+    translator.translate(line, options=Decoding(retry=False))
+    translator.translate(line, prefix="the")
+    translator.translate(f"{line} cat")
+    translator.translate(f"{line} 7")
+    translator.translate("😀", glossary=Glossary({"😀": "cat"}))
+    assert len(tried) >= 5
 
 
 def test_a_prefix_goes_without() -> None:

@@ -32,6 +32,7 @@ OTHER = [
     ("They play 3 games.", "Sie spielen 1112.", "numbers"),
     ("Terminal 0", "Terminal 500", "numbers"),
     ("see https://a.b/c", "siehe https://a.b/d", "urls"),
+    ("see https://a.b/{c}.", "siehe https://a.b/{c.", "urls"),
     ("mail me@a.org", "schreib mir", "urls"),
     ("{name} is {age}", "{name} ist {alter}", "placeholders"),
     ("%s of %s", "%s von", "placeholders"),

@@ -134,7 +134,7 @@ def test_one_letter_in_bytes_is_read(translator: Translator) -> None:
     assert translator.translate("the cät").copied == ()
 
 
-@pytest.mark.parametrize("text", ["Кошка!", " («Кошка 日本») ", "😀 ..."])
+@pytest.mark.parametrize("text", ["Кошка!", " («Кошка 日本») ", "😀 ...", "918273%"])
 def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) -> None:
     """A model that reads only the marks around would invent one."""
     found = translator.translate(text)
