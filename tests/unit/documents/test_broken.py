@@ -112,6 +112,11 @@ def test_damaged_utf8_stays_utf8() -> None:
         ('!!! note "a"\n    b c\n\n    d\n\ne\n', '!!! note "a"\n    B C\n\n    D\n\nE\n'),
         ("a\n!!! note\nb\n", "A\n!!! note\nB\n"),
         ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
+        (
+            "|a|b|\r\n|-|-|\r\n{%- for c in d %}\r\n{% if e %}\r\n|f|g|\r\n{%- endfor %}\r\nh\r\n",
+            "|A|B|\r\n|-|-|\r\n{%- for c in d %}\r\n{% if e %}\r\n|F|G|\r\n{%- endfor %}\r\nH\r\n",
+        ),
+        ("{% include a %}\n{% b %} c\n", "{% include a %}\n{% B %} C\n"),
         ("{% if a %}b{% endif %} c\n", "{% IF A %}B{% ENDIF %} C\n"),
         ("import A from 'b c'\n\n# d\n", "import A from 'b c'\n\n# D\n"),
         (
@@ -129,7 +134,7 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     """They stay, and what is around them is translated."""
     assert capitals(source, "a.md") == expected
     told = any("of directives of other tools" in remark for remark in remarks(source, "a.md"))
-    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "import"))
+    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
 
 
 def test_directives_are_found_in_linear_time() -> None:
