@@ -89,6 +89,30 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
         capitals(source.encode("cp1252") + b"\x81", name)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.md", "---\nx: y z\n---\n# a b\n"),
+        ("b.md", "# a b\n"),
+        ("a.html", "a b<p>"),
+        ("a.txt", "a b\n"),
+        ("a.tsv", "x\na b\n"),
+        ("a.yaml", "x: a b\n"),
+        ("a.json", '["a b"]'),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na b\n"),
+        ("a.po", 'msgid "a b"\nmsgstr ""\n'),
+    ],
+)
+def test_a_byte_order_mark_stays_first(name: str, source: str, encoding: str) -> None:
+    """It is no text, and hides no sign at the beginning."""
+    document = read_document(f"\ufeff{source}".encode(encoding), name)
+    assert [segment.source.text for segment in document.segments] == ["a b"]
+    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
+    changed = source.replace("a b", "B A") if name != "a.po" else source.replace('""', '"B A"')
+    assert made == f"\ufeff{changed}".encode(encoding)
+
+
 def test_letters_that_windows_1252_lacks() -> None:
     """They are references in HTML; other files cannot have them."""
     chinese = WordTranslator(lambda _: "茶")
