@@ -19,6 +19,7 @@ import yaml
 
 from dragoman.documents.characters import decoded, without_damage
 from dragoman.documents.html import _CHARSET
+from dragoman.files.xml import declared_encoding
 
 Shape = Any
 
@@ -34,9 +35,9 @@ def _text(data: bytes) -> str:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
-    """Small letters and no white space in all strings."""
+    """Small letters in all strings, without white space and what Unicode has for no text."""
     if isinstance(value, str):
-        return re.sub(r"[\s\x00-\x1f]", "", value).lower()
+        return re.sub(r"[\s\x00-\x1f\ufdd0-\ufdef\ufffe\uffff\U0010ffff]", "", value).lower()
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -104,9 +105,11 @@ def html(data: bytes) -> Shape:
 
 def xhtml(data: bytes) -> Shape:
     """The elements with their attributes, and all text; None for what is no XML."""
-    text = re.sub(r"&(?!(?:amp|lt|gt|quot|apos);)\w+;", lambda name: unescape(name[0]), _text(data))
+    text = decoded(data, "x", declared_encoding(data) or "utf-8")[0]
+    text = re.sub(r"&(?!(?:amp|lt|gt|quot|apos);)\w+;", lambda name: unescape(name[0]), text)
+    parser = ET.XMLParser(encoding="utf-8")  # noqa: S314 -- it has limits
     try:
-        tree = ET.fromstring(text.encode())  # noqa: S314 -- Python limits its entities
+        tree = ET.fromstring(without_damage(text).encode(), parser)  # noqa: S314
     except ET.ParseError:
         return None
     tags = [(node.tag, str(sorted(plain(node.attrib).items()))) for node in tree.iter()]
