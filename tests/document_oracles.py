@@ -25,9 +25,9 @@ Shape = Any
 
 
 _DIRECTIVE = re.compile(
-    r"^(?:[ \t>]*(?:\{%|:{3})|(?:import|export)\b)[^\n]*\n[ \t>]*(?:\[|\|)", re.MULTILINE
+    r"^(?:[ \t>]*(?:\{%|:{3}|!!!|\?\?\?)|(?:import|export)\b)[^\n]*\n[ \t>]*[^\s>]", re.MULTILINE
 )
-"""A line of other tools before what may be a row of a table, or a name of a link."""
+"""A line of other tools before another one: readers of Markdown have both in one paragraph."""
 
 
 def _text(data: bytes) -> str:
@@ -61,9 +61,10 @@ def markdown(data: bytes) -> Shape:
     options |= pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
     options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
-    source = _without_definitions(_text(data), options)
-    if _DIRECTIVE.search(source):
-        return None  # which readers of Markdown do not know
+    text = _text(data)
+    if _DIRECTIVE.search(text):
+        return None
+    source = _without_definitions(text, options)
     options |= pyromark.Options.ENABLE_DEFINITION_LIST
     found, text = list[str](), ""
     for event in pyromark.events(source, options=options):

@@ -89,6 +89,13 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
         capitals(source.encode("cp1252") + b"\x81", name)
 
 
+def test_a_title_of_xhtml_has_tags() -> None:
+    """In HTML they are text, as no tag is read in it."""
+    title = "<title>a <i>b</i></title>"
+    assert capitals(title, "a.xhtml") == "<title>A <i>B</i></title>"
+    assert capitals(title, "a.html") == "<title>A &lt;I&gt;B&lt;/I&gt;</title>"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
 @pytest.mark.parametrize(
     ("name", "source"),
