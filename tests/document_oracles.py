@@ -6,9 +6,10 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from functools import partial
 from html import unescape
 from typing import Any
-from xml.etree.ElementTree import Comment
+from xml.etree import ElementTree as ET
 
 import html5lib
 import pyromark
@@ -18,8 +19,15 @@ import yaml
 
 from dragoman.documents.characters import decoded, without_damage
 from dragoman.documents.html import _CHARSET
+from dragoman.files.xml import declared_encoding
 
 Shape = Any
+
+
+_DIRECTIVE = re.compile(
+    r"^(?:[ \t>]*(?:\{%|:{3}|!!!|\?\?\?)|(?:import|export)\b)[^\n]*\n[ \t>]*[^\s>]", re.MULTILINE
+)
+"""A line of other tools before another one: readers of Markdown have both in one paragraph."""
 
 
 def _text(data: bytes) -> str:
@@ -27,9 +35,9 @@ def _text(data: bytes) -> str:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
-    """Small letters and no white space in all strings."""
+    """Small letters in all strings, without white space and what Unicode has for no text."""
     if isinstance(value, str):
-        return re.sub(r"[\s\x00-\x1f]", "", value).lower()
+        return re.sub(r"[\s\x00-\x1f\ufdd0-\ufdef\ufffe\uffff\U0010ffff]", "", value).lower()
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -53,7 +61,10 @@ def markdown(data: bytes) -> Shape:
     options |= pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
     options |= pyromark.Options.ENABLE_TASKLISTS | pyromark.Options.ENABLE_GFM
     options |= pyromark.Options.ENABLE_HEADING_ATTRIBUTES
-    source = _without_definitions(_text(data), options)
+    text = _text(data)
+    if _DIRECTIVE.search(text):
+        return None
+    source = _without_definitions(text, options)
     options |= pyromark.Options.ENABLE_DEFINITION_LIST
     found, text = list[str](), ""
     for event in pyromark.events(source, options=options):
@@ -86,17 +97,30 @@ def html(data: bytes) -> Shape:
     declared = _CHARSET.search(data[:4096])
     text = decoded(data, "x", declared[1].decode() if declared else "")[0]
     tree = html5lib.parse(without_damage(text), namespaceHTMLElements=False)
-    elements = [node for node in tree.iter() if node.tag is not Comment]
+    elements = [node for node in tree.iter() if node.tag is not ET.Comment]
     if any("<script" in (node.text or "") for node in tree.iter("script")):
         return None  # one that looks as if it contained another, where browsers go on
     tags = {(str(node.tag), str(sorted(plain(dict(node.attrib)).items()))) for node in elements}
     return tags, letters("".join(tree.itertext()))
 
 
+def xhtml(data: bytes) -> Shape:
+    """The elements with their attributes, and all text; None for what is no XML."""
+    text = decoded(data, "x", declared_encoding(data) or "utf-8")[0]
+    text = re.sub(r"&(?!(?:amp|lt|gt|quot|apos);)\w+;", lambda name: unescape(name[0]), text)
+    parser = ET.XMLParser(encoding="utf-8")  # noqa: S314 -- it has limits
+    try:
+        tree = ET.fromstring(without_damage(text).encode(), parser)  # noqa: S314
+    except ET.ParseError:
+        return None
+    tags = [(node.tag, str(sorted(plain(node.attrib).items()))) for node in tree.iter()]
+    return tags, letters("".join(tree.itertext()))
+
+
 def subtitles(data: bytes) -> Shape:
     """The times, and all text; None for what another reader does not understand."""
     text = _text(data)
-    if not text.lstrip("\ufeff").startswith("WEBVTT"):
+    if not text.startswith("WEBVTT"):
         logging.disable()
         try:
             cues = list(srt.parse(text, ignore_errors=True))
@@ -106,7 +130,7 @@ def subtitles(data: bytes) -> Shape:
             return None  # some are damaged, and read as text
         return [(c.start, c.end) for c in cues], letters(text)
     try:
-        read = webvtt.from_buffer(io.StringIO(text.lstrip("\ufeff"))).captions
+        read = webvtt.from_buffer(io.StringIO(text)).captions
     except (webvtt.errors.MalformedFileError, webvtt.errors.MalformedCaptionError):
         return None
     return [(c.start, c.end) for c in read], letters(unescape(text))
@@ -114,7 +138,7 @@ def subtitles(data: bytes) -> Shape:
 
 def each_json(data: bytes) -> Shape:
     """The values."""
-    text, place, found = _text(data).lstrip("\ufeff"), 0, []
+    text, place, found = _text(data), 0, []
     while text[place:].strip():
         place += len(text[place:]) - len(text[place:].lstrip())
         value, place = json.JSONDecoder().raw_decode(text, place)
@@ -125,7 +149,7 @@ def each_json(data: bytes) -> Shape:
 def each_yaml(data: bytes) -> Shape:
     """The events, with the values and their types."""
     loader, found = yaml.SafeLoader(""), []
-    for event in yaml.parse(_text(data).removeprefix("\ufeff"), Loader=yaml.CSafeLoader):
+    for event in yaml.parse(_text(data), Loader=yaml.CSafeLoader):
         kind: Any = type(event).__name__
         if isinstance(event, yaml.ScalarEvent):
             tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
@@ -134,12 +158,12 @@ def each_yaml(data: bytes) -> Shape:
     return found
 
 
-def table(data: bytes) -> Shape:
-    """The cells."""
-    text = _text(data).removeprefix("\ufeff")
+def table(data: bytes, signs: str = ",;\t|") -> Shape:
+    """The cells, with that of these signs between them that is most in the first row."""
+    text = _text(data)
     head = re.split("[\r\n]", text, maxsplit=1)[0]
-    sign = max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
-    sign = sign if sign in head else "\x1f"
+    sign = max(signs, key=re.sub('"[^"]*"', "", head).count)
+    sign = sign if sign in head or len(signs) == 1 else "\x1f"
     try:
         return [plain(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign)]
     except csv.Error:
@@ -147,12 +171,15 @@ def table(data: bytes) -> Shape:
 
 
 ORACLES: dict[str, Callable[[bytes], Shape]] = {
-    "text": lines,
-    "markdown": markdown,
+    "txt": lines,
+    "md": markdown,
     "html": html,
-    "subtitles": subtitles,
+    "xhtml": xhtml,
+    "srt": subtitles,
+    "vtt": subtitles,
     "json": each_json,
     "yaml": each_yaml,
     "csv": table,
+    "tsv": partial(table, signs="\t"),
 }
-"""By format."""
+"""By the ending of a file's name."""

@@ -108,6 +108,8 @@ class Archive:
                 left -= info.file_size
                 if info.file_size > max(SMALL, HIGHEST_RATIO * info.compress_size) or left < 0:
                     raise InputError(f"{place} is larger, unpacked, than a document's text is.")
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise InputError(f"{place} is packed as no document is; save it anew.")
                 found[member] = self.file.read(info)
             except KeyError:
                 raise InputError(f"{place} is missing; save the document anew.") from None

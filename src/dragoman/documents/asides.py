@@ -6,10 +6,13 @@ that is put.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from dragoman.documents.document import Document, Part, Segment, cut_out
 from dragoman.text.marked import Marked
 
+MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
+"""Characters that Unicode keeps for such uses; no translation has them."""
 Write = Callable[[Marked], str]
 
 
@@ -18,7 +21,8 @@ class Asides:
 
     def __init__(self, text: str) -> None:
         used = {*text}
-        self._mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in used)
+        private = map(chr, range(0xE000, 0x110000))  # for a file that has all marks
+        self._mark = next(c for c in chain(MARKS, private) if c not in used)
         self._text, self._places = text, list[tuple[int, int, str]]()
         self.parts: list[Part] = []
 

@@ -30,26 +30,29 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 def decoded(
     data: bytes, name: str, declared: str = "", *, has_references: bool = False
 ) -> tuple[str, Encode]:
-    """The text of a file, and what writes one in the same encoding.
+    """The text of a file without its byte order mark, and what writes one as that file was.
 
-    A byte order mark tells it, else what the file has `declared`, else it is UTF-8, where bytes
+    The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
     that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252.
     Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
     any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
     for one in an unknown encoding; writing does for characters that Windows-1252 lacks.
     """
-    marked = next((code for mark, code in _BY_MARK.items() if data.startswith(mark)), "")
-    found = None
-    if marked not in {"", "utf-8"}:
-        found = _read(data, marked, "surrogatepass", "surrogatepass")
+    mark = next((each for each in _BY_MARK if data.startswith(each)), b"")
+    if mark:
+        data, encoding = data[len(mark) :], _BY_MARK[mark]
+        errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
+        found = _read(data, encoding, errors, errors)
         if found is None:
-            raise InputError(f"{name} is damaged {marked[:6].upper()}; save it as UTF-8.")
-    elif not marked and _DECLARED.fullmatch(declared):
+            raise InputError(f"{name} is damaged {encoding[:6].upper()}; save it as UTF-8.")
+        return found[0], partial(_with_mark, mark, found[1])
+    found = None
+    if _DECLARED.fullmatch(declared):
         web = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
         encoding = web.get(declared.lower(), declared)
         found = _read(data, encoding, "strict", "xmlcharrefreplace")
     text = "" if found else data.decode(errors="surrogateescape")
-    if not (marked or declared) and _is_not_utf8(text):
+    if not declared and _is_not_utf8(text):
         found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
         if found is None:
             raise InputError(f"{name} is neither UTF-8 nor Windows-1252; save it as UTF-8.")
@@ -66,6 +69,10 @@ def _is_not_utf8(text: str) -> bool:
     """Whether fewer characters than bytes that are none stand among the ASCII."""
     rest = _ASCII.sub("", text)
     return 2 * len(SURROGATE.sub("", rest)) < len(rest)
+
+
+def _with_mark(mark: bytes, encode: Encode, text: str) -> bytes:
+    return mark + encode(text)
 
 
 def _as_before(encode: Encode, name: str, text: str) -> bytes:

@@ -55,7 +55,7 @@ RULES = Rules(
         "p": _names(_AFTER_P) | _TERMS | _CELLS,
     },
 )
-XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={})
+XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={}, raw=RULES.raw - {"title"})
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 

@@ -42,8 +42,7 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
     is_arb, about = name.lower().endswith(".arb"), sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     write = partial(_written, escapes=escapes, slashes="\\/" in text)
-    expected, opened, key, line = "value", list[str](), "", 1
-    place = int(text.startswith("\ufeff"))
+    expected, opened, key, line, place = "value", list[str](), "", 1, 0
     while match := _TOKEN.match(text, place):
         line += text.count("\n", place, match.start(1))
         sign, place = match[1], match.end()

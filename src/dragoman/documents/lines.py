@@ -27,7 +27,7 @@ def read(data: bytes, name: str) -> Document:
 
 def _segments(text: str) -> Iterator[Segment]:
     lines, first = list[tuple[int, int]](), 1
-    for number, match in enumerate(_LINE.finditer(text, text.startswith("\ufeff")), start=1):
+    for number, match in enumerate(_LINE.finditer(text), start=1):
         line = match[0].strip()
         full = bool(lines) and lines[-1][1] - lines[-1][0] >= _FULL
         if lines and not (full and line[:1].islower() and len(lines) < _MOST):

@@ -39,13 +39,15 @@ _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matte
 _LEFT |= {"Directive": "directives of other tools"}
 _DIRECTIVE = re.compile(
     r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?)[ \t][^\r\n]*)|:{3,}[^\r\n]*"
-    r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*)++(?=[\r\n]|\Z))"
+    r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*+(?:\r?\n(?=\{%))?)+(?=[\r\n]|\Z))"
     r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
     r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
     r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
     re.MULTILINE,
 )
 """A line of Pandoc, Material or Liquid, or lines of MDX."""
+_ROW = re.compile(r"\r?\n\|")
+"""Where a row of a table follows."""
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
     r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
@@ -93,7 +95,9 @@ class _Paragraphs:
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
 
     def _without_directive(self, found: re.Match[str]) -> str:
-        """As much white space; a note is an item of a list, so that what is indented is no code."""
+        """As much white space; a note is an item of a list, so that what is indented is no code;
+        between rows of a table are rows.
+        """
         text, start = found.string, found.start()
         last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
         begins = not last.strip(" \t>\r\n")
@@ -101,6 +105,8 @@ class _Paragraphs:
             return found[0]
         self.left["Directive"] += 1
         blank = re.sub(r"[^\r\n]", " ", found[0])
+        if last.startswith("|") and _ROW.match(text, found.end()):
+            blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
         mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
         return mark + blank[len(mark) :]
 
@@ -151,6 +157,10 @@ class _Paragraphs:
             self._pieces.append((name, Tag(mark, "open")))
         elif kind == "End":
             self._close(name, before, end)
+        elif name == "Text" and raw[:1] == "&" and not more.strip(" \t\r\n\f"):
+            self._pieces.append(
+                ("", Tag(raw, shown=" "))
+            )  # which would begin a line, or indent one
         elif name in ("Text", "SoftBreak"):
             if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
                 self._pieces.append(("", Tag(":")))

@@ -75,7 +75,7 @@ def read_xml(
     def assemble(texts: Sequence[str]) -> bytes:
         return encode(asides.filled(_joined(texts, 0), texts[count:]))
 
-    return Document(parts, assemble)
+    return Document(parts, assemble, ("Texts in the properties of others.",) * found.has_left)
 
 
 def _joined(texts: Sequence[str], number: int) -> str:
@@ -88,6 +88,8 @@ class _Parts:
 
     def __init__(self, text: str, read: ReadParagraph) -> None:
         self.parts: list[Part] = []
+        self.has_left = False
+        """Whether a paragraph is in none of them, as it is what another is written with."""
         self._text, self._read = text, read
 
     def reserve(self) -> int:
@@ -130,6 +132,7 @@ class _Parts:
             is_written = segment is not None and segment.start <= inner.start < segment.end
             if not (is_cut or is_written):
                 self._add(inner, segments, cuts)
+            self.has_left |= is_written and not is_cut
 
 
 def mixed(

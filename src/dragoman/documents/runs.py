@@ -137,9 +137,12 @@ class _ParagraphRuns:
         self.tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
 
     def _properties(self, run: Element) -> str:
-        """The properties of a run, without those of the spelling checker."""
+        """The properties of a run, without those of the spelling checker: they may be written
+        several times, so that a part by itself in them would be as well.
+        """
         element = run.child("rPr")
-        kept = _NEUTRAL.sub("", self._raw(element)) if element is not None else ""
+        written = self._text[element.start : element.end] if element is not None else ""
+        kept = _NEUTRAL.sub("", written)
         return "" if _EMPTY.fullmatch(kept) else kept
 
     def pieces(self, elements: Iterable[Element]) -> list[str | Tag]:

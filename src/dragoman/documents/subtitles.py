@@ -50,7 +50,7 @@ MOST = 8
 def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
-    escapes = text.lstrip("\ufeff").startswith("WEBVTT")
+    escapes = text.startswith("WEBVTT")
     lost = sum(1 for _ in _ARROW.finditer(text)) - sum(1 for _ in _CUE.finditer(text))
     left = (f"{counted(lost, 'cue')} with times that are none",) if lost else ()
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)

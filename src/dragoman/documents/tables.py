@@ -29,14 +29,13 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
 
 
 def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
-    start = int(text.startswith("\ufeff"))
-    first = re.split("[\r\n]", text[start:], maxsplit=1)[0]
+    first = re.split("[\r\n]", text, maxsplit=1)[0]
     bare = _CELL.sub("", first)
     sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
     sign = sign if sign in bare or sign == "\t" else ""
     write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')
     head, chosen = list[str](), None
-    for row, column, place, raw in _cells(text, start, sign):
+    for row, column, place, raw in _cells(text, sign):
         if _OPEN.fullmatch(raw):
             raise InputError(f"{name} row {row} has a quote that does not end; end it or leave it.")
         closed = _QUOTED.fullmatch(raw) is not None
@@ -57,9 +56,9 @@ def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]
             yield Segment(begin, begin + len(line[0]), source, _quoted, where)
 
 
-def _cells(text: str, place: int, sign: str) -> Iterator[tuple[int, int, int, str]]:
+def _cells(text: str, sign: str) -> Iterator[tuple[int, int, int, str]]:
     """The row, column and place of each cell, and what is written there; "" separates none."""
-    row, column, end = 1, 0, re.escape(sign)
+    row, column, place, end = 1, 0, 0, re.escape(sign)
     ends = f"{end}|" if sign else ""
     cell = re.compile(rf'("(?:[^"]|"")*+"?+[^{end}\r\n]*+|[^{end}\r\n]*+)({ends}\r\n|\r|\n|\Z)')
     while match := cell.match(text, place):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.decoding import Decoding
+from dragoman.documents.asides import MARKS
 from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document
 from dragoman.plain import Plain
@@ -210,12 +211,16 @@ _CODE = re.compile(
 _LONGEST_WORD = 256
 
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
+)
 
 
 def _dropped(text: str, source: str) -> dict[int, str]:
-    """What no format is to be given: control characters that the source lacks; spaces for ends."""
-    found = {*_CONTROL.findall(text)} - {*source}
+    """What no format is to be given: marks, and control characters that the source lacks; spaces
+    for ends. An unchanged text is not written.
+    """
+    found = {*_CONTROL.findall(text)} - ({*source} if text == source else {*source} - {*MARKS})
     return {ord(char): " " if char.isspace() else "" for char in found}
 
 

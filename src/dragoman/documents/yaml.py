@@ -30,8 +30,7 @@ def read(data: bytes, name: str) -> Document:
 def _segments(text: str, name: str) -> Iterator[Segment]:
     import yaml
 
-    shift = int(text.startswith("\ufeff"))  # which the parser does not count
-    clean = without_damage(text[shift:])
+    clean = without_damage(text)
     opened, flows, key = list[str](), list[bool](), ""
     try:
         for event in yaml.parse(clean, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -49,16 +48,16 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
                     key = event.value[:40]
                 elif isinstance(event, yaml.ScalarEvent) and event.tag is None:
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
-                    yield from _scalar(text, event, shift, where, flow=any(flows[-1:]))
+                    yield from _scalar(text, event, where, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:
                 raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{name} is not YAML: {' '.join(str(error).split())}.") from None
 
 
-def _scalar(text: str, event: Any, shift: int, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
+def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
     """The text of one value, or the lines of a block."""
-    start, end = event.start_mark.index + shift, event.end_mark.index + shift
+    start, end = event.start_mark.index, event.end_mark.index
     style, value = event.style or "", event.value
     if SURROGATE.search(text, start, end):
         yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)

@@ -183,3 +183,14 @@ def test_books_that_cannot_be_read_are_refused() -> None:
     assert read_document(packed(rest), "a.epub").left == (
         "OPS/text/one a.xhtml, which is not in the book.",
     )
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_only_what_documents_are_packed_with_is_unpacked(method: int) -> None:
+    """The size of a dictionary of LZMA is whatever a file says, up to 4 GiB."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in unpacked(SAMPLES["a.epub"]()).items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match=r"META-INF/container\.xml is packed as no document is"):
+        read_document(buffer.getvalue(), "a.epub")

@@ -89,6 +89,37 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
         capitals(source.encode("cp1252") + b"\x81", name)
 
 
+def test_a_title_of_xhtml_has_tags() -> None:
+    """In HTML they are text, as no tag is read in it."""
+    title = "<title>a <i>b</i></title>"
+    assert capitals(title, "a.xhtml") == "<title>A <i>B</i></title>"
+    assert capitals(title, "a.html") == "<title>A &lt;I&gt;B&lt;/I&gt;</title>"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.md", "---\nx: y z\n---\n# a b\n"),
+        ("b.md", "# a b\n"),
+        ("a.html", "a b<p>"),
+        ("a.txt", "a b\n"),
+        ("a.tsv", "x\na b\n"),
+        ("a.yaml", "x: a b\n"),
+        ("a.json", '["a b"]'),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na b\n"),
+        ("a.po", 'msgid "a b"\nmsgstr ""\n'),
+    ],
+)
+def test_a_byte_order_mark_stays_first(name: str, source: str, encoding: str) -> None:
+    """It is no text, and hides no sign at the beginning."""
+    document = read_document(f"\ufeff{source}".encode(encoding), name)
+    assert [segment.source.text for segment in document.segments] == ["a b"]
+    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
+    changed = source.replace("a b", "B A") if name != "a.po" else source.replace('""', '"B A"')
+    assert made == f"\ufeff{changed}".encode(encoding)
+
+
 def test_letters_that_windows_1252_lacks() -> None:
     """They are references in HTML; other files cannot have them."""
     chinese = WordTranslator(lambda _: "茶")
@@ -112,6 +143,11 @@ def test_damaged_utf8_stays_utf8() -> None:
         ('!!! note "a"\n    b c\n\n    d\n\ne\n', '!!! note "a"\n    B C\n\n    D\n\nE\n'),
         ("a\n!!! note\nb\n", "A\n!!! note\nB\n"),
         ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
+        (
+            "|a|b|\r\n|-|-|\r\n{%- for c in d %}\r\n{% if e %}\r\n|f|g|\r\n{%- endfor %}\r\nh\r\n",
+            "|A|B|\r\n|-|-|\r\n{%- for c in d %}\r\n{% if e %}\r\n|F|G|\r\n{%- endfor %}\r\nH\r\n",
+        ),
+        ("{% include a %}\n{% b %} c\n", "{% include a %}\n{% B %} C\n"),
         ("{% if a %}b{% endif %} c\n", "{% IF A %}B{% ENDIF %} C\n"),
         ("import A from 'b c'\n\n# d\n", "import A from 'b c'\n\n# D\n"),
         (
@@ -129,7 +165,7 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     """They stay, and what is around them is translated."""
     assert capitals(source, "a.md") == expected
     told = any("of directives of other tools" in remark for remark in remarks(source, "a.md"))
-    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "import"))
+    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
 
 
 def test_directives_are_found_in_linear_time() -> None:

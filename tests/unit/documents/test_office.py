@@ -218,6 +218,18 @@ def test_a_cell_that_would_be_too_long_stays() -> None:
     assert report.translated == 1
 
 
+@pytest.mark.parametrize(("backwards", "expected"), [(False, "ONE THREE"), (True, "THREE ONE")])
+def test_a_cell_in_the_properties_of_a_run_stays(*, backwards: bool, expected: str) -> None:
+    """These are written as often as there are texts with them: the cell is no part by itself."""
+    sheet, inner = "xl/worksheets/sheet1.xml", "<rPr><b/><c><is><t>two</t></is></c></rPr>"
+    cell = f"<is><r><t>one </t></r><r>{inner}<t>three</t></r></is>"
+    content = members(xlsx())[sheet].replace("<is><t>Value</t></is>", cell)
+    data, report = translated(replaced(xlsx(), {sheet: content}), "a.xlsx", backwards=backwards)
+    assert sources(data, "a.xlsx")[0] == expected
+    assert inner in members(data)[sheet]
+    assert report.left[-1] == "Texts in the properties of others."
+
+
 def test_sheets_of_numbers_are_not_counted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A book of many of them is read; one with more text than the bound is refused."""
     book = openpyxl.Workbook()

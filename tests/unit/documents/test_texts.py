@@ -102,6 +102,8 @@ def test_html_in_another_encoding() -> None:
         ("a :-|\n:-| b\n", "A :-\\| :-\\| B\n"),
         (":a: \ufe13 \ufe55\n", ":A: \ufe13 \ufe55\n"),
         ("a\n:b: \ufe13\ufe55\uff1a\n", "A\n:B: \ufe13\ufe55\uff1a\n"),
+        ("a&#10;&#35; b&#9;c &#32;&#10;d\n", "A&#10;# B&#9;C&#32;&#10; D\n"),
+        ("&#32;&#32;&#32;&#32;a b\n", "&#32;&#32;&#32;&#32;A B\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
     ],
 )

@@ -87,6 +87,28 @@ def test_what_is_copied_is_told_to_the_model() -> None:
     assert [remark.where for remark in report.untranslated] == ["text 1"]
 
 
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.html", '<p title="two">one %s</p>'),
+        ("a.xhtml", '<p title="two">one %s</p>'),
+        ("a.md", '[one](u "two") %s'),
+        ("a.fodt", '<p><a title="two">one</a> %s</p>'),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "\ufdd0"])
+@pytest.mark.parametrize("mark", ["\ue000", "\ufdd0", "\ufdd1"])
+def test_no_text_takes_the_place_of_an_attribute(
+    name: str, source: str, before: str, mark: str
+) -> None:
+    """Whatever the file has, and whatever the model writes."""
+    data = (source % f"{before} &#{ord(mark)};1&#{ord(mark)};").encode()
+    document = read_document(data, name)
+    assert [*document.segments][-1].source.text == "two"
+    made, _ = translate_document(document, WordTranslator(lambda word: f"{word}{mark}1{mark}"))
+    assert made.count(b"two") == 1
+
+
 def test_an_element_that_lost_its_words_is_flagged() -> None:
     """One that has none in the source is not."""
     drop = WordTranslator(lambda word: "" if word == "here" else word.upper())
