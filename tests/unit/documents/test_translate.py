@@ -79,7 +79,7 @@ def test_what_is_copied_is_told_to_the_model() -> None:
     segments = tuple(
         Segment(n, n, marked, Marked.written, f"text {n}") for n, marked in enumerate(texts)
     )
-    document = Document((Part("  ", segments),), lambda parts: parts[0].encode())
+    document = Document((Part("  ", segments),), lambda parts: "".join(parts[0]).encode())
     translator = WordTranslator(str.upper)
     data, report = translate_document(document, translator)
     assert (translator.lines, translator.kept) == (["Call ls now"], [((5, 7),)])
