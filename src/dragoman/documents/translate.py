@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, tee
 from typing import Protocol
 
 import numpy as np
@@ -91,6 +91,7 @@ class Draft:
 
     def __init__(self, document: Document) -> None:
         self._document, self._firsts = document, document.firsts
+        self._last: tuple[int, tuple[Part, Segment]] | None = None  # as one is asked for often
         self._found = Packed()
         self._found_at = array("q", [-1]) * self._firsts[-1]
         self._letterless, self._untranslated = 0, dict[int, tuple[str, ...]]()
@@ -140,9 +141,11 @@ class Draft:
 
     def _at(self, number: int) -> tuple[Part, Segment]:
         """A segment by its number, and the part that has it."""
-        place = bisect_right(self._firsts, number) - 1
-        part = self._document.parts[place]
-        return part, part.segments[number - self._firsts[place]]
+        if self._last is None or self._last[0] != number:
+            place = bisect_right(self._firsts, number) - 1
+            part = self._document.parts[place]
+            self._last = number, (part, part.segments[number - self._firsts[place]])
+        return self._last[1]
 
     def _text(self, number: int) -> tuple[str, Places]:
         _, source, _ = self._at(number)[1].source.trimmed()
@@ -167,7 +170,8 @@ class Draft:
             self._take(places, *json.loads(line))
             done += 1
         firsts = self._numbers[self._begins[done:-1]]
-        lines, kept = (self._text(n)[0] for n in firsts), (self._text(n)[1] for n in firsts)
+        some, same = tee(map(self._text, firsts))  # which are read at one pace
+        lines, kept = (text for text, _ in some), (places for _, places in same)
         results = translator.stream(lines, options, kept=kept, glossary=glossary)
         for places, result in zip(islice(self.places, done, None), results, strict=True):
             tagged = any(any(self._at(number)[1].source.tags) for number in places)
