@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from dragoman.documents.document import Document
+from dragoman.documents.document import Document, Written
 from dragoman.documents.paragraphs import decode_xml
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, find_elements
@@ -127,11 +127,11 @@ class Archive:
     def document(self, members: Mapping[str, Document], left: Sequence[str] = ()) -> Document:
         """The document whose text is in these members."""
 
-        def assemble(texts: Sequence[str]) -> bytes:
-            rest, changed = iter(texts), dict[str, bytes]()
+        def assemble(parts: Sequence[Written]) -> bytes:
+            rest, changed = iter(parts), dict[str, bytes]()
             for member, inner in members.items():
                 new = [*islice(rest, len(inner.parts))]
-                if new != [part.text for part in inner.parts]:
+                if any(each.is_changed for each in new):
                     changed[member] = inner.assemble(new)
             return self.replaced(changed) if changed else self.data
 

@@ -5,10 +5,12 @@ that is put.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from io import StringIO
 from itertools import chain
 
-from dragoman.documents.document import Document, Part, Segment, cut_out
+from dragoman.documents.document import Document, Part, Segment, Segments, Written, cut_out, encoded
 from dragoman.text.marked import Marked
 
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
@@ -17,14 +19,15 @@ Write = Callable[[Marked], str]
 
 
 class Asides:
-    """The parts of a text that are set aside."""
+    """The parts of a text that are set aside, one behind the other."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str) -> None:
+        """`name` is that of the document, for messages."""
         used = {*text}
         private = map(chr, range(0xE000, 0x110000))  # for a file that has all marks
         self._mark = next(c for c in chain(MARKS, private) if c not in used)
-        self._text, self._places = text, list[tuple[int, int, str]]()
-        self.parts: list[Part] = []
+        self._text, self._starts, self._ends = text, array("I"), array("I")
+        self._raw, self._segments = StringIO(), Segments(name)
 
     def put(
         self,
@@ -32,33 +35,43 @@ class Asides:
         source: Marked,
         write: Write,
         where: str,
-        fault: Callable[[Marked], str] = lambda _: "",
+        fault: Callable[[str, Marked, Marked], str] = lambda *_: "",
     ) -> str:
         """Take a text, which is written so, and return what stands in its place."""
-        self.parts.append(Part(raw, (Segment(0, len(raw), source, write, where, fault),)))
-        return f"{self._mark}{len(self.parts)}{self._mark}"
+        start = self._raw.tell()
+        self._raw.write(raw)
+        self._segments.append(Segment(start, self._raw.tell(), source, write, where, fault))
+        return self._marked(len(self._segments) - 1)
+
+    def _marked(self, number: int) -> str:
+        return f"{self._mark}{number}{self._mark}"
 
     def cut(self, start: int, end: int, source: Marked, write: Write, where: str) -> str:
         """The same for what is at a place of the text, one after the other."""
-        mark = self.put(self._text[start:end], source, write, where)
-        self._places.append((start, end, mark))
-        return mark
+        self._starts.append(start)
+        self._ends.append(end)
+        return self.put(self._text[start:end], source, write, where)
 
-    def filled(self, text: str, texts: Sequence[str]) -> str:
-        """The text with those of the parts at their places."""
-        mark = f"{self._mark}([0-9]+){self._mark}"
-        return re.sub(mark, lambda found: texts[int(found[1]) - 1], text)
+    @property
+    def part(self) -> Part:
+        """All that is set aside."""
+        return Part(self._raw.getvalue(), self._segments)
+
+    def filled(self, pieces: Iterable[str], written: Written) -> Iterator[str]:
+        """Pieces of the text with what is set aside at its places."""
+        mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
+        return (mark.sub(lambda found: written.at(int(found[1])), piece) for piece in pieces)
 
     def document(
         self,
-        segments: Iterable[Segment],
+        segments: Segments,
         encode: Callable[[str], bytes],
         left: Iterable[str],
     ) -> Document:
         """The whole, of which these are the other segments; `left` is what is not translated."""
-        part = cut_out(self._text, (0, len(self._text)), self._places, segments)
-
-        def assemble(texts: Sequence[str]) -> bytes:
-            return encode(self.filled(texts[0], texts[1:]))
-
-        return Document((part, *self.parts), assemble, tuple(left))
+        marks = map(self._marked, range(len(self._starts)))
+        cuts = zip(self._starts, self._ends, marks, strict=True)
+        self._text, moved = cut_out(self._text, (0, len(self._text)), cuts)
+        segments.move(moved)
+        parts = Part(self._text, segments), self.part
+        return Document(parts, lambda each: encoded(self.filled(*each), encode), tuple(left))

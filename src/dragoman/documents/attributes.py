@@ -58,7 +58,7 @@ def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = Non
     return set_aside
 
 
-def _fault(marked: Marked, most: int | None) -> str:
+def _fault(_raw: str, _source: Marked, marked: Marked, most: int | None) -> str:
     too_long = most and len(marked.written()) > most
     return f"Excel takes at most {most} characters there" if too_long else ""
 

@@ -7,7 +7,7 @@ from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
-from dragoman.documents.document import Document, Segment
+from dragoman.documents.document import Document, Segment, Written
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
@@ -38,11 +38,12 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     document = read_xml(data, name, {"trans-unit", "segment"}, _read_unit)
     into = languages[1]
 
-    def assemble(texts: Sequence[str]) -> bytes:
-        if into and texts[0] != document.parts[0].text:
-            told = _FILE.sub(partial(_with_language, into), texts[0])
-            return document.assemble([told, *texts[1:]])
-        return document.assemble(texts)
+    def assemble(parts: Sequence[Written]) -> bytes:
+        made = document.assemble(parts)
+        if not into or not any(each.is_changed for each in parts):
+            return made
+        text, encode = decode_xml(made, name)
+        return encode(_FILE.sub(partial(_with_language, into), text))
 
     return replace(document, assemble=assemble)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, limited
+from dragoman.documents.document import Document, Part, Segment, Segments, Written, encoded
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
@@ -24,16 +24,16 @@ def read(data: bytes, name: str) -> Document:
     charset = re.search(rb"charset=([\w-]+)", data)
     text, encode = decoded(data, name, charset[1].decode() if charset else "")
 
-    def assemble(texts: Sequence[str]) -> bytes:
-        new = encode(texts[0])
-        if decoded(new, name, charset[1].decode() if charset else "")[0] != texts[0]:
+    def assemble(parts: Sequence[Written]) -> bytes:
+        new = encoded(parts[0], encode)
+        if decoded(new, name, charset[1].decode() if charset else "")[0] != "".join(parts[0]):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "
                 "msgconv -t UTF-8."
             )
         return new
 
-    return Document((Part(text, limited(_segments(text, name), name)),), assemble)
+    return Document((Part(text, Segments(name, _segments(text, name))),), assemble)
 
 
 def _segments(text: str, name: str) -> Iterator[Segment]:

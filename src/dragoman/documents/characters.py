@@ -22,7 +22,6 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 """Encodings that a file may declare: of each character by itself, in linear time."""
-_ASCII = re.compile("[\x00-\x7f]+")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A byte that is not UTF-8."""
 
@@ -67,8 +66,8 @@ def without_damage(text: str) -> str:
 
 def _is_not_utf8(text: str) -> bool:
     """Whether fewer characters than bytes that are none stand among the ASCII."""
-    rest = _ASCII.sub("", text)
-    return 2 * len(SURROGATE.sub("", rest)) < len(rest)
+    rest = len(text) - len(text.encode("ascii", "ignore"))
+    return rest < 2 * sum(1 for _ in SURROGATE.finditer(text))
 
 
 def _with_mark(mark: bytes, encode: Encode, text: str) -> bytes:

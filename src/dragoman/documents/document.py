@@ -5,13 +5,22 @@ translations are put in these places, and every other byte is left alone. A file
 whole content; an archive has a part for each of its members that has text.
 """
 
+import marshal
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO, StringIO
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any
 
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked
+from dragoman.text.marked import Marked, Tag
+
+MOST = 1 << 18
+"""Most segments of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +37,82 @@ class Segment:
     """How a translation is written there, with the escapes of the format."""
     where: str
     """What a reader finds it by, such as "line 3"."""
-    fault: Callable[[Marked], str] = lambda _: ""
-    """Why a translation cannot be written there; "" if it can."""
+    fault: Callable[[str, Marked, Marked], str] = lambda *_: ""
+    """Why a translation cannot be written there, given what is there, `source` and it; "" if it
+    can."""
     beside: bool = False
     """Whether a translation stands beside the source, not in its place."""
+
+
+class Packed:
+    """Values of built-in types in one row of bytes: as objects they take many times more."""
+
+    def __init__(self) -> None:
+        self._bytes, self._places = bytearray(), array("I")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> Any:  # noqa: ANN401 -- what was appended
+        return marshal.loads(memoryview(self._bytes)[self._places[number] :])  # noqa: S302 -- ours
+
+    def append(self, value: Any) -> None:  # noqa: ANN401 -- what `marshal` takes
+        """Add one."""
+        self._places.append(len(self._bytes))
+        self._bytes += marshal.dumps(value)
+
+
+class Segments:
+    """The segments of a text in little memory: one is made anew whenever it is asked for."""
+
+    def __init__(self, name: str, segments: Iterable[Segment] = ()) -> None:
+        """`name` is that of the document, for messages."""
+        self._name, self._packed = name, Packed()
+        self._starts, self._ends = array("I"), array("I")
+        self._functions = list[Callable[..., str]]()
+        self._numbers = dict[object, int]()  # of the functions
+        for segment in segments:
+            self.append(segment)
+
+    def append(self, segment: Segment) -> None:
+        """Add one. Raises InputError for more than `MOST`."""
+        reject_more(len(self) + 1, self._name)
+        self._starts.append(segment.start)
+        self._ends.append(segment.end)
+        pieces = tuple(p if isinstance(p, str) else _FIELDS(p) for p in segment.source.pieces)
+        functions = self._number(segment.write), self._number(segment.fault)
+        self._packed.append((pieces, *functions, segment.where, segment.beside))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, number: int) -> Segment:
+        pieces, write, fault, where, beside = self._packed[number]
+        source = Marked(tuple(p if isinstance(p, str) else Tag(*p) for p in pieces))
+        functions = self._functions[write], self._functions[fault]
+        place = self._starts[number], self._ends[number]
+        return Segment(*place, source, functions[0], where, functions[1], beside)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return map(self.__getitem__, range(len(self)))
+
+    def move(self, moved: Callable[[int], int]) -> None:
+        """Change all places."""
+        self._starts = array("I", map(moved, self._starts))
+        self._ends = array("I", map(moved, self._ends))
+
+    def _number(self, function: Callable[..., str]) -> int:
+        """The number of a function; equal partial ones have the same."""
+        key: object = function
+        if isinstance(function, partial):
+            key = function.func, function.args, *function.keywords.items()
+        number = self._numbers.setdefault(key, len(self._functions))
+        if number == len(self._functions):
+            self._functions.append(function)
+        return number
+
+
+_FIELDS = attrgetter("raw", "kind", "kept", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +120,58 @@ class Part:
     """A text of a document with its segments, in order and apart."""
 
     text: str
-    segments: tuple[Segment, ...]
+    segments: Segments | tuple[Segment, ...]
 
-    def written(self, texts: Sequence[str | None]) -> str:
-        """The text with others in the places of the segments, where there is one."""
-        pieces, end = list[str](), 0
-        for segment, text in zip(self.segments, texts, strict=True):
-            if text is not None:
-                pieces += self.text[end : segment.start], text
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A part with what is written in the places of its segments."""
+
+    part: Part
+    texts: Callable[[int], str | None]
+    """Of each segment of the document, by its number; None leaves one as it is."""
+    first: int = 0
+    """The number of the part's first one."""
+
+    def at(self, number: int) -> str:
+        """What stands in the place of a segment."""
+        text, segment = self.texts(self.first + number), self.part.segments[number]
+        return self.part.text[segment.start : segment.end] if text is None else text
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is written."""
+        numbers = range(self.first, self.first + len(self.part.segments))
+        return any(self.texts(number) is not None for number in numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        """The pieces that the text consists of."""
+        end = 0
+        for number, segment in enumerate(self.part.segments, self.first):
+            if (text := self.texts(number)) is not None:
+                yield self.part.text[end : segment.start]
+                yield text
                 end = segment.end
-        return "".join([*pieces, self.text[end:]])
+        yield self.part.text[end:]
 
 
 def cut_out(
-    text: str,
-    place: tuple[int, int],
-    cuts: Iterable[tuple[int, int, str]],
-    segments: Iterable[Segment],
-) -> Part:
-    """The part at a place of a text, with marks where something is cut out: start, end, mark.
+    text: str, place: tuple[int, int], cuts: Iterable[tuple[int, int, str]]
+) -> tuple[str, Callable[[int], int]]:
+    """What is at a place of a text, with marks where something is cut out: start, end, mark.
 
-    Its segments, whose places are those in the text, move along.
+    And where places in the text are in it.
     """
     done, end = place
-    pieces, starts, shifts = list[str](), list[int](), [-done]
+    made, starts, shifts = StringIO(), array("q"), array("q", [-done])
     for first, last, mark in cuts:
-        pieces += text[done:first], mark
+        made.write(text[done:first])
+        made.write(mark)
         done = last
         starts.append(first)
         shifts.append(shifts[-1] + len(mark) - (last - first))
-
-    def moved(place: int) -> int:
-        return place + shifts[bisect_left(starts, place)]
-
-    moving = (replace(each, start=moved(each.start), end=moved(each.end)) for each in segments)
-    return Part("".join([*pieces, text[done:end]]), tuple(moving))
+    made.write(text[done:end])
+    return made.getvalue(), lambda place: place + shifts[bisect_left(starts, place)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +179,8 @@ class Document:
     """What a format has read of a file."""
 
     parts: tuple[Part, ...]
-    assemble: Callable[[Sequence[str]], bytes]
-    """The file, given the text of each part."""
+    assemble: Callable[[Sequence[Written]], bytes]
+    """The file, given how each part is written."""
     left: tuple[str, ...] = ()
     """What is not translated, and why, as sentences."""
 
@@ -91,12 +189,15 @@ class Document:
         """Those of all parts, in order."""
         return (segment for part in self.parts for segment in part.segments)
 
-    def written(self, texts: Sequence[str | None]) -> bytes:
-        """The file with what its segments have `write` made; None leaves one as it is."""
-        rest = iter(texts)
-        return self.assemble(
-            [part.written([*islice(rest, len(part.segments))]) for part in self.parts]
-        )
+    @property
+    def firsts(self) -> list[int]:
+        """The number of the first segment of each part, and that of all segments."""
+        return [*accumulate((len(part.segments) for part in self.parts), initial=0)]
+
+    def written(self, texts: Callable[[int], str | None]) -> bytes:
+        """The file with what its segments have `write` made, by numbers; None leaves one."""
+        parts = zip(self.parts, self.firsts, strict=False)
+        return self.assemble([Written(part, texts, first) for part, first in parts])
 
 
 def one_part(
@@ -107,17 +208,18 @@ def one_part(
     left: tuple[str, ...] = (),
 ) -> Document:
     """A document that is one text, written by `encode`."""
-    part = Part(text, limited(segments, name))
-    return Document((part,), lambda texts: encode(texts[0]), left)
+    part = Part(text, Segments(name, segments))
+    return Document((part,), lambda parts: encoded(parts[0], encode), left)
 
 
-MOST = 1 << 18
-"""Most segments of a document."""
+def encoded(pieces: Iterable[str], encode: Callable[[str], bytes]) -> bytes:
+    """The bytes of a text that consists of these pieces, without the text."""
+    made = BytesIO()
+    made.writelines(map(encode, pieces))
+    return made.getvalue()
 
 
-def limited(segments: Iterable[Segment], name: str) -> tuple[Segment, ...]:
-    """The segments of a document. Raises InputError for more than `MOST`."""
-    taken = tuple(islice(segments, MOST + 1))
-    if len(taken) > MOST:
+def reject_more(count: int, name: str) -> None:
+    """Raise InputError for a document with more segments than `MOST`."""
+    if count > MOST:
         raise InputError(f"{name} has more than {MOST:,} texts to translate; cut it into parts.")
-    return taken

@@ -51,6 +51,6 @@ def _read_member(data: bytes, name: str, kind: str) -> Document:
     """A chapter, a table of contents, or the package itself."""
     if kind == _PAGE:
         text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES).document(encode, name)
+        return Page(text, XHTML_RULES, name).document(encode)
     places = (f"{name.rpartition('/')[2]} text {n}" for n in count(1))
     return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

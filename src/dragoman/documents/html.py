@@ -66,9 +66,9 @@ def read(data: bytes, name: str) -> Document:
     """
     if PurePath(name).suffix.lower() == ".xhtml":
         text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES).document(encode, name)
+        return Page(text, XHTML_RULES, name).document(encode)
     declared = _CHARSET.search(data[:4096])
     text, encode = decoded(
         data, name, declared[1].decode() if declared else "", has_references=True
     )
-    return Page(text, RULES).document(encode, name)
+    return Page(text, RULES, name).document(encode)

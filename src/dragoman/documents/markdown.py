@@ -8,8 +8,7 @@ has hard breaks.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Segment, limited
+from dragoman.documents.document import Document, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
@@ -46,7 +45,7 @@ _DIRECTIVE = re.compile(
     re.MULTILINE,
 )
 """A line of Pandoc, Material or Liquid, or lines of MDX."""
-_ROW = re.compile(r"\r?\n\|")
+_TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
 _SIGNS = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
@@ -75,8 +74,8 @@ def read(data: bytes, name: str) -> Document:
     if len(data) > LARGEST:
         raise InputError(f"{name} has more than {LARGEST:,} bytes; cut it into parts.")
     text, encode = decoded(data, name)
-    reader = _Paragraphs(text)
-    segments = limited(reader.segments(), name)
+    reader = _Paragraphs(text, name)
+    segments = Segments(name, reader.segments())
     left = [f"{counted(count, 'block')} of {_LEFT[kind]}" for kind, count in reader.left.items()]
     return reader.asides.document(segments, encode, left)
 
@@ -84,8 +83,8 @@ def read(data: bytes, name: str) -> Document:
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
-    def __init__(self, text: str) -> None:
-        self._text, self.left, self.asides = text, Counter[str](), Asides(text)
+    def __init__(self, text: str, name: str) -> None:
+        self._text, self.left, self.asides = text, Counter[str](), Asides(text, name)
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
         self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
@@ -105,7 +104,7 @@ class _Paragraphs:
             return found[0]
         self.left["Directive"] += 1
         blank = re.sub(r"[^\r\n]", " ", found[0])
-        if last.startswith("|") and _ROW.match(text, found.end()):
+        if last.startswith("|") and _TABLE_ROW.match(text, found.end()):
             blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
         mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
         return mark + blank[len(mark) :]
@@ -113,11 +112,9 @@ class _Paragraphs:
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
         plain = _NO_DEFINITION.sub(rf"\1{self._colon}", self._plain)
-        raw = np.frombuffer(plain.encode(), dtype=np.uint8)
-        before = np.zeros(len(raw) + 1, dtype=np.int32)  # the characters before each byte
-        np.cumsum((raw & 0xC0) != 0x80, out=before[1:])
+        before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
-            yield kind, name, more, int(before[start]), int(before[end])
+            yield kind, name, more, before(start), before(end)
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
@@ -135,9 +132,8 @@ class _Paragraphs:
                     self._counted, source = self._start, paired(self._pieces)
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    fault = _Fault(source, self._plain, self._start, self._end)
                     where = f"line {self._line}"
-                    yield Segment(self._start, self._end, source, _written, where, fault)
+                    yield Segment(self._start, self._end, source, _written, where, _fault)
                 self._pieces = []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
@@ -217,27 +213,36 @@ def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
         yield kind, name, more, place["start"], place["end"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+def _characters(raw: bytes) -> Callable[[int], int]:
+    """What counts the characters of UTF-8 before a byte."""
+    if raw.isascii():
+        return int
+    begins = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
+    rows = np.pad(begins, (0, -len(raw) % _COUNTED_BYTES)).reshape(-1, _COUNTED_BYTES)
+    sums = np.cumsum([0, *np.count_nonzero(rows, axis=1)])
+
+    def before(place: int) -> int:
+        row = place // _COUNTED_BYTES
+        return int(sums[row]) + int(np.count_nonzero(begins[row * _COUNTED_BYTES : place]))
+
+    return before
+
+
+_COUNTED_BYTES = 64
+"""How many bytes are counted at once beforehand: a count for each byte would take eight."""
+
+
+def _fault(raw: str, source: Marked, made: Marked) -> str:
     """Why a text may not be written so: Markdown would read other letters than it has.
 
     So it may where the signs of emphasis have their partners in another text.
     """
-
-    source: Marked
-    plain: str
-    """The whole file, which all share."""
-    start: int
-    end: int
-
-    def __call__(self, made: Marked) -> str:
-        labels = {tag.raw[1:] for tag in self.source.tags if tag.raw.startswith("][")}
-        raw = self.plain[self.start : self.end]
-        before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
-        same = before + _letters(made.text) == after + _letters(f"x{self.source.text}")
-        tags = self.source.trimmed()[1].tags  # those that may move
-        is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
-        return "" if same and not is_cut else "Markdown would read its translation as markup"
+    labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
+    before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
+    same = before + _letters(made.text) == after + _letters(f"x{source.text}")
+    tags = source.trimmed()[1].tags  # those that may move
+    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+    return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:

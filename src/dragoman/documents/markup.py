@@ -13,7 +13,7 @@ from html import escape, unescape
 from typing import Literal, NamedTuple
 
 from dragoman.documents.asides import Asides
-from dragoman.documents.document import Document, Segment, limited
+from dragoman.documents.document import Document, Segment, Segments
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -130,20 +130,21 @@ class _Item(NamedTuple):
 class Page:
     """A text in markup: the places of sentences, and the attributes that are translated."""
 
-    def __init__(self, text: str, rules: Rules) -> None:
-        self._asides = Asides(text)
-        self._rules, self._tags = rules, dict[Tag, Tag]()
+    def __init__(self, text: str, rules: Rules, name: str) -> None:
+        """`name` is that of the document, for messages."""
+        self._asides = Asides(text, name)
+        self._rules = rules
         self._place, self._line = 0, 1
         self._items: list[_Item] = []
-        self._segments: list[Segment] = []
+        self._segments = Segments(name)
         self._passed = Counter[str]()
         self._read(tokens_of(text, rules))
 
-    def document(self, encode: Callable[[str], bytes], name: str) -> Document:
+    def document(self, encode: Callable[[str], bytes]) -> Document:
         """The document, whose bytes are written by `encode`."""
         passed = self._passed.items()
         left = (f"{count} of <{name}>" for name, count in passed if count)
-        return self._asides.document(limited(self._segments, name), encode, left)
+        return self._asides.document(self._segments, encode, left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
         token = next(tokens, None)
@@ -181,7 +182,7 @@ class Page:
             tag = Token(kind, marked).tag
             kept = kind == "open" and (left or name in rules.copied)
             tag = replace(tag, kept=kept, shown=" " if name in rules.breaks else "")
-            self._add(name, self._tags.setdefault(tag, tag), raw)
+            self._add(name, tag, raw)
         return after
 
     def _ends_in(self, name: str) -> bool:

@@ -154,7 +154,7 @@ def _read_cell(
     return replace(segment, fault=_fault_of_cell) if segment is not None else None
 
 
-def _fault_of_cell(marked: Marked) -> str:
+def _fault_of_cell(_raw: str, _source: Marked, marked: Marked) -> str:
     """What keeps a cell from having this text, whose line breaks are tags."""
     texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
     size = len("".join(texts).encode("utf-16-le", "surrogatepass")) // 2

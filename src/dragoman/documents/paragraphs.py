@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
-from dragoman.documents.document import Document, Part, Segment, cut_out, limited
+from dragoman.documents.document import Document, Part, Segment, Written, cut_out, reject_more
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
@@ -64,18 +64,21 @@ def read_xml(
     InputError as `decode_xml` and `find_elements` do.
     """
     text, encode = decode_xml(data, name)
-    asides = Asides(text)
+    asides = Asides(text, name)
     for each in set_aside:
         text = each(text, asides, place)
+
+    def assemble(parts: Sequence[Written]) -> bytes:
+        *others, aside = parts
+        texts = ["".join(each) for each in others]
+        return encode("".join(asides.filled([_joined(texts, 0)], aside)))
+
     found = _Parts(text, read)
     found.fill(found.reserve(), (0, len(text)), find_elements(text, names, name))
-    count, parts = len(found.parts), (*found.parts, *asides.parts)
-    limited((segment for part in parts for segment in part.segments), name)
-
-    def assemble(texts: Sequence[str]) -> bytes:
-        return encode(asides.filled(_joined(texts, 0), texts[count:]))
-
-    return Document(parts, assemble, ("Texts in the properties of others.",) * found.has_left)
+    left = ("Texts in the properties of others.",) * found.has_left
+    document = Document((*found.parts, asides.part), assemble, left)
+    reject_more(document.firsts[-1], name)
+    return document
 
 
 def _joined(texts: Sequence[str], number: int) -> str:
@@ -104,7 +107,9 @@ class _Parts:
             self._add(paragraph, segments, cuts)
         marks = [(element.start, element.end, f"\0{inner}\0") for element, inner in cuts]
         segments.sort(key=lambda segment: segment.start)
-        self.parts[number] = cut_out(self._text, place, marks, segments)
+        text, moved = cut_out(self._text, place, marks)
+        moving = (replace(s, start=moved(s.start), end=moved(s.end)) for s in segments)
+        self.parts[number] = Part(text, tuple(moving))
         for element, inner in cuts:
             self.fill(inner, (element.start, element.end), element.inside)
 

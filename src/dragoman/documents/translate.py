@@ -9,15 +9,19 @@ keeps what was translated before an interruption.
 import json
 import re
 from array import array
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, tee
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.decoding import Decoding
 from dragoman.documents.asides import MARKS
 from dragoman.documents.characters import SURROGATE
-from dragoman.documents.document import Document
+from dragoman.documents.document import Document, Packed, Part, Segment
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
@@ -87,47 +91,71 @@ class Draft:
     """A document, and what of it is translated so far."""
 
     def __init__(self, document: Document) -> None:
-        self._document, self._segments = document, [*document.segments]
-        self._found: list[str | None] = [None] * len(self._segments)
-        self._equal = defaultdict[int, list[int]](list)  # to one before, by its number
-        self._untranslated = dict[int, tuple[str, ...]]()
+        self._document, self._firsts = document, document.firsts
+        self._last: tuple[int, tuple[Part, Segment]] | None = None  # as one is asked for often
+        self._found = Packed()
+        self._found_at = array("q", [-1]) * self._firsts[-1]
+        self._letterless, self._untranslated = 0, dict[int, tuple[str, ...]]()
         self.flagged = dict[int, tuple[str, ...]]()
         """The flags of segments that somebody should look at, by their numbers."""
-        numbers = dict[tuple[str, Places], int]()
-        for number, segment in enumerate(self._segments):
+        numbers, hashes = array("q"), array("q")
+        for number, segment in enumerate(document.segments):
             _, source, _ = segment.source.trimmed()
-            if (why := _why_not(source)) is not None:
+            if (why := _why_not(source)) is None:
+                numbers.append(number)
+                hashes.append(hash((source.text, source.kept)))
+            elif why == _NO_LETTER:
+                self._letterless += 1
+            else:
                 self._untranslated[number] = (why,)
-            elif (first := numbers.setdefault((source.text, source.kept), number)) != number:
-                self._equal[first].append(number)
-        self._numbers = array("l", numbers.values())  # without the texts, which segments have
+        self._sort(np.asarray(numbers), np.asarray(hashes))
+
+    def _sort(self, numbers: NDArray[np.int64], hashes: NDArray[np.int64]) -> None:
+        """Put the numbers of equal texts one behind the other, in the order of the first ones."""
+        _, first, equal = np.unique(hashes, return_index=True, return_inverse=True)
+        firsts = first[equal]
+        for place in np.flatnonzero(firsts != np.arange(len(firsts))):
+            if self._text(numbers[place]) != self._text(numbers[firsts[place]]):
+                firsts[place] = place  # which only has the same hash
+        order = np.argsort(firsts, kind="stable")
+        begins = np.flatnonzero(np.diff(firsts[order], prepend=-1))
+        self._numbers, self._begins = numbers[order], np.append(begins, len(order))
 
     @property
     def total(self) -> int:
         """Number of texts to translate; equal ones are one."""
-        return len(self._numbers)
+        return len(self._begins) - 1
 
     @property
     def texts(self) -> list[tuple[str, Places]]:
         """The texts to translate, and what is copied of each."""
-        return [*map(self._text, self._numbers)]
+        return [self._text(places[0]) for places in self.places]
 
     @property
-    def places(self) -> list[list[int]]:
+    def places(self) -> Iterator[list[int]]:
         """Of each of `texts` the numbers of the segments that have it."""
-        return [*map(self._places, self._numbers)]
+        return map(self._places, range(self.total))
+
+    def _places(self, text: int) -> list[int]:
+        first, end = self._begins[text : text + 2]
+        return list(map(int, self._numbers[first:end]))
+
+    def _at(self, number: int) -> tuple[Part, Segment]:
+        """A segment by its number, and the part that has it."""
+        if self._last is None or self._last[0] != number:
+            place = bisect_right(self._firsts, number) - 1
+            part = self._document.parts[place]
+            self._last = number, (part, part.segments[number - self._firsts[place]])
+        return self._last[1]
 
     def _text(self, number: int) -> tuple[str, Places]:
-        _, source, _ = self._segments[number].source.trimmed()
+        _, source, _ = self._at(number)[1].source.trimmed()
         return source.text, source.kept
-
-    def _places(self, number: int) -> list[int]:
-        return [number, *self._equal.get(number, ())]
 
     def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
         """Take text, links and flags of the translation of each of `texts`; None has failed."""
-        for number, result in zip(self._numbers, results, strict=True):
-            self._take(number, *(result or ("", (), ("failed",))))
+        for places, result in zip(self.places, results, strict=True):
+            self._take(places, *(result or ("", (), ("failed",))))
 
     def stream(
         self,
@@ -138,27 +166,31 @@ class Draft:
         before: Iterable[str] = (),
     ) -> Iterator[str]:
         """Translate text by text. Yields each result as a line; `before` has those of earlier."""
-        numbers = iter(self._numbers)
-        for line, number in zip(before, numbers, strict=False):
-            self._take(number, *json.loads(line))
-        rest = array("l", numbers)
-        lines, places = (self._text(n)[0] for n in rest), (self._text(n)[1] for n in rest)
-        results = translator.stream(lines, options, kept=places, glossary=glossary)
-        for number, result in zip(rest, results, strict=True):
-            tagged = any(any(self._segments[n].source.tags) for n in self._places(number))
+        done = 0
+        for line, places in zip(before, self.places, strict=False):
+            self._take(places, *json.loads(line))
+            done += 1
+        firsts = self._numbers[self._begins[done:-1]]
+        some, same = tee(map(self._text, firsts))  # which are read at one pace
+        lines, kept = (text for text, _ in some), (places for _, places in same)
+        results = translator.stream(lines, options, kept=kept, glossary=glossary)
+        for places, result in zip(islice(self.places, done, None), results, strict=True):
+            tagged = any(any(self._at(number)[1].source.tags) for number in places)
             links = result.text_links if tagged else ()  # which the model may have to compute
-            self._take(number, result.text, links, result.flags)
+            self._take(places, result.text, links, result.flags)
             yield json.dumps([result.text, links, result.flags])
 
-    def _take(self, first: int, text: str, links: Sequence[Link], flags: Sequence[str]) -> None:
-        whole, _ = self._text(first)
+    def _take(
+        self, places: Sequence[int], text: str, links: Sequence[Link], flags: Sequence[str]
+    ) -> None:
+        whole, _ = self._text(places[0])
         dropped = _dropped(text, whole)
         cleaned = text.translate(dropped)
-        for number in self._places(first):
+        for number in places:
             if not cleaned.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
-            segment, raised = self._segments[number], [*flags]
+            (part, segment), raised = self._at(number), [*flags]
             if cleaned == whole and segment.beside:
                 self._untranslated[number] = ("its translation is the same",)
             elif cleaned != whole:
@@ -166,11 +198,13 @@ class Draft:
                 pieces = put_back(source, text, links).pieces  # by links, which count all
                 kept = merged(p.translate(dropped) if isinstance(p, str) else p for p in pieces)
                 made = merged([*before, *_without_white_edges(kept.pieces), *after])
-                if fault := segment.fault(made):
+                raw = part.text[segment.start : segment.end]
+                if fault := segment.fault(raw, segment.source, made):
                     self._untranslated[number] = (fault,)
                     continue
                 if made != segment.source:
-                    self._found[number] = segment.write(made)
+                    self._found_at[number] = len(self._found)
+                    self._found.append(segment.write(made))
                 if made.hollow - segment.source.hollow:
                     raised.append("empty_tag")
             if flagged := tuple(f for f in raised if f not in _USUAL):
@@ -178,24 +212,27 @@ class Draft:
 
     def written(self) -> bytes:
         """The file with the translations that there are."""
-        return self._document.written(self._found)
+        return self._document.written(self._text_at)
+
+    def _text_at(self, number: int) -> str | None:
+        """What is written for a segment."""
+        place = self._found_at[number]
+        return None if place < 0 else str(self._found[place])
 
     def report(self) -> DocumentReport:
         """What was done so far."""
-        untranslated = {n: why for n, why in self._untranslated.items() if why != (_NO_LETTER,)}
+        total = len(self._found_at)
         return DocumentReport(
-            segments=len(self._segments),
-            translated=len(self._segments) - len(self._untranslated),
+            segments=total,
+            translated=total - self._letterless - len(self._untranslated),
             left=self._document.left,
-            untranslated=self._remarks(untranslated),
+            untranslated=self._remarks(self._untranslated),
             flagged=self._remarks(self.flagged),
         )
 
     def _remarks(self, said: dict[int, tuple[str, ...]]) -> tuple[Remark, ...]:
-        return tuple(
-            Remark(self._segments[n].where, self._segments[n].source.text.strip()[:60], what)
-            for n, what in sorted(said.items())
-        )
+        found = ((self._at(number)[1], what) for number, what in sorted(said.items()))
+        return tuple(Remark(s.where, s.source.text.strip()[:60], what) for s, what in found)
 
 
 _USUAL = {"empty", "memory", "retried", "split"}

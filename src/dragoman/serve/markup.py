@@ -9,7 +9,7 @@ from xml.parsers import expat
 import msgspec
 
 from dragoman.documents import html
-from dragoman.documents.document import Document
+from dragoman.documents.document import Document, Written
 from dragoman.documents.markup import Page, Rules, tokens_of
 from dragoman.documents.translate import Draft
 from dragoman.errors import InputError
@@ -43,7 +43,7 @@ class MarkedAnswer(msgspec.Struct):
 def in_html(text: str, copied: Collection[str] = ()) -> Document:
     """Return a text in HTML; the text of elements with some names is copied."""
     rules = replace(html.RULES, copied=html.RULES.copied | _small(copied))
-    return Page(text, rules).document(str.encode, "text")
+    return Page(text, rules, "text").document(str.encode)
 
 
 def in_xml(
@@ -62,7 +62,7 @@ def in_xml(
     blocks = _small(outline_of(text) if outline else ()) | _small(splitting)
     blocks -= _small(joining) | _small(copied)
     rules = Rules(block=blocks.__contains__, copied=_small(copied))
-    return Page(text, rules).document(str.encode, "text")
+    return Page(text, rules, "text").document(str.encode)
 
 
 def outline_of(text: str) -> set[str]:
@@ -101,8 +101,8 @@ def check_xml(text: str) -> None:
 def joined(documents: Sequence[Document]) -> Document:
     """Return documents as one, which is written as the list of theirs in JSON."""
 
-    def assemble(texts: Sequence[str]) -> bytes:
-        rest = iter(texts)
+    def assemble(parts: Sequence[Written]) -> bytes:
+        rest = iter(parts)
         written = (each.assemble([*islice(rest, len(each.parts))]) for each in documents)
         return msgspec.json.encode([each.decode() for each in written])
 

@@ -15,6 +15,7 @@ from tests.word_translator import WordTranslator
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.attributes import attributes_of, headers_of_sheets
+from dragoman.documents.document import Written
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -176,14 +177,17 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
 
 def test_a_header_that_would_be_too_long_stays() -> None:
     """Excel would find the file damaged: what is free of 255 characters is divided."""
-    text, asides = f"<oddHeader>&amp;L{'a b ' * 50}&amp;Rtwo</oddHeader>", Asides("")
+    text, asides = f"<oddHeader>&amp;L{'a b ' * 50}&amp;Rtwo</oddHeader>", Asides("", "a.xlsx")
     headers_of_sheets(text, asides, "")
-    left, right = (part.segments[0] for part in asides.parts)
+    left, right = asides.part.segments
     for each in (left, right):
         longest = len(each.source.text) + 16
-        assert each.fault(Marked(("x" * longest,))) == ""
-        assert each.fault(Marked(("x" * (longest + 1),)))
-    assert right.fault(Marked(("y" * 40,))) == "Excel takes at most 19 characters there"
+        assert each.fault("", each.source, Marked(("x" * longest,))) == ""
+        assert each.fault("", each.source, Marked(("x" * (longest + 1),)))
+    assert (
+        right.fault("", right.source, Marked(("y" * 40,)))
+        == "Excel takes at most 19 characters there"
+    )
     assert left.write(Marked((Tag("&amp;12"), "3 & 4"))) == "&amp;12 3 &amp;&amp; 4"
 
 
@@ -193,11 +197,11 @@ def test_attributes_are_found_in_tags_only() -> None:
         "<!-- <x title='a'> --><![CDATA[<x title='a'>]]><a:x name=\"title='no'\" b:title = "
         "'it&apos;s' c=''/><y title='a'/><x title='1'/>"
     )
-    asides = Asides(text)
+    asides = Asides(text, "a.xml")
     made = attributes_of({"x": "title"})(text, asides, "part ")
-    ((segment,),) = (part.segments for part in asides.parts)
+    (segment,) = asides.part.segments
     assert (segment.source.text, segment.where) == ("it's", "part title of <x>")
-    assert asides.filled(made, ["it&apos;s"]) == text
+    assert "".join(asides.filled([made], Written(asides.part, lambda _: None))) == text
     assert segment.write(Marked(("<i'm",))) == "&lt;i&apos;m"
 
 
