@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
 from itertools import chain
 
-from dragoman.documents.document import Document, Part, Segment, Segments, Written, cut_out, encoded
+from dragoman.documents.characters import Encode
+from dragoman.documents.document import Document, Part, Segment, Segments, Written, cut_out
 from dragoman.text.marked import Marked
 
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
@@ -65,7 +66,7 @@ class Asides:
     def document(
         self,
         segments: Segments,
-        encode: Callable[[str], bytes],
+        encode: Encode,
         left: Iterable[str],
     ) -> Document:
         """The whole, of which these are the other segments; `left` is what is not translated."""
@@ -74,4 +75,4 @@ class Asides:
         self._text, moved = cut_out(self._text, (0, len(self._text)), cuts)
         segments.move(moved)
         parts = Part(self._text, segments), self.part
-        return Document(parts, lambda each: encoded(self.filled(*each), encode), tuple(left))
+        return Document(parts, lambda each: encode(self.filled(*each)), tuple(left))

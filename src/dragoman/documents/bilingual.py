@@ -43,7 +43,7 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
         if not into or not any(each.is_changed for each in parts):
             return made
         text, encode = decode_xml(made, name)
-        return encode(_FILE.sub(partial(_with_language, into), text))
+        return encode([_FILE.sub(partial(_with_language, into), text)])
 
     return replace(document, assemble=assemble)
 

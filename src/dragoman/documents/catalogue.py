@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, Segments, Written, encoded
+from dragoman.documents.document import Document, Part, Segment, Segments, Written
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
@@ -25,7 +25,7 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name, charset[1].decode() if charset else "")
 
     def assemble(parts: Sequence[Written]) -> bytes:
-        new = encoded(parts[0], encode)
+        new = encode(parts[0])
         if decoded(new, name, charset[1].decode() if charset else "")[0] != "".join(parts[0]):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "

@@ -2,12 +2,14 @@
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from io import BytesIO
 
 from dragoman.errors import InputError
 
-Encode = Callable[[str], bytes]
+Encode = Callable[[Iterable[str]], bytes]
+"""Makes a file of the pieces of its text, without the whole text in memory."""
 
 _BY_MARK = {
     codecs.BOM_UTF8: "utf-8",
@@ -29,7 +31,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 def decoded(
     data: bytes, name: str, declared: str = "", *, has_references: bool = False
 ) -> tuple[str, Encode]:
-    """The text of a file without its byte order mark, and what writes one as that file was.
+    """The text of a file without its byte order mark, and what makes a file as that one was.
 
     The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
     that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252.
@@ -44,7 +46,7 @@ def decoded(
         found = _read(data, encoding, errors, errors)
         if found is None:
             raise InputError(f"{name} is damaged {encoding[:6].upper()}; save it as UTF-8.")
-        return found[0], partial(_with_mark, mark, found[1])
+        return found[0], partial(_encoded, mark, found[1])
     found = None
     if _DECLARED.fullmatch(declared):
         web = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -55,8 +57,9 @@ def decoded(
         found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
         if found is None:
             raise InputError(f"{name} is neither UTF-8 nor Windows-1252; save it as UTF-8.")
-        return found[0], partial(_as_before, found[1], name)
-    return found or (text, _as_utf8)
+        return found[0], partial(_encoded, b"", partial(_as_before, found[1], name))
+    text, encode = found or (text, _as_utf8)
+    return text, partial(_encoded, b"", encode)
 
 
 def without_damage(text: str) -> str:
@@ -70,11 +73,14 @@ def _is_not_utf8(text: str) -> bool:
     return rest < 2 * sum(1 for _ in SURROGATE.finditer(text))
 
 
-def _with_mark(mark: bytes, encode: Encode, text: str) -> bytes:
-    return mark + encode(text)
+def _encoded(mark: bytes, encode: Callable[[str], bytes], pieces: Iterable[str]) -> bytes:
+    made = BytesIO()
+    made.write(mark)
+    made.writelines(map(encode, pieces))
+    return made.getvalue()
 
 
-def _as_before(encode: Encode, name: str, text: str) -> bytes:
+def _as_before(encode: Callable[[str], bytes], name: str, text: str) -> bytes:
     try:
         return encode(text)
     except UnicodeEncodeError as error:
@@ -87,7 +93,9 @@ def _as_utf8(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def _read(data: bytes, encoding: str, reading: str, writing: str) -> tuple[str, Encode] | None:
+def _read(
+    data: bytes, encoding: str, reading: str, writing: str
+) -> tuple[str, Callable[[str], bytes]] | None:
     """The text, if it is written with the same bytes."""
     try:
         text = data.decode(encoding, reading)

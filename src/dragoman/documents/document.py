@@ -11,11 +11,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO, StringIO
+from io import StringIO
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
+from dragoman.documents.characters import Encode
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag
 
@@ -202,21 +203,14 @@ class Document:
 
 def one_part(
     text: str,
-    encode: Callable[[str], bytes],
+    encode: Encode,
     segments: Iterable[Segment],
     name: str,
     left: tuple[str, ...] = (),
 ) -> Document:
     """A document that is one text, written by `encode`."""
     part = Part(text, Segments(name, segments))
-    return Document((part,), lambda parts: encoded(parts[0], encode), left)
-
-
-def encoded(pieces: Iterable[str], encode: Callable[[str], bytes]) -> bytes:
-    """The bytes of a text that consists of these pieces, without the text."""
-    made = BytesIO()
-    made.writelines(map(encode, pieces))
-    return made.getvalue()
+    return Document((part,), lambda parts: encode(parts[0]), left)
 
 
 def reject_more(count: int, name: str) -> None:

@@ -13,6 +13,7 @@ from html import escape, unescape
 from typing import Literal, NamedTuple
 
 from dragoman.documents.asides import Asides
+from dragoman.documents.characters import Encode
 from dragoman.documents.document import Document, Segment, Segments
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -140,7 +141,7 @@ class Page:
         self._passed = Counter[str]()
         self._read(tokens_of(text, rules))
 
-    def document(self, encode: Callable[[str], bytes]) -> Document:
+    def document(self, encode: Encode) -> Document:
         """The document, whose bytes are written by `encode`."""
         passed = self._passed.items()
         left = (f"{count} of <{name}>" for name, count in passed if count)

@@ -75,7 +75,7 @@ def _read_member(data: bytes, name: str, place: str) -> Document:
     def assemble(parts: Sequence[Written]) -> bytes:
         made = document.assemble(parts)
         (old, encode), (new, _) = decode_xml(data, name), decode_xml(made, name)
-        return encode(_without_old_values(old, new)) if _VALUE.search(old) else made
+        return encode([_without_old_values(old, new)]) if _VALUE.search(old) else made
 
     return replace(document, assemble=assemble)
 

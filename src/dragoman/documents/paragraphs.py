@@ -71,7 +71,7 @@ def read_xml(
     def assemble(parts: Sequence[Written]) -> bytes:
         *others, aside = parts
         texts = ["".join(each) for each in others]
-        return encode("".join(asides.filled([_joined(texts, 0)], aside)))
+        return encode(asides.filled([_joined(texts, 0)], aside))
 
     found = _Parts(text, read)
     found.fill(found.reserve(), (0, len(text)), find_elements(text, names, name))

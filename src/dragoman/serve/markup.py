@@ -1,6 +1,6 @@
 """Texts with tags in a request, read as documents."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class MarkedAnswer(msgspec.Struct):
 def in_html(text: str, copied: Collection[str] = ()) -> Document:
     """Return a text in HTML; the text of elements with some names is copied."""
     rules = replace(html.RULES, copied=html.RULES.copied | _small(copied))
-    return Page(text, rules, "text").document(str.encode)
+    return Page(text, rules, "text").document(_as_utf8)
 
 
 def in_xml(
@@ -62,7 +62,11 @@ def in_xml(
     blocks = _small(outline_of(text) if outline else ()) | _small(splitting)
     blocks -= _small(joining) | _small(copied)
     rules = Rules(block=blocks.__contains__, copied=_small(copied))
-    return Page(text, rules, "text").document(str.encode)
+    return Page(text, rules, "text").document(_as_utf8)
+
+
+def _as_utf8(pieces: Iterable[str]) -> bytes:
+    return "".join(pieces).encode()
 
 
 def outline_of(text: str) -> set[str]:
