@@ -128,7 +128,9 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
     """Fifteen nats below the best token: tried at the term's place, and at no other."""
 
     def begun(place: int) -> bool:
-        constrained = Constrained(beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),), edges=APART)
+        constrained = Constrained(
+            beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),), edges=APART
+        )
         frontier = constrained.begin(torch.tensor([8]), EOS)
         frontier.look(torch.eye(3)[place].expand(3, 3))
         log_probs_NV = torch.full((3, 12), -30.0)
