@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from dragoman.tasks.held import Held
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate import ids
 from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.terms import edges_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import Glossary
 
@@ -46,7 +48,8 @@ def translating_by(head: Head, config: EncoderDecoderConfig = CONFIG, seed: int 
     model = make_model(config, seed)
     translator = Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
     held = Held.of(model, "fp32")
-    translator._ids = IdTranslator(held, translator.specials, "fp32", head=head)
+    edges = partial(edges_of, TOKENIZER, TOKENIZER.vocab_size)
+    translator._ids = IdTranslator(held, translator.specials, "fp32", head=head, edges=edges)
     return translator
 
 

@@ -7,7 +7,8 @@ has n - 1, ..., the best with none, and then the second best of each. So one tha
 not compete with one that avoids it. A form is begun where its first token is less probable than the
 best one by no more than a margin, which is wide where the attention of the step stands on the term
 (Hasler et al. 2018) and narrow elsewhere, the end of the sentence among it. Once begun, it is
-continued. Forms that the model writes by itself count as well. At the end a hypothesis with a term
+continued. Forms that the model writes by itself count as well; one whose word then goes on (house,
+household) counts no longer. At the end a hypothesis with a term
 goes before one without, whose score is better by no more than `WORTH`: so a term that fits nowhere
 is let go of.
 
@@ -17,7 +18,7 @@ The constants are measured on Multi30k with terms of its references, proper and 
 Axes as in the package; C terms of a sentence, J tokens that a row's terms go on with, M candidates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -61,6 +62,20 @@ class Term:
         return replace(self, start=self.start + by, end=self.end + by)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Which tokens of the vocabulary make one word with those beside them."""
+
+    begins_V: Tensor
+    """True for a token with which a word before it goes on."""
+    ends_V: Tensor
+    """True for a token with a letter at its end, after which a word may go on."""
+
+    def joined(self, first: int, second: int) -> bool:
+        """Whether a word reaches from one token into the next."""
+        return bool(self.ends_V[first] & self.begins_V[second])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constrained:
     """A beam, in which sentence b writes the terms `terms[b]` if it can.
@@ -70,6 +85,7 @@ class Constrained:
 
     beam: Beam
     terms: tuple[tuple[Term, ...], ...]
+    edges: Edges
 
     @property
     def beam_size(self) -> int:
@@ -89,27 +105,37 @@ class Constrained:
         """The n best of a sentence: by score, with what its terms are worth."""
 
         def worth(one: Hypothesis) -> float:
-            return one.score + WORTH * count_terms(self.terms[sentence], one.ids)
+            return one.score + WORTH * count_terms(self.terms[sentence], one.ids, self.edges)
 
         return sorted(found, key=worth, reverse=True)[: self.beam.n_best]
 
 
-def count_terms(terms: Sequence[Term], ids: Sequence[int]) -> int:
-    """How many of the terms a sequence has, each at a place of its own."""
-    rest, count = " ".join(map(str, ["", *ids, ""])), 0
+def count_terms(terms: Sequence[Term], ids: Sequence[int], edges: Edges) -> int:
+    """How many of the terms a sequence has as whole words, each at a place of its own."""
+    taken, count = set[int](), 0
     for term in terms:
-        written = (f" {' '.join(map(str, form))} " for form in term.forms)
-        if (form := next((form for form in written if form in rest), None)) is not None:
-            rest, count = rest.replace(form, " , ", 1), count + 1
+        whole = (place for form in term.forms for place in _places(form, ids, edges))
+        if (place := next((place for place in whole if taken.isdisjoint(place)), None)) is not None:
+            taken.update(place)
+            count += 1
     return count
+
+
+def _places(form: Sequence[int], ids: Sequence[int], edges: Edges) -> Iterator[range]:
+    """Yield where a form stands whose word does not go on."""
+    for start in range(len(ids) - len(form) + 1):
+        end = start + len(form)
+        goes_on = end < len(ids) and edges.joined(form[-1], ids[end])
+        if tuple(ids[start:end]) == form and not goes_on:
+            yield range(start, end)
 
 
 class _Forms:
     """The forms of all terms of a batch, as trees of tokens; node 0 is none, and has no branch."""
 
-    def __init__(self, terms: Sequence[Sequence[Term]], like: Tensor) -> None:
+    def __init__(self, terms: Sequence[Sequence[Term]], edges: Edges, like: Tensor) -> None:
         self._branches: list[dict[int, int]] = [{}]
-        self._whole = [False]
+        self._whole, self._ends = [False], [0]
         self._term = [0]
         most = max(1, *map(len, terms))
         roots = [[self._plant(n, t) for n, t in enumerate(some)] for some in terms]
@@ -120,21 +146,24 @@ class _Forms:
         self.tokens_XJ, self.nodes_XJ = like.new_tensor(tokens), like.new_tensor(nodes)
         self.whole_X = torch.tensor(self._whole, device=like.device)
         self.term_X = like.new_tensor(self._term)
+        self.joins_X = self.whole_X & edges.ends_V[self._ends].to(like.device)
+        """True where a form is whole, and a word that may go on."""
 
     def _plant(self, number: int, term: Term) -> int:
-        root = self._node(number)
+        root = self._node(number, 0)
         for form in term.forms:
             node = root
             for token in form:
                 if token not in self._branches[node]:
-                    self._branches[node][token] = self._node(number)
+                    self._branches[node][token] = self._node(number, token)
                 node = self._branches[node][token]
             self._whole[node] = True
         return root
 
-    def _node(self, number: int) -> int:
+    def _node(self, number: int, token: int) -> int:
         self._branches.append({})
         self._whole.append(False)
+        self._ends.append(token)
         self._term.append(number)
         return len(self._branches) - 1
 
@@ -144,7 +173,8 @@ class ConstrainedFrontier(BeamFrontier):
 
     def __init__(self, options: Constrained, max_B: Tensor, eos_id: int) -> None:
         super().__init__(options.beam, max_B, eos_id)
-        self._forms = _Forms(options.terms, max_B)
+        self._begins_V = options.edges.begins_V.to(max_B.device)
+        self._forms = _Forms(options.terms, options.edges, max_B)
         width = options.beam_size
         self._roots_NC = self._forms.roots_BC.repeat_interleave(width, dim=0)
         spans = [[(t.start, t.end) for t in some] for some in options.terms]
@@ -153,7 +183,7 @@ class ConstrainedFrontier(BeamFrontier):
         self._met_NC = torch.zeros_like(self._roots_NC, dtype=torch.bool)
         """True for a term that a row has written."""
         self._node_N = torch.zeros_like(self._roots_NC[:, 0])
-        """What each row has of a form that it is writing, as a node of the trees."""
+        """What each row has of a form that it is writing, or has just written, as a node."""
         self._forced_N = self._node_N > 0
         """Whether that form was tried; the model may also begin with one by itself."""
         self._weights_MS: Tensor | None = None
@@ -190,7 +220,10 @@ class ConstrainedFrontier(BeamFrontier):
         whole_NM = self._forms.whole_X[next_NM]
         forced_NM = torch.cat([torch.zeros_like(by_itself_Nk), tried_NJ.long()], dim=1) > 0
         forced_NM = forced_NM & ~whole_NM
-        banks_NM = 2 * (self._met_NC.sum(1, keepdim=True) + whole_NM) + forced_NM
+        undone_NM = self._forms.joins_X[self._node_N][:, None] & self._begins_V[tokens_NM]
+        new_NM = whole_NM & ~(self._met_NC.gather(1, self._forms.term_X[next_NM]) & ~undone_NM)
+        met_NM = self._met_NC.sum(1, keepdim=True) - undone_NM.long() + new_NM
+        banks_NM = 2 * met_NM + forced_NM
         sums_NM = self._log_probs_BW.view(-1, 1) + values_NM
         sums_NM.masked_fill_((self._log_probs_BW == IMPOSSIBLE).view(-1, 1), IMPOSSIBLE)
 
@@ -200,9 +233,12 @@ class ConstrainedFrontier(BeamFrontier):
         parents_BW = self._first_rows_B[:, None] + order_BW // values_NM.shape[1]
         flat_N = (parents_BW * values_NM.shape[1] + order_BW % values_NM.shape[1]).flatten()
         next_N, whole_N = next_NM.flatten()[flat_N], whole_NM.flatten()[flat_N]
-        self._met_NC = self._met_NC[parents_BW.flatten()]
-        self._met_NC[torch.arange(len(flat_N)), self._forms.term_X[next_N]] |= whole_N
-        self._node_N = next_N.masked_fill(whole_N, 0)
+        parents_N, rows_N = parents_BW.flatten(), torch.arange(len(flat_N))
+        self._met_NC = self._met_NC[parents_N]
+        written_N = self._forms.term_X[self._node_N[parents_N]]
+        self._met_NC[rows_N, written_N] &= ~undone_NM.flatten()[flat_N]
+        self._met_NC[rows_N, self._forms.term_X[next_N]] |= whole_N
+        self._node_N = next_N
         self._forced_N = forced_NM.flatten()[flat_N]
         self._worth_BW = WORTH * self._met_NC.sum(1).view(num_sentences, width)
         return (

@@ -302,7 +302,7 @@ def _continues(before: str, char: str) -> bool:
 
 def is_boundary(text: str, place: int) -> bool:
     """Whether no word goes on from before this place to after it."""
-    return not (0 < place < len(text) and _joins(text[place - 1]) and _joins(text[place]))
+    return not (0 < place < len(text) and joins(text[place - 1]) and joins(text[place]))
 
 
 def is_spaced(text: str) -> bool:
@@ -310,7 +310,7 @@ def is_spaced(text: str) -> bool:
     return not _UNSPACED_LETTER.match(text)
 
 
-def _joins(char: str) -> bool:
+def joins(char: str) -> bool:
     """Whether a character makes a word with those beside it."""
     word = char.isalnum() or unicodedata.category(char)[0] == "M" or char == "_"
     return word and not _UNSPACED_LETTER.match(char)

@@ -9,8 +9,11 @@ from tests.unit.decode.tables import EOS, Ids, TableModel, TableState, limits, r
 from torch import Tensor
 
 from dragoman.decode import Beam, Hypothesis, search
-from dragoman.decode.constrained import Constrained, Term
+from dragoman.decode.constrained import Constrained, Edges, Term, count_terms
 
+V = 12
+APART = Edges(torch.zeros(V, dtype=torch.bool), torch.zeros(V, dtype=torch.bool))
+"""Each token is a word."""
 SEEDS = st.integers(0, 2**32)
 
 
@@ -56,12 +59,21 @@ def attention(src: Ids, prefix: Ids) -> list[float]:
     return weights
 
 
+def edges_of(*, joining: int) -> Edges:
+    """A word may go on after any token, with those from this number on."""
+    return Edges(torch.arange(V) >= joining, torch.ones(V, dtype=torch.bool))
+
+
 def found(
-    seed: int, rows: list[list[int]], terms: list[tuple[Term, ...]], beam: Beam
+    seed: int,
+    rows: list[list[int]],
+    terms: list[tuple[Term, ...]],
+    beam: Beam,
+    edges: Edges = APART,
 ) -> list[list[Hypothesis]]:
     """What a search with terms finds for each source."""
-    constrained = Constrained(beam=beam, terms=tuple(terms))
-    model = LookingModel(random_table(seed, 12))
+    constrained = Constrained(beam=beam, terms=tuple(terms), edges=edges)
+    model = LookingModel(random_table(seed, V))
     n_bests = search(model, sources(*rows), constrained, limits=limits(*[8] * len(rows)))
     return [constrained.best_first(*each) for each in enumerate(n_bests)]
 
@@ -90,13 +102,14 @@ BEAMS = st.builds(
 )
 
 
-@given(st.integers(0, 2**32), drawn_lines(), BEAMS)
+@given(st.integers(0, 2**32), drawn_lines(), BEAMS, st.integers(3, V))
 def test_neighbours_change_nothing(
-    seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
+    seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam, joining: int
 ) -> None:
     """A source with terms, or without, is found the same alone and beside others, to the bit."""
-    together = found(seed, [ids for ids, _ in lines], [terms for _, terms in lines], beam)
-    alone = [found(seed, [ids], [terms], beam)[0] for ids, terms in lines]
+    edges = edges_of(joining=joining)
+    together = found(seed, [ids for ids, _ in lines], [terms for _, terms in lines], beam, edges)
+    alone = [found(seed, [ids], [terms], beam, edges)[0] for ids, terms in lines]
     assert together == alone
 
 
@@ -107,7 +120,7 @@ def test_without_terms_it_is_a_beam(
     """Also beside sources that have some."""
     rows = [ids for ids, _ in lines]
     terms = [(), *(terms for _, terms in lines[1:])]
-    (plain,) = search(TableModel(random_table(seed, 12)), sources(rows[0]), beam, limits=limits(8))
+    (plain,) = search(TableModel(random_table(seed, V)), sources(rows[0]), beam, limits=limits(8))
     assert found(seed, rows, terms, beam)[0] == plain
 
 
@@ -115,7 +128,9 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
     """Fifteen nats below the best token: tried at the term's place, and at no other."""
 
     def begun(place: int) -> bool:
-        constrained = Constrained(beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),))
+        constrained = Constrained(
+            beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),), edges=APART
+        )
         frontier = constrained.begin(torch.tensor([8]), EOS)
         frontier.look(torch.eye(3)[place].expand(3, 3))
         log_probs_NV = torch.full((3, 12), -30.0)
@@ -126,3 +141,71 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
     assert begun(1)
     assert not begun(0)
     assert not begun(2)
+
+
+@given(SEEDS, st.integers(6, V))
+def test_what_a_frontier_has_met_is_what_its_hypotheses_have(seed: int, joining: int) -> None:
+    """Terms of one token each, apart from each other: as whole words, and never more than once."""
+    edges = edges_of(joining=joining)
+    terms = tuple(Term(n, n + 1, ((3 + n,),)) for n in range(3))
+    constrained = Constrained(beam=Beam(beam_size=4), terms=(terms,), edges=edges)
+    frontier = constrained.begin(torch.tensor([8]), EOS)
+    prefixes: list[list[int]] = [[]] * 4
+    numbers = torch.Generator().manual_seed(seed)
+    for _ in range(6):
+        log_probs_NV = (4 * torch.randn(4, V, generator=numbers)).log_softmax(1)
+        log_probs_NV[:, EOS] = -30.0
+        step = frontier.advance(log_probs_NV)
+        assert step.parents_N is not None
+        pairs = zip(step.parents_N.tolist(), step.tokens_N.tolist(), strict=True)
+        prefixes = [[*prefixes[parent], token] for parent, token in pairs]
+        for row in step.open_N.nonzero().flatten().tolist():
+            met = int(frontier._met_NC[row].sum())
+            assert met == count_terms(terms, prefixes[row], edges)
+
+
+def test_a_form_whose_word_goes_on_is_not_counted() -> None:
+    """Unless it goes on to another form of the term; and the term may be written again."""
+    edges = edges_of(joining=9)
+    house = Term(0, 1, ((5,), (5, 10, 11)))
+    for ids, count in (
+        ((5, 4), 1), ((4, 5), 1), ((5, 9), 0), ((5, 10), 0), ((5, 10, 11), 1),
+        ((5, 10, 11, 9), 0), ((5, 9, 5), 1), ((5, 5), 1),
+    ):  # fmt: skip
+        assert count_terms([house], ids, edges) == count
+    assert count_terms([house, house], (5, 9, 5, 4, 5), edges) == 2
+
+
+def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
+    """Though the model would rather go on with the word of the term."""
+
+    def table(_: Ids, prefix: Ids) -> list[float]:
+        logits = [-30.0] * V
+        wanted = {0: 4, 1: 9, 2: EOS}.get(len(prefix), EOS)
+        logits[wanted] = 0.0
+        logits[5 if not prefix else EOS] = max(-3.0, logits[5 if not prefix else EOS])
+        return logits
+
+    def best(edges: Edges) -> Ids:
+        beam = Beam(beam_size=3)
+        constrained = Constrained(beam=beam, terms=((Term(0, 1, ((5,),)),),), edges=edges)
+        n_bests = search(LookingModel(table), sources([3, EOS]), constrained, limits=limits(8))
+        return constrained.best_first(0, n_bests[0])[0].ids
+
+    assert best(APART) == (5, 9)
+    assert best(edges_of(joining=9)) == (5,)
+
+
+def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
+    """Two probable tokens go on with the word of the term; one that ends it is kept all the same."""
+    term = Term(0, 1, ((5,),))
+    edges = edges_of(joining=9)
+    constrained = Constrained(beam=Beam(beam_size=3), terms=((term,),), edges=edges)
+    frontier = constrained.begin(torch.tensor([8]), EOS)
+    first_NV, second_NV = torch.full((3, V), -30.0), torch.full((3, V), -30.0)
+    first_NV[:, 5:8] = torch.tensor([-1.0, -1.1, -1.2])
+    second_NV[:, [9, 10, 4]] = torch.tensor([-0.1, -0.2, -5.0])
+    frontier.advance(first_NV)
+    step = frontier.advance(second_NV)
+    met = [int(count) for count in frontier._met_NC.sum(1)]
+    assert (4, 1) in [*zip(step.tokens_N.tolist(), met, strict=True)]

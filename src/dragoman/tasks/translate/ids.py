@@ -40,7 +40,7 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
-from dragoman.decode.constrained import LEAST_WIDTH, Constrained
+from dragoman.decode.constrained import LEAST_WIDTH, Constrained, Edges
 from dragoman.decode.requests import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
@@ -95,8 +95,9 @@ class IdTranslator:
         precision: Arithmetic,
         shortlist: Callable[[], Shortlist] | None = None,
         head: Head = MEAN,
+        edges: Callable[[], Edges] | None = None,
     ) -> None:
-        """`shortlist` is called for each search with the option of that name.
+        """`shortlist` is called for each search with the option of that name, `edges` with terms.
 
         `head` is what aligns: by default the mean over the heads of the last layer.
         """
@@ -105,6 +106,7 @@ class IdTranslator:
         self.precision = precision
         self._forbid = Forbid(specials.forbidden)
         self.shortlist, self.head, self._aligns = shortlist, head, False
+        self._edges = edges
         self.scheduler = Scheduler(_run, model.lanes)
         """Computes what `searched` and `forced` ask for, also of others made by `between`."""
 
@@ -241,8 +243,10 @@ class IdTranslator:
             length_penalty=options.length_penalty,
             n_best=options.n_best,
         )
+        if self._edges is None:
+            raise InputError("this translator writes no terms; load one from a folder")
         terms = (tuple(term.moved(before) for term in source.terms) for source in sources)
-        return Constrained(beam=beam, terms=tuple(terms))
+        return Constrained(beam=beam, terms=tuple(terms), edges=self._edges())
 
     def _seen(self, found: Hypothesis, head: Head) -> Hypothesis:
         """What aligns a hypothesis that ended, without the columns before a source.

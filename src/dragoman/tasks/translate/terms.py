@@ -7,13 +7,15 @@ not to be translated. The search is told which ids they are (`dragoman.decode.co
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.decode.constrained import Term
+import torch
+
+from dragoman.decode.constrained import Edges, Term
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
 from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
-from dragoman.text.glossary import Occurrence, is_spaced, judge
+from dragoman.text.glossary import Occurrence, is_spaced, joins, judge
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
 
@@ -86,6 +88,18 @@ def _ids_of(wanted: WantedText, tokenizer: Tokenizer) -> tuple[tuple[int, ...], 
     cut = [*tokenizer.encode_batch(wanted.forms), *tokenizer.encode_rest(close)]
     whole = (tuple(ids) for ids in cut if ids and tokenizer.unk_id not in ids)
     return tuple(dict.fromkeys(whole))
+
+
+def edges_of(tokenizer: Tokenizer, size: int) -> Edges:
+    """Which of `size` tokens make one word with those beside them, as a word goes before each.
+
+    A byte is of no word, as nobody knows of which letter it is a part.
+    """
+    ids, decode = range(tokenizer.vocab_size), tokenizer.decode
+    word, before = next(((i, t) for i in ids if (t := decode([i])).isalpha()), (0, decode([0])))
+    after = [decode([word, id_])[len(before) :] for id_ in ids] + [""] * (size - len(ids))
+    edges = ([bool(text) and joins(text[place]) for text in after] for place in (0, -1))
+    return Edges(*map(torch.tensor, edges))
 
 
 def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:

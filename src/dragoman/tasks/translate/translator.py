@@ -36,7 +36,7 @@ from dragoman.tasks.translate.languages import Languages
 from dragoman.tasks.translate.published import languages_of
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.source import Ids, Source
-from dragoman.tasks.translate.terms import check_kept, check_plain_search
+from dragoman.tasks.translate.terms import check_kept, check_plain_search, edges_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
@@ -90,7 +90,9 @@ class Translator(Answering[Decoding, Translation]):
             specials = languages.specials(specials)
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self._memory: Mapping[str, str] = {}
-        self._ids = IdTranslator(held, specials, precision, shortlist, Head(*alignment or ()))
+        edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
+        head = Head(*alignment or ())
+        self._ids = IdTranslator(held, specials, precision, shortlist, head, edges)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:

@@ -4,14 +4,16 @@ import math
 
 import pytest
 from tests.processors import needs_independent_rows
-from tests.unit.tasks.tiny import random_lines
+from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman import Glossary
 from dragoman.decode import constrained
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.terms import edges_of
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import is_boundary
 
 TERMS = Glossary({"cat": "tree", "dog": "big house", "学习": "sees"})
 TEXT = "the cat sees a dog"
@@ -28,12 +30,31 @@ def test_terms_are_applied_and_reported(
     cat, dog = found.terms
     assert cat == TermUse(source="cat", target="tree", outcome="applied")
     assert (dog.source, dog.target) == ("dog", "big house")
-    assert "big house" in found.text  # which may go on with other letters
-    assert ("terms_missed" in found.flags) == (dog.outcome == "missed")
+    assert "big house" in found.text
+    assert dog.outcome == "applied"  # and not as a part of a longer word
+    assert "terms_missed" not in found.flags
     assert found.to_dict()["terms"][0] == {"source": "cat", "target": "tree", "outcome": "applied"}
     plain = translator.translate("the tree", glossary=TERMS)
     assert plain == translator.translate("the tree")
     assert plain.terms == ()
+
+
+def test_tokens_of_one_word_are_joined() -> None:
+    """Where the text of two tokens has no boundary between them; rows without a token join none."""
+    tokenizer = make_tokenizer()
+    edges = edges_of(tokenizer, tokenizer.vocab_size + 3)
+    assert len(edges.begins_V) == len(edges.ends_V) == tokenizer.vocab_size + 3
+    assert not edges.begins_V[-3:].any()
+    assert not edges.ends_V[-3:].any()
+    seen = set()
+    for line in [*random_lines(20), "dogs, (cats) 学习 see-saw 12 x学习y", TEXT]:
+        ids = tokenizer.encode(line)
+        for n in range(1, len(ids)):
+            if not {*ids[n - 1 : n + 1]} & tokenizer.byte_ids:
+                joined = edges.joined(ids[n - 1], ids[n])
+                assert joined != is_boundary(tokenizer.decode(ids), len(tokenizer.decode(ids[:n])))
+                seen.add(joined)
+    assert seen == {False, True}
 
 
 def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None:
