@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate, repeat
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Part, Segment, Segments, Written
@@ -26,7 +27,9 @@ def read(data: bytes, name: str) -> Document:
 
     def assemble(parts: Sequence[Written]) -> bytes:
         new = encode(parts[0])
-        if decoded(new, name, charset[1].decode() if charset else "")[0] != "".join(parts[0]):
+        read = decoded(new, name, charset[1].decode() if charset else "")[0]
+        ends = accumulate(map(len, parts[0]))
+        if not all(map(read.endswith, parts[0], repeat(0), ends)):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "
                 "msgconv -t UTF-8."
