@@ -194,3 +194,18 @@ def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
 
     assert best(APART) == (5, 9)
     assert best(edges_of(joining=9)) == (5,)
+
+
+def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
+    """Two probable tokens go on with the word of the term; one that ends it is kept."""
+    term = Term(0, 1, ((5,),))
+    edges = edges_of(joining=9)
+    constrained = Constrained(beam=Beam(beam_size=3), terms=((term,),), edges=edges)
+    frontier = constrained.begin(torch.tensor([8]), EOS)
+    first_NV, second_NV = torch.full((3, V), -30.0), torch.full((3, V), -30.0)
+    first_NV[:, 5:8] = torch.tensor([-1.0, -1.1, -1.2])
+    second_NV[:, [9, 10, 4]] = torch.tensor([-0.1, -0.2, -5.0])
+    frontier.advance(first_NV)
+    step = frontier.advance(second_NV)
+    met = [int(count) for count in frontier._met_NC.sum(1)]
+    assert (4, 1) in [*zip(step.tokens_N.tolist(), met, strict=True)]
