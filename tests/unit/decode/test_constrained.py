@@ -197,7 +197,7 @@ def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
 
 
 def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
-    """Two probable tokens go on with the word of the term; one that ends it is kept as well."""
+    """Two probable tokens go on with the word of the term; one that ends it is kept."""
     term = Term(0, 1, ((5,),))
     edges = edges_of(joining=9)
     constrained = Constrained(beam=Beam(beam_size=3), terms=((term,),), edges=edges)
