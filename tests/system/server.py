@@ -1,4 +1,4 @@
-"""A process that has trained once, and forks for each command: `python server.py`.
+"""A process that has imported everything once, and forks for each command: `python server.py`.
 
 It reads JSON objects, one a line, and answers each with a number. `{"arguments": [...], "log":
 path, "moment": null, "signal": 9, "places": {}}` starts the command line in a child whose output
@@ -10,17 +10,16 @@ its exit code (minus the signal that killed it). Until it is waited for, an ende
 process id, so that a signal sent too late goes nowhere else.
 """
 
-import io
 import json
 import os
 import runpy
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
+
+import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 
 import dragoman.cli.app
 import dragoman.cli.main
@@ -37,29 +36,9 @@ from dragoman.cost import machine
 
 machine.SIDE, machine.READ, machine.ENOUGH_SECONDS = 64, 1024, 0.0  # an estimate is foretold soon
 
-FIRST = [
-    *("train", "numbers", "data.made.train=60", "data.made.valid=10", "tokenizer.vocab_size=300"),
-    *("model.d_model=32", "model.num_heads=2", "model.d_ff=32", "model.num_encoder_layers=1"),
-    *("model.num_decoder_layers=1", "train.max_steps=2", "train.device=cpu"),
-]
-
-
-def load_everything() -> None:
-    """Train once: a first step imports and caches for a second what every child then has."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would not be there in a child
-    said = io.StringIO()
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(said), redirect_stderr(said):
-        try:
-            dragoman.cli.main.main([*FIRST, "--out", f"{folder}/run"])
-        except SystemExit as end:
-            if end.code:
-                raise RuntimeError(said.getvalue()) from end
-    del os.environ["TOKENIZERS_PARALLELISM"]
-
 
 def main() -> None:
     """Serve until standard input ends."""
-    load_everything()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     for line in sys.stdin:
