@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from dragoman.documents.document import Document, Written
+from dragoman.documents.document import Document, WrittenPart
 from dragoman.documents.paragraphs import decode_xml
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, find_elements
@@ -127,7 +127,7 @@ class Archive:
     def document(self, members: Mapping[str, Document], left: Sequence[str] = ()) -> Document:
         """The document whose text is in these members."""
 
-        def assemble(parts: Sequence[Written]) -> bytes:
+        def assemble(parts: Sequence[WrittenPart]) -> bytes:
             rest, changed = iter(parts), dict[str, bytes]()
             for member, inner in members.items():
                 new = [*islice(rest, len(inner.parts))]

@@ -11,7 +11,7 @@ from io import StringIO
 from itertools import chain
 
 from dragoman.documents.characters import Encode
-from dragoman.documents.document import Document, Part, Segment, Segments, Written, cut_out
+from dragoman.documents.document import Document, Part, Segment, Segments, WrittenPart, cut_out
 from dragoman.text.marked import Marked
 
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
@@ -58,7 +58,7 @@ class Asides:
         """All that is set aside."""
         return Part(self._raw.getvalue(), self._segments)
 
-    def filled(self, pieces: Iterable[str], written: Written) -> Iterator[str]:
+    def filled(self, pieces: Iterable[str], written: WrittenPart) -> Iterator[str]:
         """Pieces of the text with what is set aside at its places."""
         mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
         return (mark.sub(lambda found: written.at(int(found[1])), piece) for piece in pieces)

@@ -7,7 +7,7 @@ from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
-from dragoman.documents.document import Document, Segment, Written
+from dragoman.documents.document import Document, Segment, WrittenPart
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
@@ -38,7 +38,7 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     document = read_xml(data, name, {"trans-unit", "segment"}, _read_unit)
     into = languages[1]
 
-    def assemble(parts: Sequence[Written]) -> bytes:
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
         if not into or not any(each.is_changed for each in parts):
             return made

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import accumulate, repeat
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, Segments, Written
+from dragoman.documents.document import Document, Part, Segment, Segments, WrittenPart
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
@@ -25,7 +25,7 @@ def read(data: bytes, name: str) -> Document:
     charset = re.search(rb"charset=([\w-]+)", data)
     text, encode = decoded(data, name, charset[1].decode() if charset else "")
 
-    def assemble(parts: Sequence[Written]) -> bytes:
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
         new = encode(parts[0])
         read = decoded(new, name, charset[1].decode() if charset else "")[0]
         ends = accumulate(map(len, parts[0]))

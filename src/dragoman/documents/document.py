@@ -45,7 +45,7 @@ class Segment:
     """Whether a translation stands beside the source, not in its place."""
 
 
-class Packed:
+class PackedValues:
     """Values of built-in types in one row of bytes: as objects they take many times more."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Segments:
 
     def __init__(self, name: str, segments: Iterable[Segment] = ()) -> None:
         """`name` is that of the document, for messages."""
-        self._name, self._packed = name, Packed()
+        self._name, self._packed = name, PackedValues()
         self._starts, self._ends = array("I"), array("I")
         self._functions = list[Callable[..., str]]()
         self._numbers = dict[object, int]()  # of the functions
@@ -125,7 +125,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenPart:
     """A part with what is written in the places of its segments."""
 
     part: Part
@@ -180,7 +180,7 @@ class Document:
     """What a format has read of a file."""
 
     parts: tuple[Part, ...]
-    assemble: Callable[[Sequence[Written]], bytes]
+    assemble: Callable[[Sequence[WrittenPart]], bytes]
     """The file, given how each part is written."""
     left: tuple[str, ...] = ()
     """What is not translated, and why, as sentences."""
@@ -198,7 +198,7 @@ class Document:
     def written(self, texts: Callable[[int], str | None]) -> bytes:
         """The file with what its segments have `write` made, by numbers; None leaves one."""
         parts = zip(self.parts, self.firsts, strict=False)
-        return self.assemble([Written(part, texts, first) for part, first in parts])
+        return self.assemble([WrittenPart(part, texts, first) for part, first in parts])
 
 
 def one_part(

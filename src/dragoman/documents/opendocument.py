@@ -8,7 +8,7 @@ from itertools import count
 
 from dragoman.documents.archive import Archive
 from dragoman.documents.attributes import attributes_of
-from dragoman.documents.document import Document, Segment, Written
+from dragoman.documents.document import Document, Segment, WrittenPart
 from dragoman.documents.paragraphs import (
     Raw,
     decode_xml,
@@ -72,7 +72,7 @@ def _read_member(data: bytes, name: str, place: str) -> Document:
     read = partial(_read_paragraph, places)
     document = read_xml(data, name, _PARAGRAPHS, read, _ATTRIBUTES, place=place)
 
-    def assemble(parts: Sequence[Written]) -> bytes:
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
         (old, encode), (new, _) = decode_xml(data, name), decode_xml(made, name)
         return encode([_without_old_values(old, new)]) if _VALUE.search(old) else made

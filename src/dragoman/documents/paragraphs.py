@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
-from dragoman.documents.document import Document, Part, Segment, Written, cut_out, reject_more
+from dragoman.documents.document import Document, Part, Segment, WrittenPart, cut_out, reject_more
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
@@ -68,7 +68,7 @@ def read_xml(
     for each in set_aside:
         text = each(text, asides, place)
 
-    def assemble(parts: Sequence[Written]) -> bytes:
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
         *others, aside = parts
         texts = ["".join(each) for each in others]
         return encode(asides.filled([_joined(texts, 0)], aside))

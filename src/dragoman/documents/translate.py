@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dragoman.decoding import Decoding
 from dragoman.documents.asides import MARKS
 from dragoman.documents.characters import SURROGATE
-from dragoman.documents.document import Document, Packed, Part, Segment
+from dragoman.documents.document import Document, PackedValues, Part, Segment
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
@@ -93,7 +93,7 @@ class Draft:
     def __init__(self, document: Document) -> None:
         self._document, self._firsts = document, document.firsts
         self._last: tuple[int, tuple[Part, Segment]] | None = None  # as one is asked for often
-        self._found = Packed()
+        self._found = PackedValues()
         self._found_at = array("q", [-1]) * self._firsts[-1]
         self._letterless, self._untranslated = 0, dict[int, tuple[str, ...]]()
         self.flagged = dict[int, tuple[str, ...]]()

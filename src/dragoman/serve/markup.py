@@ -9,7 +9,7 @@ from xml.parsers import expat
 import msgspec
 
 from dragoman.documents import html
-from dragoman.documents.document import Document, Written
+from dragoman.documents.document import Document, WrittenPart
 from dragoman.documents.markup import Page, Rules, tokens_of
 from dragoman.documents.translate import Draft
 from dragoman.errors import InputError
@@ -105,7 +105,7 @@ def check_xml(text: str) -> None:
 def joined(documents: Sequence[Document]) -> Document:
     """Return documents as one, which is written as the list of theirs in JSON."""
 
-    def assemble(parts: Sequence[Written]) -> bytes:
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
         rest = iter(parts)
         written = (each.assemble([*islice(rest, len(each.parts))]) for each in documents)
         return msgspec.json.encode([each.decode() for each in written])

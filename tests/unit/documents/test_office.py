@@ -15,7 +15,7 @@ from tests.word_translator import WordTranslator
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.attributes import attributes_of, headers_of_sheets
-from dragoman.documents.document import Written
+from dragoman.documents.document import WrittenPart
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -201,7 +201,7 @@ def test_attributes_are_found_in_tags_only() -> None:
     made = attributes_of({"x": "title"})(text, asides, "part ")
     (segment,) = asides.part.segments
     assert (segment.source.text, segment.where) == ("it's", "part title of <x>")
-    assert "".join(asides.filled([made], Written(asides.part, lambda _: None))) == text
+    assert "".join(asides.filled([made], WrittenPart(asides.part, lambda _: None))) == text
     assert segment.write(Marked(("<i'm",))) == "&lt;i&apos;m"
 
 
