@@ -210,3 +210,18 @@ def test_the_format_is_that_of_the_name() -> None:
     with pytest.raises(InputError, match="damaged UTF-16; save it as UTF-8"):
         read_document(b"\xff\xfea", "x.txt")
     assert read_document(b"a", "x", "text").parts[0].text == "a"
+
+
+def test_texts_with_one_hash_are_not_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only equal ones are one text."""
+    monkeypatch.setattr("dragoman.documents.translate.hash", lambda _: 1, raising=False)
+    draft = Draft(read_document(b"one a\n\ntwo b\n\none a\n", "a.txt"))
+    assert [text for text, _ in draft.texts] == ["one a", "two b"]
+    assert [*draft.places] == [[0, 2], [1]]
+
+
+def test_the_number_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, however long the file goes on."""
+    monkeypatch.setattr("dragoman.documents.document.MOST", 2)
+    with pytest.raises(InputError, match=r"a\.html has more than 2 texts to translate; cut it"):
+        read_document(b"<p>one<p>two<p>three", "a.html")

@@ -93,7 +93,7 @@ def _ids_of(wanted: WantedText, tokenizer: Tokenizer) -> tuple[tuple[int, ...], 
 def edges_of(tokenizer: Tokenizer, size: int) -> Edges:
     """Which of `size` tokens make one word with those beside them, as a word goes before each.
 
-    A byte is of no word, as nobody knows of which letter it is a part.
+    A byte token counts as no letter: which one it is a part of is not known.
     """
     ids, decode = range(tokenizer.vocab_size), tokenizer.decode
     word, before = next(((i, t) for i in ids if (t := decode([i])).isalpha()), (0, decode([0])))
