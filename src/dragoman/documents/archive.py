@@ -54,7 +54,13 @@ class Archive:
             file = zipfile.ZipFile(io.BytesIO(data))
             archive = cls(data, name, file)
             fault = archive._fault()
-        except (zipfile.BadZipFile, struct.error, NotImplementedError, ValueError) as error:
+        except (
+            zipfile.BadZipFile,
+            struct.error,
+            NotImplementedError,
+            OverflowError,
+            ValueError,
+        ) as error:
             raise InputError(
                 f"{name} is damaged, or no document: {error}; save the document anew."
             ) from error

@@ -105,6 +105,7 @@ class _Parts:
         segments, cuts = list[Segment](), list[tuple[Element, int]]()
         for paragraph in paragraphs:
             self._add(paragraph, segments, cuts)
+        cuts.sort(key=lambda cut: cut[0].start)
         marks = [(element.start, element.end, f"\0{inner}\0") for element, inner in cuts]
         segments.sort(key=lambda segment: segment.start)
         text, moved = cut_out(self._text, place, marks)

@@ -135,6 +135,15 @@ def changed(data: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
     return data[:place] + value + data[place + len(value) :]
 
 
+def far() -> bytes:
+    """A member that begins at byte 2**63, as an extra field of 64 bits says."""
+    buffer, info = io.BytesIO(), zipfile.ZipInfo("a")
+    info.extra = struct.pack("<HHQ", 1, 8, 2**63)
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr(info, "x")
+    return changed(buffer.getvalue(), b"PK\1\2", 42, b"\xff" * 4)
+
+
 ONE = packed({"a": "x" * 99})
 
 
@@ -148,6 +157,7 @@ ONE = packed({"a": "x" * 99})
         (changed(ONE, b"PK\1\2", 20, struct.pack("<L", 1000)), "is damaged, or larger"),
         (changed(ONE, b"PK\1\2", 42, struct.pack("<L", 9999)), "is damaged"),
         (changed(ONE, b"PK\1\2", 32, b"\7"), "is damaged, or larger"),
+        (far(), "is damaged, or no document"),
         (ONE[:-30], "is damaged, or no document"),
     ],
 )

@@ -121,6 +121,15 @@ def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
     )
 
 
+def test_a_unit_before_the_text_of_another_keeps_its_place() -> None:
+    """Both texts hold what may hold units; the inner one is first in the file, and read last."""
+    holding = "<seg>two<ph><tu/></ph></seg>"
+    inner = f'<tu><tuv xml:lang="en">{holding}</tuv></tu>'
+    outer = f'<tmx><header srclang="en"/><tu><tuv xml:lang="en">{inner}{holding}</tuv></tu></tmx>'
+    document = read_document(outer.encode(), "a.tmx", languages=("en", "de"))
+    assert document.written(lambda _: None) == outer.encode()
+
+
 def test_a_memory_tells_its_languages() -> None:
     """Where there are two; else they are asked for."""
     document = read_document(TMX.encode(), "a.tmx")
