@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, islice
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -59,8 +59,8 @@ def batches(vocab_size: int, max_tokens: int) -> list[Any]:
         identical=Finding.of([]),
         content_hash="",
     )
-    planned = PairBatches([dataset], BatchConfig(max_tokens=max_tokens)).draw(rng)
-    return [planned.collate(planned.rows[planned.plan[k]]) for k in planned.order[:NUM_BATCHES]]
+    epoch = PairBatches([dataset], BatchConfig(max_tokens=max_tokens)).draw(rng)
+    return [*islice(epoch, NUM_BATCHES)]
 
 
 def dragoman(size: str, mode: str) -> Step:

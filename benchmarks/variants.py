@@ -48,7 +48,6 @@ from dragoman.tasks.task import train
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
-from dragoman.train.objective import next_token_loss
 
 LENGTH = 128
 FURTHER = 4  # times the context of training
@@ -162,7 +161,7 @@ def _step(model: DecoderOnly, ids_BL: torch.Tensor) -> int:
 def nats_per_char(model: DecoderOnly, held: DocumentDataset, length: int) -> float:
     """The loss over the whole held-out text, read in windows of `length`."""
     batches = PackedBatches(held, PackConfig(length=length, rows=2048 // length)).fixed()
-    return sum(next_token_loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
+    return sum(GenerateRecipe.loss(model, batch, 0.0).item() for batch in batches) / held.num_chars
 
 
 def main(arguments: Sequence[str]) -> dict[str, Figures]:

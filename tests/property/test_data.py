@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data.batches import Planned, plan_batches
+from dragoman.data.batches import plan_batches, shuffled
 from dragoman.data.dataset import Ragged
 
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=120)
@@ -36,9 +36,9 @@ def test_the_largest_batches(lengths: list[tuple[int, int]], budget: int, seed: 
     for power, batch in enumerate(plan.largest, start=1):
         costs = [rows * width**power for rows, width in sizes]
         assert costs[batch] == max(costs)
-    order = np.random.default_rng(seed).permutation(len(plan))
-    epoch = Planned(rows=np.arange(len(src)), plan=plan, order=order, collate=lambda rows: rows)
-    made = [epoch[number].tolist() for number in epoch.largest]
+    rng = np.random.default_rng(seed)
+    epoch = shuffled(plan, np.arange(len(src)), rng, collate=lambda rows: rows)
+    made = [epoch.make(number).tolist() for number in epoch.largest]
     assert made == [sorted(plan[batch].tolist()) for batch in plan.largest]
 
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from dragoman.cost.estimate import VALIDATED, Timings, full_batch
-from dragoman.data.batches import Stream
+from dragoman.data.batches import Epoch, Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, Saves
@@ -166,28 +166,22 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _RandomBatches:
-    """Batches of one shape with ids drawn at random: a source, and an epoch of it."""
+    """Batches of one shape with ids drawn at random."""
 
     work: Work
-    seed: int = 0
-    examples: int = 0
-    padding: float = 0.0
-    largest: tuple[int, ...] = (0,)
 
     @property
     def fingerprint(self) -> str:
         """The shape is all that there is."""
         return repr(self.work.shape)
 
-    def draw(self, rng: np.random.Generator) -> "_RandomBatches":
+    def draw(self, rng: np.random.Generator) -> Epoch[Any]:
         """Draw an epoch."""
-        return replace(self, seed=int(rng.integers(1 << 30)))
+        make = partial(self._make, int(rng.integers(1 << 30)))
+        return Epoch(count=AN_EPOCH, examples=0, padding=0.0, largest=(0,), make=make)
 
-    def __len__(self) -> int:
-        return AN_EPOCH
-
-    def __getitem__(self, number: int, /) -> Any:  # noqa: ANN401 (of the task's own class)
-        rng = np.random.default_rng([self.seed, number])
+    def _make(self, seed: int, number: int) -> Any:  # noqa: ANN401 (of the task's own class)
+        rng = np.random.default_rng([seed, number])
         return self.work.recipe.sample(self.work.config, self.work.shape, rng)
 
 
@@ -222,7 +216,7 @@ class RandomJob:
         with evaluating(self.model) as device:
             epoch = self.batches.source.draw(np.random.default_rng(0))
             for number in range(-(-VALIDATED // self.work.shape.rows)):
-                self.loss(epoch[number].to(device))
+                self.loss(epoch.make(number).to(device))
         return Validation(loss=0.0)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)

@@ -70,10 +70,10 @@ class Plan:
         return int(np.diff(self.bounds) @ self.widths)
 
     @property
-    def largest(self) -> tuple[int, int]:
+    def largest(self) -> list[int]:
         """The batch with most places, and that with most pairs of them: attention takes those."""
         places = np.diff(self.bounds) * self.widths
-        return int(places.argmax()), int((places * self.widths).argmax())
+        return [int(sizes.argmax()) for sizes in (places, places * self.widths) if len(self)]
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -172,26 +172,23 @@ BatchT = TypeVar("BatchT")
 BatchT_co = TypeVar("BatchT_co", covariant=True)
 
 
-class Epoch(Protocol[BatchT_co]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch(Generic[BatchT_co]):
     """The batches of one pass over the data, in order; each can be made at any time."""
 
-    @property
-    def examples(self) -> int:
-        """The number of examples in them: pairs, texts, windows."""
+    count: int
+    """How many batches."""
+    examples: int
+    """The number of examples in them: pairs, texts, windows; one that comes twice counts twice."""
+    padding: float
+    """The share of padding in all tokens."""
+    largest: Sequence[int]
+    """The numbers of the batches that take most memory."""
+    make: Callable[[int], BatchT_co]
+    """Makes a batch; the same number gives the same batch."""
 
-    @property
-    def padding(self) -> float:
-        """The share of padding in all tokens."""
-
-    @property
-    def largest(self) -> Sequence[int]:
-        """The numbers of the batches that take most memory."""
-
-    def __len__(self) -> int:
-        """Return the number of batches."""
-
-    def __getitem__(self, number: int, /) -> BatchT_co:
-        """Make a batch; the same number gives the same batch."""
+    def __iter__(self) -> Iterator[BatchT_co]:
+        return map(self.make, range(self.count))
 
 
 class BatchSource(Protocol[BatchT_co]):
@@ -220,18 +217,18 @@ class Stream(Iterator[BatchT]):
 
     def __next__(self) -> BatchT:
         self.skip()
-        return self._drawn[self.position - 1]
+        return self._drawn.make(self.position - 1)
 
     def skip(self) -> None:
         """Pass over the next batch without making it."""
-        while self.position >= len(self._drawn):
+        while self.position >= self._drawn.count:
             self._begin(self.epoch + 1)
         self.position += 1
 
     @property
     def num_batches(self) -> int:
         """The number of batches of the present epoch."""
-        return len(self._drawn)
+        return self._drawn.count
 
     @property
     def padding(self) -> float:
@@ -240,8 +237,7 @@ class Stream(Iterator[BatchT]):
 
     def largest(self) -> list[BatchT]:
         """Make the batches of the present epoch that take most memory; the stream stays."""
-        drawn = self._drawn
-        return [drawn[number] for number in drawn.largest] if len(drawn) else []
+        return [self._drawn.make(number) for number in self._drawn.largest]
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the stream is, and how much there is: plain numbers and a text, as JSON."""
@@ -285,40 +281,23 @@ class Stream(Iterator[BatchT]):
         self._drawn = self.source.draw(np.random.default_rng([self._seed, epoch]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned(Generic[BatchT]):
-    """An epoch whose batches a plan has put together."""
+def shuffled(
+    plan: Plan, rows: Rows, rng: np.random.Generator, collate: Callable[[Rows], BatchT]
+) -> Epoch[BatchT]:
+    """An epoch of the batches of a plan, in an order that is drawn.
 
-    rows: Rows
-    """The examples of the epoch by number; one that comes twice is here twice."""
-    plan: Plan
-    """Which places of `rows` share a batch."""
-    order: npt.NDArray[np.int64]
-    """The batches of the plan in the order in which they come."""
-    collate: Callable[[Rows], BatchT]
-    """From ascending numbers of examples to their tensors."""
-
-    @property
-    def examples(self) -> int:
-        """The number of examples, one that comes twice counted twice."""
-        return len(self.rows)
-
-    @property
-    def padding(self) -> float:
-        """The share of padding in all tokens."""
-        return self.plan.padding
-
-    @property
-    def largest(self) -> list[int]:
-        """The numbers of the batches that take most memory."""
-        place = np.argsort(self.order)
-        return [int(place[batch]) for batch in self.plan.largest]
-
-    def __len__(self) -> int:
-        return len(self.plan)
-
-    def __getitem__(self, number: int, /) -> BatchT:
-        return self.collate(np.sort(self.rows[self.plan[int(self.order[number])]]))
+    `rows` are the examples that the plan counts, by number; `collate` makes tensors of those of a
+    batch, whose numbers ascend.
+    """
+    order = rng.permutation(len(plan))
+    place = np.argsort(order)
+    return Epoch(
+        count=len(plan),
+        examples=len(rows),
+        padding=plan.padding,
+        largest=[int(place[batch]) for batch in plan.largest],
+        make=lambda number: collate(np.sort(rows[plan[int(order[number])]])),
+    )
 
 
 class Examples(Protocol[BatchT_co]):
@@ -334,12 +313,11 @@ class Examples(Protocol[BatchT_co]):
 
 def plan_epoch(
     examples: Examples[BatchT], max_tokens: int, rng: np.random.Generator
-) -> Planned[BatchT]:
+) -> Epoch[BatchT]:
     """An epoch of single sequences, each once, those of like length together."""
     lengths = examples.lengths
     plan = plan_batches(lengths, np.zeros_like(lengths), max_tokens, rng)
-    rows, order = np.arange(len(lengths)), rng.permutation(len(plan))
-    return Planned(rows=rows, plan=plan, order=order, collate=examples.collate)
+    return shuffled(plan, np.arange(len(lengths)), rng, examples.collate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +339,7 @@ class SequenceBatches(Generic[BatchT]):
         """A hash of the dataset and the settings."""
         return fingerprint_of(self.content_hash, astuple(self.config))
 
-    def draw(self, rng: np.random.Generator) -> Planned[BatchT]:
+    def draw(self, rng: np.random.Generator) -> Epoch[BatchT]:
         """Sample the pieces, plan the batches, shuffle them."""
         pieces = sampled(self.sequences, self.splits, self.config.subword_sampling, rng)
         return plan_epoch(self.examples(pieces), self.config.max_tokens, rng)
@@ -369,8 +347,7 @@ class SequenceBatches(Generic[BatchT]):
     def fixed(self) -> Iterator[BatchT]:
         """All examples, each once, always in the same batches: what is measured on."""
         examples = self.examples(self.sequences)
-        epoch = plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0))
-        return (epoch[number] for number in range(len(epoch)))
+        return iter(plan_epoch(examples, self.config.max_tokens, np.random.default_rng(0)))
 
 
 def fingerprint_of(*decides: object) -> str:

@@ -26,16 +26,6 @@ CONFIGS = {EncoderDecoder: EncoderDecoderConfig, DecoderOnly: DecoderOnlyConfig}
 WriterT = TypeVar("WriterT", EncoderDecoder, DecoderOnly)
 
 
-def one_lane() -> int:
-    """A batch at a time."""
-    return 1
-
-
-def cpu_lanes() -> int:
-    """One for each core, as far as Python keeps up; more cores share the lanes."""
-    return min(MOST_LANES, torch.get_num_threads())
-
-
 @dataclass(frozen=True, slots=True)
 class Held(Generic[WriterT]):
     """A model in evaluation mode."""
@@ -54,10 +44,9 @@ class Held(Generic[WriterT]):
             return self.shape.output.weight.device
         return torch.device("cpu")
 
-    @property
-    def lanes(self) -> Callable[[], int]:
-        """How many batches its scheduler runs side by side."""
-        return one_lane if self.frozen is self.shape else cpu_lanes
+    def lanes(self) -> int:
+        """How many batches run side by side: frozen, one for each core, if Python keeps up."""
+        return 1 if self.frozen is self.shape else min(MOST_LANES, torch.get_num_threads())
 
     @classmethod
     def of(cls, model: WriterT, arithmetic: Arithmetic) -> Self:

@@ -5,9 +5,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, TypeVar
 
 from dragoman.errors import InputError
+from dragoman.files.arriving import InputLines
 from dragoman.text.sentences import sentences_of, split_long
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unreadable import UnreadableText
@@ -26,24 +27,16 @@ def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is 
     return texts
 
 
-@runtime_checkable
-class Arriving(Protocol):
-    """Items that arrive one by one, such as the lines of a pipe."""
-
-    def pauses(self) -> bool:
-        """Whether no further item arrives for a while, so that those before it are answered."""
-
-
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
     """Part what may never end: the first windows are small, so that output begins early.
 
-    A window also ends where the items pause. Raises TypeError for a single str, whose items are
-    letters.
+    A window also ends where the lines of a pipe pause. Raises TypeError for a single str, whose
+    items are letters.
     """
     if isinstance(items, str):
         raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
     rest = iter(items)
-    pauses = items.pauses if isinstance(items, Arriving) else lambda: False
+    pauses = items.pauses if isinstance(items, InputLines) else lambda: False
     size = min(64, most)
     while taken := list(_until_pause(islice(rest, size), pauses)):
         yield taken
@@ -168,17 +161,13 @@ def to_chunks(lines: Sequence[str], tokenizer: Tokenizer, limit: int) -> list[li
     tokenizer leaves nothing, has no chunk. A line within the limit is one chunk; a longer one is
     cut at ends of sentences if that suffices, else at finer places.
     """
-    stripped = [trimmed(line, tokenizer) for line in lines]
-    try:
+
+    def encode(stripped: Sequence[str]) -> list[list[Chunk]]:
         encoded = tokenizer.encode_batch(stripped)
-        return [
-            _chunks(line, ids, tokenizer, limit)
-            for line, ids in zip(stripped, encoded, strict=True)
-        ]
-    except UnreadableText:
-        if len(lines) == 1:
-            return [None]
-        return [to_chunks([line], tokenizer, limit)[0] for line in lines]
+        pairs = zip(stripped, encoded, strict=True)
+        return [_chunks(line, ids, tokenizer, limit) for line, ids in pairs]
+
+    return encode_each(encode, [trimmed(line, tokenizer) for line in lines])
 
 
 def _chunks(line: str, ids: list[int], tokenizer: Tokenizer, limit: int) -> list[Chunk]:

@@ -39,11 +39,11 @@ def read_log(path: Path) -> list[LogLine]:
     ]
 
 
-def read_json(name: object, text: bytes, kind: type[T]) -> T:
+def read_json(
+    name: object, text: bytes, kind: type[T], advice: str = "restore it, or give another run."
+) -> T:
     """Read what a file of a run holds, or a line of it. Raises InputError where it is damaged."""
     try:
         return msgspec.convert(json.loads(text), kind)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise InputError(
-            f"{name} is damaged ({error}); restore it, or give another run."
-        ) from error
+        raise InputError(f"{name} is damaged ({error}); {advice}") from error

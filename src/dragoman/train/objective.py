@@ -18,7 +18,7 @@ which is half of the paper's equation 4, whose loss is that of two sentences.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,29 +39,17 @@ GPU_LOGITS = 1 << 26
 """Logits that exist at a time on a GPU, which idles between small kernels."""
 
 
-class TextRows(Protocol):
-    """Rows of text and what comes next."""
-
-    @property
-    def inputs_BL(self) -> Tensor:
-        """Ids, then padding."""
-
-    @property
-    def targets_BL(self) -> Tensor:
-        """The next id at each position; padding where nothing is to be predicted."""
-
-    @property
-    def document_lengths(self) -> tuple[int, ...] | None:
-        """The lengths of the documents that fill the one row; None where rows are one text each."""
-
-
-def next_token_loss(model: DecoderOnly, batch: TextRows, smoothing: float) -> Tensor:
-    """Sum the loss over the batch's targets; packed documents do not see each other."""
-    lengths = batch.document_lengths
-    documents = None if lengths is None else Documents(lengths)
-    hidden_BLD = model.hidden(batch.inputs_BL, None, documents)
-    real_BL = batch.targets_BL != model.pad_id
-    return _decoder_loss(model, hidden_BLD[real_BL], batch.targets_BL[real_BL], smoothing)
+def next_token_loss(
+    model: DecoderOnly,
+    inputs_BL: Tensor,
+    targets_BL: Tensor,
+    documents: Documents | None,
+    smoothing: float,
+) -> Tensor:
+    """Sum the loss over the targets but padding; `documents` that fill one row are apart."""
+    real_BL = targets_BL != model.pad_id
+    hidden_MD = model.hidden(inputs_BL, None, documents)[real_BL]
+    return _decoder_loss(model, hidden_MD, targets_BL[real_BL], smoothing)
 
 
 def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:

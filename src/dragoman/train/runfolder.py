@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.reading import read_file
 from dragoman.files.writing import hold, write_durably
@@ -17,6 +15,7 @@ from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.plain import to_plain
 from dragoman.settings import flatten, parse_settings
 from dragoman.train.checkpoint import checkpoints, read_state
+from dragoman.train.log import read_json
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
 
@@ -274,10 +273,7 @@ def resume_warnings(
 
 def _read(path: Path, kind: type[T]) -> T:
     """What a file of the run holds."""
-    try:
-        return msgspec.convert(json.loads(read_file(path)), kind)
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise InputError(f"{path} is damaged ({error}); give another --out") from error
+    return read_json(path, read_file(path), kind, "give another --out")
 
 
 def _is_empty(path: Path) -> bool:

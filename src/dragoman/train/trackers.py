@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from queue import Full, Queue
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 
 from dragoman.files.writing import write_durably
 from dragoman.train.runfolder import RunFolder
@@ -35,20 +35,11 @@ WANDB = {"console": "off", "mode": "offline", "project": PROJECT, "silent": True
 Line = Mapping[str, Any]
 
 
-class TrackedRun(Protocol):
-    """A run as a library knows it; `id` finds it again when the run is resumed."""
-
-    id: str
-
-    def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Record the numbers of a step."""
-
-    def end(self, state: str) -> None:
-        """End it as FINISHED, KILLED (by its user) or FAILED."""
-
-
 class MlflowRun:
-    """A run of MLflow: in `training/mlflow.db`, or where MLFLOW_TRACKING_URI says."""
+    """A run of MLflow: in `training/mlflow.db`, or where MLFLOW_TRACKING_URI says.
+
+    Its `id` finds it again when the run is resumed, `known` then.
+    """
 
     def __init__(self, folder: RunFolder, settings: Mapping[str, Any], known: str | None) -> None:
         from mlflow import MlflowClient
@@ -80,7 +71,7 @@ class MlflowRun:
         self._client.log_batch(self.id, metrics=metrics)
 
     def end(self, state: str) -> None:
-        """End the run with this state."""
+        """End the run as FINISHED, KILLED (by its user) or FAILED."""
         self._client.set_terminated(self.id, state)
 
 
@@ -108,14 +99,11 @@ class WandbRun:
         self._run.log({**numbers, "step": step})
 
     def end(self, state: str) -> None:
-        """End the run with this state, of which the library knows success and failure only."""
+        """End the run; the library knows success and failure only."""
         self._run.finish(exit_code=int(state != "FINISHED"))
 
 
-KINDS: Mapping[str, Callable[[RunFolder, Mapping[str, Any], str | None], TrackedRun]] = {
-    "mlflow": MlflowRun,
-    "wandb": WandbRun,
-}
+KINDS: Mapping[str, type[MlflowRun | WandbRun]] = {"mlflow": MlflowRun, "wandb": WandbRun}
 
 
 class TensorBoard:
@@ -176,7 +164,7 @@ class Tracker:
 
     def _work(self, folder: RunFolder, settings: Mapping[str, Any]) -> None:
         path = folder.training / f"{self._name}.id"
-        run: TrackedRun | None = None
+        run: MlflowRun | WandbRun | None = None
         with _environment(VARIABLES[self._name]):
             try:
                 known = path.read_text() if path.exists() else None
@@ -189,7 +177,7 @@ class Tracker:
                     if run is not None:
                         run.end("FAILED")
 
-    def _send_all(self, run: TrackedRun) -> str:
+    def _send_all(self, run: MlflowRun | WandbRun) -> str:
         """Send lines until the last one; returns the state in which they leave the run."""
         state = "FAILED"
         while (line := self._lines.get()) is not None:

@@ -106,7 +106,7 @@ def test_r_drop_takes_a_step_twice() -> None:
     for work in (once, twice):
         torch.manual_seed(0)
         job = random_job(work)
-        losses.append(job.loss(job.batches.source.draw(np.random.default_rng(0))[0]).item())
+        losses.append(job.loss(job.batches.source.draw(np.random.default_rng(0)).make(0)).item())
     assert losses[1] == pytest.approx(2 * losses[0], rel=0.1)
 
 

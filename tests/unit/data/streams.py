@@ -59,7 +59,7 @@ def assert_begins_again(source: BatchSource[Batch], state: Mapping[str, Any]) ->
     resumed.load_state_dict(state, {name: size})
     assert (resumed.epoch, resumed.position) == (state["epoch"], 0)
     epoch = changed.draw(np.random.default_rng([5, state["epoch"]]))
-    assert all(same(next(resumed), epoch[number]) for number in range(len(epoch)))
+    assert all(same(next(resumed), batch) for batch in epoch)
     for former in ({}, {name: size + 2}):
         with pytest.raises(InputError, match="have changed"):
             resumed.load_state_dict(state, former)

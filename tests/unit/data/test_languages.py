@@ -71,7 +71,7 @@ def test_an_epoch_has_the_shares_and_the_tags(
     datasets = tempered([dataset(n, *each) for n, each in enumerate(corpora)], temperature, 9)
     source = PairBatches(datasets, BatchConfig(max_tokens=60, max_length=9))
     drawn = source.draw(np.random.default_rng(seed))
-    rows = [row for k in range(len(drawn)) for row in drawn[k].src_BS.tolist()]
+    rows = [row for batch in drawn for row in batch.src_BS.tolist()]
     assert all(row[0] - 900 == row[1] // 100 and row[2:] == [7, 3] for row in rows)
     counts = Counter(row[0] - 900 for row in rows)
     for number, each in enumerate(datasets):

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -13,7 +14,7 @@ from tests.unit.models.saved import Words
 from tests.unit.train.made import make_console
 from torch import Tensor
 
-from dragoman.data.batches import Batch, Stream
+from dragoman.data.batches import Batch, Epoch, Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import open_folder
@@ -57,27 +58,16 @@ class Rows(Batch):
     labels_B: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """Twenty batches of eight rows."""
-
-    ids_NBL: Tensor
-    padding: float = 0.0
-    examples: int = 160
-    largest: tuple[int, ...] = (0,)
-
-    def __len__(self) -> int:
-        return len(self.ids_NBL)
-
-    def __getitem__(self, number: int, /) -> Rows:
-        ids_BL = self.ids_NBL[number]
-        return Rows(
-            ids_BL=ids_BL,
-            labels_B=ids_BL[:, 0] % 2,
-            num_targets=len(ids_BL),
-            num_tokens=ids_BL.numel(),
-            indices=np.arange(8) + 8 * number,
-        )
+def rows_of(ids_NBL: Tensor, number: int) -> Rows:
+    """One of these batches, each of eight rows."""
+    ids_BL = ids_NBL[number]
+    return Rows(
+        ids_BL=ids_BL,
+        labels_B=ids_BL[:, 0] % 2,
+        num_targets=len(ids_BL),
+        num_tokens=ids_BL.numel(),
+        indices=np.arange(8) + 8 * number,
+    )
 
 
 class Drawn:
@@ -85,9 +75,11 @@ class Drawn:
 
     fingerprint = "always the same"
 
-    def draw(self, rng: np.random.Generator) -> Pass:
-        """A new epoch."""
-        return Pass(torch.from_numpy(rng.integers(1, V, (20, 8, 4))))
+    def draw(self, rng: np.random.Generator) -> Epoch[Rows]:
+        """A new epoch of twenty batches."""
+        ids_NBL = torch.from_numpy(rng.integers(1, V, (20, 8, 4)))
+        make = partial(rows_of, ids_NBL)
+        return Epoch(count=20, examples=160, padding=0.0, largest=(0,), make=make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +97,7 @@ class ParityJob:
 
     def measure(self) -> Validation:
         """Loss and accuracy on rows of its own."""
-        batch = Pass(torch.arange(1, 9).view(1, 8, 1).expand(1, 8, 4).contiguous())[0]
+        batch = rows_of(torch.arange(1, 9).view(1, 8, 1).expand(1, 8, 4).contiguous(), 0)
         with evaluating(self.model) as device:
             logits_BC = self.model(batch.to(device).ids_BL)
             loss = F.cross_entropy(logits_BC, batch.labels_B)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,7 +20,6 @@ from dragoman.models import (
     EncoderOnlyConfig,
 )
 from dragoman.models.heads import MaskedLanguageHead
-from dragoman.tasks.generate.batches import LanguageBatch
 from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.train.config import TrainConfig
 from dragoman.train.objective import (
@@ -206,15 +204,7 @@ def text_loss(ids: Tensor, cap: float | None) -> tuple[Tensor, Callable[[], Tens
         )
     )
     model.double().eval()
-    batch = LanguageBatch(
-        inputs_BL=ids,
-        targets_BL=ids,
-        document_lengths=None,
-        num_tokens=ids.numel(),
-        num_targets=ids.numel(),
-        indices=np.arange(len(ids)),
-    )
-    return model(ids), lambda: next_token_loss(model, batch, 0.0)
+    return model(ids), lambda: next_token_loss(model, ids, ids, None, 0.0)
 
 
 def hidden_words_loss(ids: Tensor, _: float | None) -> tuple[Tensor, Callable[[], Tensor]]:

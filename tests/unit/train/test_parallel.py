@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dragoman.data.batches import Stream
+from dragoman.data.batches import Epoch, Stream
 from dragoman.errors import DragomanError, InputError
 from dragoman.train import parallel
 from dragoman.train.parallel import own_gpu
@@ -28,29 +28,16 @@ class Numbers:
     drawn: int = 0
     made: int = 0
 
-    def draw(self, rng: np.random.Generator) -> "Epoch":  # noqa: ARG002 (a protocol)
+    def draw(self, rng: np.random.Generator) -> Epoch[int]:  # noqa: ARG002 (a protocol)
         """The next epoch."""
-        epoch = Epoch(self, range(1000 * self.drawn, 1000 * self.drawn + self.sizes[self.drawn]))
+        first, count = 1000 * self.drawn, self.sizes[self.drawn]
         self.drawn += 1
-        return epoch
 
+        def make(number: int) -> int:
+            self.made += 1
+            return first + number
 
-@dataclass
-class Epoch:
-    """Some of them."""
-
-    source: Numbers
-    numbers: range
-    padding: float = 0.0
-    examples: int = 0
-    largest: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, number: int, /) -> int:
-        self.source.made += 1
-        return self.numbers[number]
+        return Epoch(count=count, examples=0, padding=0.0, largest=(), make=make)
 
 
 @given(

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dragoman.data.batches import Batch, fingerprint_of
+from dragoman.data.batches import Batch, Epoch, fingerprint_of
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.padding import padded
@@ -113,7 +113,7 @@ class PackedBatches:
         """A hash of the dataset and the settings."""
         return fingerprint_of(self.dataset.content_hash, astuple(self.config))
 
-    def draw(self, rng: np.random.Generator) -> "_Windows":
+    def draw(self, rng: np.random.Generator) -> Epoch[LanguageBatch]:
         """Choose the windows of the epoch and put them into batches.
 
         Raises InputError for a text that is shorter than one window.
@@ -139,7 +139,7 @@ class PackedBatches:
             _, ends, lengths = _advancing(documents, length, length)
         order = rng.permutation(len(ends))
         ends, lengths = ends[order], lengths[order]
-        return _Windows(dataset, self.config, ends - lengths, lengths, lengths)
+        return _Windows(dataset, self.config, ends - lengths, lengths, lengths).epoch()
 
     def fixed(self) -> Iterator[LanguageBatch]:
         """The whole text, each id but the first of a sequence predicted once, always the same way.
@@ -152,8 +152,7 @@ class PackedBatches:
             sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
         firsts, ends, fresh = _advancing(sequences, self.config.length, self.config.step)
         starts = np.maximum(firsts, ends - self.config.length)
-        windows = _Windows(self.dataset, self.config, starts, ends - starts, fresh)
-        return (windows[number] for number in range(len(windows)))
+        return iter(_Windows(self.dataset, self.config, starts, ends - starts, fresh).epoch())
 
 
 def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
@@ -173,7 +172,7 @@ def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Place
 
 
 class _Windows:
-    """An epoch of windows in batches, in their order: the last `fresh[i]` targets of i count.
+    """Windows in batches, in their order: the last `fresh[i]` targets of i count.
 
     Batch k holds the windows `bounds[k]` to `bounds[k + 1] - 1`.
     """
@@ -188,42 +187,31 @@ class _Windows:
     ) -> None:
         self.dataset, self.config = dataset, config
         self.starts, self.lengths, self.fresh = starts, lengths, fresh
+        self.room = config.rows * config.length  # of packed documents: all batches have the same
         if config.packing == "stream":
             self.bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
         else:
-            self.bounds = _filled(lengths, config.rows * config.length)
+            self.bounds = _filled(lengths, self.room)
+            if len(self.bounds) <= 2:  # so a lone one is not filled
+                self.room = int(lengths.sum())
         self.targets: Ids = dataset.texts.ids
         if dataset.roles:  # of dialogues, padding replaces all that is not predicted
             answered = in_answers(self.targets, dataset.roles)
             self.targets = np.where(answered, self.targets, dataset.special.pad_id)
 
-    @property
-    def examples(self) -> int:
-        """The number of windows."""
-        return len(self.starts)
+    def epoch(self) -> Epoch[LanguageBatch]:
+        count, padding = len(self.bounds) - 1, 0.0
+        if self.config.packing == "documents":
+            padding = 1.0 - int(self.lengths.sum()) / max(1, count * self.room)
+        return Epoch(
+            count=count,
+            examples=len(self.starts),
+            padding=padding,
+            largest=(0,) if count else (),  # the last may have less room
+            make=self._make,
+        )
 
-    @property
-    def padding(self) -> float:
-        """The share of padding in all tokens."""
-        if self.config.packing == "stream":
-            return 0.0
-        return 1.0 - int(self.lengths.sum()) / max(1, len(self) * self._room)
-
-    @property
-    def largest(self) -> tuple[int, ...]:
-        """The first: all have the same room, but for the last, which may have less."""
-        return (0,)
-
-    @property
-    def _room(self) -> int:
-        """The width of a row of packed documents: the same for all, so a lone one is not filled."""
-        full = self.config.rows * self.config.length
-        return full if len(self) > 1 else int(self.lengths.sum())
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def __getitem__(self, number: int, /) -> LanguageBatch:
+    def _make(self, number: int) -> LanguageBatch:
         chosen = slice(*self.bounds[number : number + 2])
         starts, lengths = self.starts[chosen], self.lengths[chosen]
         special = self.dataset.special
@@ -234,7 +222,7 @@ class _Windows:
         targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id
         documents, rest = None, 0
         if self.config.packing == "documents":
-            rest = self._room - len(inputs.ids)
+            rest = self.room - len(inputs.ids)
             documents = (*lengths.tolist(), *([rest] if rest else []))
             inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
         return LanguageBatch(

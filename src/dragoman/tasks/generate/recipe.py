@@ -14,7 +14,7 @@ from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.nn import Rotary, Rwkv
+from dragoman.nn import Documents, Rotary, Rwkv
 from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
 from dragoman.train.objective import next_token_loss
 from dragoman.train.recipe import DataFiles, RunRecipe, Work, check_places, sentence_length
@@ -160,7 +160,9 @@ class GenerateRecipe(RunRecipe):
     @staticmethod
     def loss(model: DecoderOnly, batch: LanguageBatch, smoothing: float) -> Tensor:
         """Sum the smoothed cross-entropy of the next tokens."""
-        return next_token_loss(model, batch, smoothing)
+        lengths = batch.document_lengths
+        documents = None if lengths is None else Documents(lengths)
+        return next_token_loss(model, batch.inputs_BL, batch.targets_BL, documents, smoothing)
 
     @staticmethod
     def sample(config: DecoderOnlyConfig, shape: Shape, rng: np.random.Generator) -> LanguageBatch:

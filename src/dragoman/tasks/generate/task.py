@@ -31,7 +31,6 @@ from dragoman.tasks.generate.recipe import GenerateRecipe
 from dragoman.tasks.task import EvaluationData, Report, Task
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
-from dragoman.train.objective import next_token_loss
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_model, begin_tokenizer, check_tokens
 from dragoman.wording import counted
@@ -78,7 +77,7 @@ def text_loss(model: DecoderOnly, dataset: DocumentDataset, config: PackConfig) 
     nats, num_tokens = 0.0, 0
     with evaluating(model) as device:
         for batch in PackedBatches(dataset, config).fixed():
-            nats += next_token_loss(model, batch.to(device), 0.0).item()
+            nats += GenerateRecipe.loss(model, batch.to(device), 0.0).item()
             num_tokens += batch.num_targets
     if not num_tokens:
         raise InputError(f"{dataset.name} is too short: it holds no token to predict.")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Planned, fingerprint_of, plan_epoch
+from dragoman.data.batches import BatchConfig, Epoch, fingerprint_of, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
 from dragoman.data.padding import framed
 from dragoman.errors import InputError
@@ -88,22 +88,46 @@ class MaskedBatches:
         settings = [astuple(part) for part in (self.config, self.vocabulary, self.masking)]
         return fingerprint_of(self.dataset.content_hash, settings)
 
-    def draw(self, rng: np.random.Generator) -> "_Hiding":
+    def draw(self, rng: np.random.Generator) -> Epoch[MaskedBatch]:
         """Sample the pieces, plan the batches, shuffle them, and draw what hides their tokens."""
         if not len(self.dataset.texts.ids):
             raise InputError(f"There is nothing to learn from: {self.dataset.name} holds no text.")
         texts = sampled(self.dataset.texts, self.splits, self.config.subword_sampling, rng)
         planned = self._planned(texts, rng)
-        return _Hiding(self, planned, key=int(rng.integers(1 << 62)))
+        return self._hiding(planned, key=int(rng.integers(1 << 62)))
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """All texts, each once, always in the same batches with the same tokens hidden."""
-        epoch = _Hiding(self, self._planned(self.dataset.texts, np.random.default_rng(0)), key=0)
-        return (epoch[number] for number in range(len(epoch)))
+        planned = self._planned(self.dataset.texts, np.random.default_rng(0))
+        return iter(self._hiding(planned, key=0))
 
-    def _planned(self, texts: Ragged, rng: np.random.Generator) -> "_PlannedTexts":
+    def _planned(self, texts: Ragged, rng: np.random.Generator) -> "Epoch[_Parts]":
         parts = _TextParts(texts, self.dataset.special, self.config.max_length)
         return plan_epoch(parts, self.config.max_tokens, rng)
+
+    def _hiding(self, planned: "Epoch[_Parts]", key: int) -> Epoch[MaskedBatch]:
+        """The same batches with tokens hidden, in each by a generator of its own."""
+        return Epoch(
+            count=planned.count,
+            examples=planned.examples,
+            padding=planned.padding,
+            largest=planned.largest,
+            make=lambda n: self._hide(*planned.make(n), np.random.default_rng([key, n])),
+        )
+
+    def _hide(
+        self, texts: Ragged, indices: npt.NDArray[np.int64], rng: np.random.Generator
+    ) -> MaskedBatch:
+        original_BL = framed(texts, self.dataset.special).numpy()
+        chosen_BL = _chosen(texts.lengths, self.masking.share, rng)
+        hidden_BL = _hidden(original_BL, self.vocabulary, self.masking, rng)
+        return MaskedBatch(
+            ids_BL=torch.from_numpy(np.where(chosen_BL, hidden_BL, original_BL)),
+            targets_BL=torch.from_numpy(np.where(chosen_BL, original_BL, NO_TARGET)),
+            num_tokens=len(texts.ids) + 2 * len(texts),
+            num_targets=int(chosen_BL.sum()),
+            indices=indices,
+        )
 
 
 class _TextParts:
@@ -127,52 +151,13 @@ class _TextParts:
         """Tokens of each part, with bos and eos."""
         return self._counts + 2
 
-    def collate(self, rows: npt.NDArray[np.int64]) -> tuple[Ragged, npt.NDArray[np.int64]]:
+    def collate(self, rows: npt.NDArray[np.int64]) -> "_Parts":
         """The ids of the parts with these numbers, and the numbers of their texts."""
         return gather(self._ids, self._starts[rows], self._counts[rows]), self._texts[rows]
 
 
-_PlannedTexts = Planned[tuple[Ragged, npt.NDArray[np.int64]]]
-"""Batches of parts, and of the numbers of their texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Hiding:
-    """An epoch of texts whose tokens are hidden batch by batch, each by a generator of its own."""
-
-    batches: MaskedBatches
-    texts: _PlannedTexts
-    key: int
-
-    @property
-    def examples(self) -> int:
-        return self.texts.examples
-
-    @property
-    def padding(self) -> float:
-        return self.texts.padding
-
-    @property
-    def largest(self) -> list[int]:
-        return self.texts.largest
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, number: int, /) -> MaskedBatch:
-        texts, indices = self.texts[number]
-        rng = np.random.default_rng([self.key, number])
-        original_BL = framed(texts, self.batches.dataset.special).numpy()
-        masking = self.batches.masking
-        chosen_BL = _chosen(texts.lengths, masking.share, rng)
-        hidden_BL = _hidden(original_BL, self.batches.vocabulary, masking, rng)
-        return MaskedBatch(
-            ids_BL=torch.from_numpy(np.where(chosen_BL, hidden_BL, original_BL)),
-            targets_BL=torch.from_numpy(np.where(chosen_BL, original_BL, NO_TARGET)),
-            num_tokens=len(texts.ids) + 2 * len(texts),
-            num_targets=int(chosen_BL.sum()),
-            indices=indices,
-        )
+_Parts = tuple[Ragged, npt.NDArray[np.int64]]
+"""The ids of parts, and the numbers of their texts."""
 
 
 def _chosen(

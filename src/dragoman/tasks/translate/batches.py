@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.aligner import NONE
-from dragoman.data.batches import Batch, BatchConfig, Planned, fingerprint_of, plan_batches
+from dragoman.data.batches import Batch, BatchConfig, Epoch, fingerprint_of, plan_batches, shuffled
 from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, Splits, sampled
 from dragoman.data.padding import enclosed
 from dragoman.data.shape import Shape
@@ -97,7 +97,7 @@ class PairBatches:
         placed = () if self.placeholders is None else (self.placeholders.share,)
         return fingerprint_of(content, drawn, *framing, *placed)
 
-    def draw(self, rng: np.random.Generator) -> Planned[PairBatch]:
+    def draw(self, rng: np.random.Generator) -> Epoch[PairBatch]:
         """Choose the pairs of the epoch, sample their pieces, plan the batches, shuffle them.
 
         Raises InputError where no pair can be learned from.
@@ -122,7 +122,7 @@ class PairBatches:
         lengths = (np.concatenate([ragged.lengths for ragged in side])[rows] for side in sides[:2])
         plan = plan_batches(*self._framed(*lengths), self.config.max_tokens, rng)
         collate = partial(_collate, first, sides, self._make_batch)
-        return Planned(rows=rows, plan=plan, order=rng.permutation(len(plan)), collate=collate)
+        return shuffled(plan, rows, rng, collate)
 
     def fixed(self) -> Iterator[PairBatch]:
         """All pairs of the only corpus, each once, always in the same batches."""

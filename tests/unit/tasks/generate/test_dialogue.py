@@ -29,7 +29,6 @@ from dragoman.tasks.task import EvaluationData
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
-from dragoman.train.objective import next_token_loss
 
 TOKENIZER = make_tokenizer()
 CODEC = DialogueCodec(TOKENIZER, TEMPLATE)
@@ -148,7 +147,7 @@ def test_a_users_turn_costs_nothing_as_a_target() -> None:
     config = PackConfig(length=64, rows=2, packing="documents")
     dataset = dataset_of(DIALOGUES)
     found = sum(
-        next_token_loss(model, batch, 0.0).item()
+        GenerateRecipe.loss(model, batch, 0.0).item()
         for batch in PackedBatches(dataset, config).fixed()
     )
     expected = 0.0

@@ -26,7 +26,6 @@ from dragoman.tasks.generate.task import text_loss
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
-from dragoman.train.objective import next_token_loss
 
 SPECIAL = 4  # ids below are no text
 VOCAB = 40
@@ -94,7 +93,7 @@ def test_the_loss_of_a_stream_is_that_of_its_windows(name: str, smoothing: float
         reduction="sum",
         label_smoothing=smoothing,
     )
-    found = next_token_loss(model, batch, smoothing)
+    found = GenerateRecipe.loss(model, batch, smoothing)
     assert found.item() == pytest.approx(expected.item(), rel=1e-10)
     assert batch.num_targets < batch.targets_BL.numel()
 
