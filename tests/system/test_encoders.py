@@ -1,12 +1,9 @@
 """Classifiers and taggers from the outside: from a file to a folder to answers."""
 
 import json
-import signal
 from pathlib import Path
 
-import pytest
 from tests.system.conftest import CommandLine
-from tests.system.test_resume import assert_killing_changes_nothing, bits
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
 SMALL = """
@@ -98,40 +95,3 @@ def test_what_is_evaluated_must_be_known(dragoman: CommandLine, tmp_path: Path) 
     assert "has the label 'no', and the model knows 0, 1" in ended.said
     names = ("--layout", "rename.no=0", "--layout", "rename.yes=1")
     dragoman.run("evaluate", out, "--data", other, *names).succeeded()
-
-
-def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
-    """Killed at random moments until it ends, a run has every bit of one that never was.
-
-    With dropout, hidden words and pieces that are taken apart: all that is random.
-    """
-    path = recipe(tmp_path, "classify", labelled_file(tmp_path / "data.tsv"), steps=30)
-    settings = ["model.dropout=0.3", "batch.subword_sampling=0.2", "batch.token_dropout=0.2"]
-    command = ["train", path, *settings, "--out"]
-    assert_killing_changes_nothing(dragoman, tmp_path, lambda out: [*command, out])
-
-
-@pytest.mark.parametrize("first", range(4))
-def test_killed_at_every_change_of_a_file(
-    dragoman: CommandLine, tmp_path: Path, first: int
-) -> None:
-    """Wherever it is killed, a run that goes on leaves the files and bits of one that never was.
-
-    Each of the four takes every fourth moment.
-    """
-    path = recipe(tmp_path, "classify", labelled_file(tmp_path / "data.tsv"), steps=3)
-    settings = ["train.save_every=1", "train.average_last=2", "train.validate_every=2"]
-    whole = tmp_path / "whole"
-    dragoman.run("train", path, *settings, "--out", whole).succeeded()
-    files, expected = sorted(p.relative_to(whole) for p in whole.rglob("*")), bits(whole)
-    moment, code = first, -signal.SIGKILL
-    while code == -signal.SIGKILL:
-        out = tmp_path / f"killed-{moment}"
-        command = ["train", path, *settings, "--out", out]
-        code = dragoman.start(command, moment).end().code
-        ended = dragoman.run(*command)
-        assert ended.code in {0, 2}, ended.said
-        assert (moment, sorted(p.relative_to(out) for p in out.rglob("*"))) == (moment, files)
-        assert bits(out) == expected
-        moment += 4
-    assert moment > 30
