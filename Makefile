@@ -57,7 +57,7 @@ LACKS := ! grep -qsw
 test-cpus: $(STAMP) ## run what depends on the processor as if this were each of the simpler ones, four at most
 	$(LACKS) amx_tile /proc/cpuinfo || ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 $(MAKE) test PYTEST_ARGS="$(HALF_ARGS)"
 	$(LACKS) avx512_bf16 /proc/cpuinfo || ONEDNN_MAX_CPU_ISA=AVX512_CORE $(MAKE) test PYTEST_ARGS="$(HALF_ARGS)"
-	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
+	$(LACKS) avx512f /proc/cpuinfo || ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 		$(MAKE) test PYTEST_ARGS="-q $(CPU_TESTS)"
 	ATEN_CPU_CAPABILITY=default $(MAKE) test PYTEST_ARGS="-q $(PLAIN_TESTS)"
 
