@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 FLAGS = {
+    "broken_characters": "with broken characters",
     "empty": "empty",
     "empty_tag": "with a tag whose words are missing",
     "kept": "with changed text that was to be kept",

@@ -277,13 +277,13 @@ class LineTranslator:
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined([joined(texts)[0] for texts in texts_of], between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
-        read = [src.ids for src in sources]
-        quality = differences(line, text).union(*map(quality_flags, read, chosen, chain(*texts_of)))
+        texts = chain(*texts_of)
+        quality = differences(line, text).union(*map(quality_flags, sources, chosen, texts))
         flags = {
             "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
             "retried": any(each.retried for each in found),
-            "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
+            "unknown_characters": any(self.src_tokenizer.unk_id in src.ids for src in sources),
         } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
         rendered = [
             Rendered(part.start, place, pairs)
