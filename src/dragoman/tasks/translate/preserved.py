@@ -1,9 +1,9 @@
 r"""What a translation should keep of its source: numbers, URLs, placeholders, tags and emoji.
 
 Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
-any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, and
-large ones with words (1.5 million, 150万), so these are not compared. The rules are measured on
-reference translations (docs/decisions.md).
+any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, so
+one that is only missing is not compared, and large ones with words (1.5 million, 150万), which are
+not compared at all. The rules are measured on reference translations (docs/decisions.md).
 """
 
 import re
@@ -85,9 +85,10 @@ def missing(source: str, translation: str) -> list[Span]:
         translation = pattern.sub(" ", translation)
     if "numbers" in told:
         numbers = _numbers(translation)
+        least = 1 if _one_for_one(_numbers(source), numbers) else SAID
         for match in _NUMBER.finditer(_in_ascii(source)):
             number = _number(match)
-            if not numbers[number] and number >= SAID:
+            if not numbers[number] and number >= least:
                 spans.append(match.span())
             numbers[number] -= 1
     return spans
@@ -122,7 +123,15 @@ def _numbers_differ(source: str, translation: str) -> bool:
     before, after = _numbers(source), _numbers(translation)
     missing, extra = max(before - after, default=0), max(after - before, default=0)
     replaced = bool(before - after) and extra >= WRITTEN
-    return missing >= WRITTEN or replaced or (missing >= SAID and extra >= SAID)
+    said = missing >= SAID and extra >= SAID
+    return missing >= WRITTEN or replaced or said or _one_for_one(before, after)
+
+
+def _one_for_one(before: Counter[int], after: Counter[int]) -> bool:
+    """Whether they differ in one number alone, from 1 to 9 in both: 0 is of a clock's time."""
+    differ = [*(before - after).elements(), *(after - before).elements()]
+    alone = before.total() == after.total() and len(differ) == 2
+    return alone and 0 < min(differ) <= max(differ) < SAID
 
 
 def _numbers(text: str) -> Counter[int]:
