@@ -13,6 +13,7 @@ from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
 from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_in_capitals
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
@@ -29,7 +30,7 @@ from dragoman.tasks.translate.terms import (
     wanted_of,
     with_terms,
 )
-from dragoman.text.glossary import Glossary, Occurrence, fold
+from dragoman.text.glossary import Glossary, Occurrence
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
@@ -95,14 +96,16 @@ class LineTranslator:
             return _judged(line, self._remembered(line.text, line.known), retried=False)
         if not (self.options.retry and line.parts):
             return (yield from self._placed(line))
-        if not (line.prefix or _is_readable(line.rest) or line.terms()):
+        rest = line.rest
+        if not (line.prefix or _is_readable(rest) or line.terms()):
             return _untranslated(line)
-        if not is_in_capitals(line.text):
+        if not is_in_capitals(line.text, rest):
             return (yield from self._placed(line))
-        text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
+        text = in_small_letters(line.text, line.kept)
         (parts,) = self.parts_of([text])
         found = yield from self._placed(replace(line, text=text, parts=parts))
-        return _judged(line, _in_capitals(found), retried=False)
+        kept = {line.text[slice(*span)] for span in line.kept}
+        return _judged(line, in_capitals(found, kept), retried=False)
 
     def _placed(self, line: Line) -> Searching[Translation]:
         """Translate, with placeholders of the vocabulary where the model has learned them.
@@ -368,17 +371,3 @@ def _untranslated(line: Line) -> Translation:
 def _is_readable(text: str) -> bool:
     """Whether it has anything for a model to translate."""
     return any(map(str.isalnum, text))
-
-
-def is_in_capitals(text: str) -> bool:
-    """Whether a text is written in capitals, and is no name or abbreviation: two words or more."""
-    return text.isupper() and len([word for word in text.split() if word[1:].isupper()]) > 1
-
-
-def _in_capitals(translation: Translation) -> Translation:
-    """The translation in capitals, each letter where it was."""
-    text = "".join(
-        "ẞ" if c == "ß" else c.upper() if len(c.upper()) == 1 else c for c in translation.text
-    )
-    others = tuple(map(_in_capitals, translation.alternatives))
-    return replace(translation, text=text, alternatives=others).aligned_as(translation)

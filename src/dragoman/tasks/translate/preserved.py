@@ -105,6 +105,11 @@ def emoji(text: str) -> list[Span]:
     return [match.span() for match in _KINDS["symbols"].finditer(text)]
 
 
+def placeholders(text: str) -> list[Span]:
+    """Where a text has `{name}`, `%s` and the like."""
+    return [match.span() for match in _KINDS["placeholders"].finditer(text)]
+
+
 def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
     """What a text has of a kind; of a tag its name, as attributes may be translated.
 

@@ -184,3 +184,20 @@ def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
     assert not any(map(str.islower, found.text.replace("ß", "")))
     assert found.text_links == small.text_links
     assert translator.translate("DOG").text == "DOG"  # of letters that the model has not learned
+
+
+@pytest.mark.parametrize("copied", ["{dog}", "%s", "https://a.b/cat", "😀", "cat"])
+def test_what_is_copied_is_in_no_capitals(translator: Translator, copied: str) -> None:
+    """Nor does a line have small letters for it; beside a placeholder one word is enough."""
+    line = f"THE DOG RUNS {copied}"
+    kept = [(13, len(line))]
+    found = translator.translate(line, kept=kept)
+    small = translator.translate(f"The dog runs {copied}", kept=kept)
+    assert found.tokens == small.tokens
+    assert found.text.count(copied) == small.text.count(copied)
+    rest = found.text.replace(copied, "").replace("ß", "")
+    assert rest.strip()
+    assert not any(map(str.islower, rest))
+    is_read = translator.translate(f"TREE {copied}", kept=[(5, 5 + len(copied))]).tokens
+    expected = f"Tree {copied}" if copied in ("{dog}", "%s") else f"TREE {copied}"
+    assert is_read == translator.translate(expected, kept=[(5, 5 + len(copied))]).tokens
