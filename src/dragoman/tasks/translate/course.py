@@ -19,7 +19,13 @@ from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words, words_copied
+from dragoman.tasks.translate.removed import (
+    Shortened,
+    directions,
+    unlearned,
+    whole_words,
+    words_copied,
+)
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import (
@@ -128,11 +134,11 @@ class LineTranslator:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
-        at once that the vocabulary lacks. The first translation stays unless another one keeps
-        more, and is no worse otherwise.
+        at once that the vocabulary lacks, or that set the direction of the line. The first
+        translation stays unless another one keeps more, and is no worse otherwise.
         """
         retry = self.options.retry and line.parts is not None
-        out = [*self._unknown(line)] if retry else []
+        out = [*self._unknown(line), *directions(line.text)] if retry else []
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]

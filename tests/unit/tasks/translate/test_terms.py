@@ -127,6 +127,16 @@ def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: 
     assert not {"symbols", "unknown_characters"} & {*found.flags}
 
 
+def test_what_sets_the_direction_of_a_line_is_around_its_translation(
+    translator: Translator,
+) -> None:
+    """As it was around the line."""
+    inner = translator.translate("the cat sees. a dog runs.")
+    found = translator.translate("\u2067\u202bthe cat sees. a dog runs.\u202c\u2069")
+    assert found.text == f"\u2067\u202b{inner.text}\u202c\u2069"
+    assert (found.tokens, found.flags) == (inner.tokens, inner.flags)
+
+
 def test_words_beside_each_other_are_copied_each(translator: Translator) -> None:
     """Tags around one of them are not around the others."""
     for text in ("a cat Кошка 😀 日本", "Кошка 😀!"):
