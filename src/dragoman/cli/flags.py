@@ -22,6 +22,7 @@ FLAGS = {
     "tags": "with other tags",
     "terms_missed": "with a term that was missed",
     "unknown_characters": "with unknown characters",
+    "untranslated_forms": "with plural or other forms that were copied",
     "unreadable": "unreadable",
     "urls": "with other URLs",
 }

@@ -17,7 +17,7 @@ from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
-from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
+from dragoman.tasks.translate.preserved import PRESERVED, differences, forms, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import (
     Shortened,
@@ -104,7 +104,7 @@ class LineTranslator:
             return (yield from self._placed(line))
         rest = line.rest
         if not (line.prefix or _is_readable(rest) or line.terms()):
-            return _untranslated(line)
+            return _judged(line, _untranslated(line), retried=False)
         if not is_in_capitals(line.text, rest):
             return (yield from self._placed(line))
         text = in_small_letters(line.text, line.kept)
@@ -350,6 +350,7 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
     flags = {
         "retried": retried,
         "kept": bool(changed(line.text, line.kept, text)),
+        "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
     }
     raised = [flag for flag, holds in flags.items() if holds]

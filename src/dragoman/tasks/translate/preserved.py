@@ -9,6 +9,7 @@ not compared at all. The rules are measured on reference translations (docs/deci
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 
 from dragoman.text.spans import Span
 
@@ -19,10 +20,16 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
     "(?:[⌀-⏿■-➿⬀-⯿\U0001f000-\U0001faff][\ufe0e\ufe0f]?|[©®‼⁉™ℹ↔-↪Ⓜ⤴⤵〰〽㊗㊙]\ufe0f)"
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
+_BRANCH = r"(?:[^{}]++|\{[^{}]*+\})*+"
+for _ in range(3):
+    _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
+_FORMS = rf"\{{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,{_BRANCH}\}}"
+"""A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
+        rf"{_FORMS}|"
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),
@@ -32,6 +39,7 @@ _PATTERNS = {
     ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
+_CHOICE = re.compile(_FORMS, re.ASCII)
 _ANY = re.compile(rf"[\d<{{%@]|://|www\.|{_PATTERNS['symbols']}")
 """What every text has that has something of these kinds, or a number."""
 _ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
@@ -108,6 +116,11 @@ def emoji(text: str) -> list[Span]:
 def placeholders(text: str) -> list[Span]:
     """Where a text has `{name}`, `%s` and the like."""
     return [match.span() for match in _KINDS["placeholders"].finditer(text)]
+
+
+def forms(text: str) -> Iterator[str]:
+    """What a text has that chooses a form, `{n, plural, ...}` or `{x, select, ...}`."""
+    return (m[0] for m in _CHOICE.finditer(text)) if "{" in text else iter(())
 
 
 def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:

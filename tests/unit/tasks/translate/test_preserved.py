@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 
+FORMS = "{g, select, x {{n, plural, =0 {no} one {# file} other {# of {all}}}} other {it}}"
 SAME = [
     ("1,234.56 books on 2024-05-17", "am 17.05.2024 1.234,56 Bücher"),
     ("1 234 567,8 km", "1\u202f234\u202f567.8 km"),
@@ -42,6 +43,7 @@ OTHER = [
     ("{name} is {age}", "{name} ist {alter}", "placeholders"),
     ("%s of %s", "%s von", "placeholders"),
     ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
+    ("{n, plural, one {# cat} other {# cats}}", "{n, plural, one {# Katze}}", "placeholders"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
     ("a<br/>b", "a b", "tags"),
     ("thanks 🙏🏽", "danke 🙏", "symbols"),
@@ -79,6 +81,7 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
         ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", ["11"]),
         ("3 men, 2 dogs", "2 Hunde, 4 Männer", ["3"]),
         ("%s of %s", "%s von", ["%s"]),
+        (f"{FORMS} in {{dir}}", "in {dir}", [FORMS]),
         ("{a} and {b}, 12 of https://a.b/12", "{b}, 12", ["{a}", "https://a.b/12"]),
         ("５００ and 500", "500 und viele", ["500"]),
         ("a < b", "b", []),
@@ -100,7 +103,24 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ ", "😀", "😀\u200d", "🇩"]
+    "unit",
+    [
+        "a",
+        "1",
+        "12 ",
+        "123,",
+        "<a ",
+        "{",
+        "%0",
+        "www.",
+        "a@a.",
+        "٣ ",
+        "😀",
+        "😀\u200d",
+        "🇩",
+        "{a,plural,",
+        "{a,plural,{b}",
+    ],
 )
 def test_long_lines_take_linear_time(unit: str) -> None:
     """A pattern that tries each place anew would not end here."""

@@ -173,6 +173,17 @@ def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) 
     assert ("unknown_characters" in found.flags) == any(map(str.isalpha, text))
 
 
+@pytest.mark.parametrize("around", ["{}", "the cat {} sees"])
+def test_plural_forms_are_copied_and_flagged(translator: Translator, around: str) -> None:
+    """Syntax and text, if not lost, as other flags say; a placeholder alone has no flag."""
+    forms = "{n, plural, one {# dog} other {# dogs in {house}}}"
+    found = translator.translate(around.format(forms))
+    assert found.text == forms or around != "{}"
+    assert ("untranslated_forms" in found.flags) == (forms in found.text)
+    assert ("placeholders" in found.flags) != (forms in found.text)
+    assert "untranslated_forms" not in translator.translate("the cat {n} sees").flags
+
+
 def test_what_does_not_fit_is_refused(translator: Translator) -> None:
     """A sentence says what to do."""
     with pytest.raises(InputError, match=r"temperature is 1.0 with a glossary .* set it to 0"):
