@@ -307,16 +307,14 @@ def test_a_block_of_yaml_is_read_by_paragraphs() -> None:
     assert data == BLOCKS.upper().replace("A:", "a:").replace("B:", "b:")
 
 
-def test_folded_lines_are_about_as_long_in_the_translation() -> None:
+@pytest.mark.parametrize("word", ["x", "a much longer word", "---", "y" * 60])
+def test_folded_lines_are_about_as_long_in_the_translation(word: str) -> None:
     """Whatever the words, the value is the translation."""
-    for word in ("x", "a much longer word", "---", "y" * 60):
-        data, _, _ = translated(BLOCKS, "a.yaml", WordTranslator(lambda _, word=word: word))
-        value = yaml.safe_load(data)["a"]
-        count = len(FULL.split())
-        expected = " ".join([word] * (count + 2)) + word
-        assert value == f"{expected}\n{word}\n  {word}\n"
-        lines = data[: data.index("b:")].splitlines()[1:]
-        assert max(map(len, lines)) <= 2 + max(len(FULL), 2 * len(word))
+    data, _, _ = translated(BLOCKS, "a.yaml", WordTranslator(lambda _: word))
+    expected = " ".join([word] * (len(FULL.split()) + 2)) + word
+    assert yaml.safe_load(data)["a"] == f"{expected}\n{word}\n  {word}\n"
+    lines = data[: data.index("b:")].splitlines()[1:]
+    assert max(map(len, lines)) <= 2 + max(len(FULL), 2 * len(word))
 
 
 @pytest.mark.parametrize(
