@@ -113,7 +113,7 @@ def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list
     """The sources, if there are any, and the lines of each file of references."""
     if not test.ref or (needs_sources and test.src is None):
         needed = ["--src"] * (needs_sources and test.src is None) + ["--ref"] * (not test.ref)
-        raise InputError(f"Translations are compared with references; give {' and '.join(needed)}.")
+        raise InputError(f"The test set is incomplete; give {' and '.join(needed)}.")
     first, *others = test.ref
     if test.src is None:
         sources, references = [], [list(read_lines(first))]
