@@ -23,6 +23,12 @@ class DragomanError(Exception):
     def __init__(self, sentence: str) -> None:
         super().__init__(escaped(sentence))
 
+    @property
+    def sentence(self) -> str:
+        """What is shown; a part of a longer sentence, as the message may be, has no full stop."""
+        text = str(self)
+        return text if text.endswith((".", "?", "!", "...")) else f"{text}."
+
 
 def escaped(text: str, keep: str = "") -> str:
     """Escape line breaks, control characters and lone surrogates, except those in `keep`."""

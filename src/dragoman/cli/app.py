@@ -86,7 +86,7 @@ def run(given: Sequence[str]) -> None:
         if (failure := _failure(error, given)) is None:
             raise
         if type(error).__name__ != "NoArgsIsHelpError":  # else the help has been shown
-            say(f"dragoman: {failure}")
+            say(f"dragoman: {failure.sentence}")
         sys.exit(failure.exit_code)
     sys.exit(code or 0)
 

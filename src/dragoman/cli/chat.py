@@ -55,6 +55,6 @@ def chat(
                 except InputError as error:  # such as a line that is longer than the context
                     if not typed:
                         raise
-                    say(f"dragoman: {error}")
+                    say(f"dragoman: {error.sentence}")
                 else:
                     write("\n")

@@ -354,8 +354,9 @@ def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
     """What a report says: a table of the rules, then examples of each."""
     yield (
         f"{counted(report.pairs, 'pair')}, {report.words[0]:,} and {report.words[1]:,} words, "
-        f"languages {_languages(*report.languages)}: {report.kept:,} are good, "
-        f"{report.pairs - report.kept:,} are not."
+        f"languages {_languages(*report.languages)}: "
+        f"{counted(report.kept, 'is good', 'are good')}, "
+        f"{counted(report.pairs - report.kept, 'is not', 'are not')}."
     )
     found = [each for each in report.rules if each.broken]
     if found:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 FLAGS = {
+    "broken_characters": "with broken characters",
     "empty": "empty",
     "empty_tag": "with a tag whose words are missing",
     "kept": "with changed text that was to be kept",
@@ -21,6 +22,7 @@ FLAGS = {
     "tags": "with other tags",
     "terms_missed": "with a term that was missed",
     "unknown_characters": "with unknown characters",
+    "untranslated_forms": "with plural or other forms that were copied",
     "unreadable": "unreadable",
     "urls": "with other URLs",
 }

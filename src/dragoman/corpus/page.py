@@ -40,7 +40,8 @@ def page(found: Checked, report: CorpusReport, name: str) -> str:
 def _parts(found: Checked, report: CorpusReport, name: str) -> Iterator[str]:
     languages = ", ".join(code or "not known" for code in report.languages)
     yield f"<h1>{_cell(name)}</h1><p>{counted(report.pairs, 'pair')}, languages {languages}: "
-    yield f"{report.kept:,} are good, {report.pairs - report.kept:,} are not.</p>"
+    good = counted(report.kept, "is good", "are good")
+    yield f"{good}, {counted(report.pairs - report.kept, 'is not', 'are not')}.</p>"
     yield "<h2>Rules</h2><table><tr><th>rule<th>a pair<th>removed<th>of</tr>"
     for each in report.rules:
         yield (

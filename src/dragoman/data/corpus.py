@@ -196,7 +196,7 @@ def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry
 
 
 def _jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Entry]:
-    settings = "src_key, tgt_key"
+    settings = "src_key and tgt_key (--src-key and --tgt-key)"
     for place, record, line in read_records(path):
         src, tgt = (text_at(record, key, place, settings) for key in (src_key, tgt_key))
         yield Entry((line,), ((src, tgt),))

@@ -49,8 +49,9 @@ def read(data: bytes, name: str) -> Document:
 
 def _read_member(data: bytes, name: str, kind: str) -> Document:
     """A chapter, a table of contents, or the package itself."""
+    member = name.rpartition("/")[2]
     if kind == _PAGE:
         text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES, name).document(encode)
-    places = (f"{name.rpartition('/')[2]} text {n}" for n in count(1))
+        return Page(text, XHTML_RULES, name, f"{member} ").document(encode)
+    places = (f"{member} text {n}" for n in count(1))
     return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

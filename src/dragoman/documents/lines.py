@@ -5,12 +5,13 @@ break is put back by alignment. Line ends, indents and a byte order mark stay.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Segment, one_part
 from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.spans import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 _FULL = 40
@@ -26,20 +27,33 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _segments(text: str) -> Iterator[Segment]:
-    lines, first = list[tuple[int, int]](), 1
-    for number, match in enumerate(_LINE.finditer(text), start=1):
-        line = match[0].strip()
-        full = bool(lines) and lines[-1][1] - lines[-1][0] >= _FULL
-        if lines and not (full and line[:1].islower() and len(lines) < _MOST):
-            yield _segment(text, lines, f"line {first}")
-            lines = []
-        if line:
-            first = first if lines else number
-            start = match.start() + match[0].index(line)
-            lines.append((start, start + len(line)))
+    for number, lines in wrapped(text, map(_stripped, _LINE.finditer(text))):
+        yield joined(text, lines, f"line {number}")
 
 
-def _segment(text: str, lines: list[tuple[int, int]], where: str) -> Segment:
+def _stripped(match: re.Match[str]) -> Span:
+    line = match[0].strip()
+    start = match.start() + match[0].index(line)
+    return start, start + len(line)
+
+
+def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]]:
+    """The lines that go on in one another, without blank ones; and the number of the first."""
+    found, first = list[Span](), 1
+    for number, (start, end) in enumerate(lines, start=1):
+        full = bool(found) and found[-1][1] - found[-1][0] >= _FULL
+        if found and not (full and text[start:end][:1].islower() and len(found) < _MOST):
+            yield first, found
+            found = []
+        if start < end:
+            first = first if found else number
+            found.append((start, end))
+    if found:
+        yield first, found
+
+
+def joined(text: str, lines: Sequence[Span], where: str) -> Segment:
+    """One segment of these lines."""
     pieces: list[str | Tag] = [text[slice(*lines[0])]]
     for before, line in pairwise(lines):
         pieces += Tag(text[before[1] : line[0]], shown=" "), text[slice(*line)]

@@ -57,8 +57,8 @@ class Rules:
     """Whether one of this name begins and ends a sentence."""
     copied: frozenset[str] = frozenset()
     """Those whose text is copied."""
-    opaque: frozenset[str] = frozenset()
-    """Those that are left alone."""
+    opaque: Mapping[str, str] = field(default_factory=dict)
+    """Those that are left alone, and why."""
     raw: frozenset[str] = frozenset()
     """Those without tags inside."""
     breaks: frozenset[str] = frozenset()
@@ -131,20 +131,20 @@ class _Item(NamedTuple):
 class Page:
     """A text in markup: the places of sentences, and the attributes that are translated."""
 
-    def __init__(self, text: str, rules: Rules, name: str) -> None:
-        """`name` is that of the document, for messages."""
+    def __init__(self, text: str, rules: Rules, name: str, place: str = "") -> None:
+        """`name` is that of the document, for messages; `place` begins what says where."""
         self._asides = Asides(text, name)
-        self._rules = rules
+        self._rules, self._in = rules, place
         self._place, self._line = 0, 1
         self._items: list[_Item] = []
         self._segments = Segments(name)
-        self._passed = Counter[str]()
+        self._passed = Counter[tuple[str, str]]()
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Encode) -> Document:
         """The document, whose bytes are written by `encode`."""
         passed = self._passed.items()
-        left = (f"{count} of <{name}>" for name, count in passed if count)
+        left = (f"{self._in}{count} of <{name}>: {why}" for (name, why), count in passed if count)
         return self._asides.document(self._segments, encode, left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
@@ -174,7 +174,8 @@ class Page:
             inner, after = _until_closed(tokens, name, rules)
             rest = "".join(inner)
             kind, raw, marked = "void", raw + rest, marked + rest
-            self._passed[name] += name not in rules.raw or " srcdoc" in raw.lower()
+            why = rules.opaque.get(name, "marked as not to be translated")
+            self._passed[name, why] += name not in rules.raw or " srcdoc" in raw.lower()
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:
@@ -208,7 +209,7 @@ class Page:
             text, quote, end = value[1:-1], value[0], self._place + found.end() - 1
             source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
-            where = f"line {self._line}, {found[1]} of <{name}>"
+            where = f"{self._in}line {self._line}, {found[1]} of <{name}>"
             number = self._asides.cut(end - len(text), end, source, write, where)
             return found[0].removesuffix(value) + quote + number + quote
 
@@ -234,7 +235,7 @@ class Page:
             name, piece = pieces[n]
             pieces[n] = name, strip(piece, _WHITE) if isinstance(piece, str) else piece
         start, end = items[0].edges[0], items[-1].edges[1]
-        where = f"line {items[0].line}"
+        where = f"{self._in}line {items[0].line}"
         self._segments.append(Segment(start, end, paired(pieces), _written, where))
 
 

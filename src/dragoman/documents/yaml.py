@@ -1,19 +1,23 @@
 """YAML: the strings that are values, in the style that they have; keys and all else stay.
 
 PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone.
+numbers, dates and the like are left alone. A paragraph of a block that is folded (`>`) is one text;
+one whose lines stay (`|`) is so where its lines are wrapped prose, as in plain text.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.lines import joined, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.spans import Span
 
 DEEPEST = 200
 """Most collections that are open at a time: the parser's time grows with their square."""
@@ -63,7 +67,12 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
         yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)
         return
     if style in ("|", ">"):
-        yield from _lines(text, start, end, value, where)
+        lines = _lines(text, start, end, value)
+        if style == ">":
+            yield from (_folded(text, each, where) for each in lines)
+        else:
+            prose = wrapped(text, _apart(text, chain(*lines)))
+            yield from (joined(text, each, where) for _, each in prose)
         return
     if style:
         start = text.index(style, start)  # after an anchor
@@ -74,11 +83,11 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
         yield Segment(start, end, merged(pieces), _writer(style, flow), where)
 
 
-def _lines(text: str, start: int, end: int, value: str, where: str) -> Iterator[Segment]:
+def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
     """The lines of a block: as many of the file as a line of the value consists of."""
     body = text.find("\n", start, end)
     lines = [*re.compile(r"[^\s](?:[^\r\n]*[^\s])?").finditer(text, body, end)] if body >= 0 else []
-    found, number = list[Segment](), 0
+    found, number = list[list[Span]](), 0
     for line in filter(None, map(str.strip, value.split("\n"))):
         first, length = number, -1
         while number < len(lines) and length < len(line):
@@ -86,10 +95,41 @@ def _lines(text: str, start: int, end: int, value: str, where: str) -> Iterator[
             number += 1
         group = lines[first:number]
         if " ".join(match[0] for match in group) != line:
-            return  # a form of block that was not foreseen
-        source = Marked((line,))
-        found.append(Segment(group[0].start(), group[-1].end(), source, Marked.written, where))
-    yield from found
+            return []  # a form of block that was not foreseen
+        found.append([match.span() for match in group])
+    return found
+
+
+def _folded(text: str, lines: list[Span], where: str) -> Segment:
+    """Lines that are read as one; those of the translation are about as long."""
+    source = Marked((" ".join(text[slice(*line)] for line in lines),))
+    write: Callable[[Marked], str] = Marked.written
+    if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # but for a block without an indent
+        between, width = text[lines[0][1] : lines[1][0]], max(end - start for start, end in lines)
+        write = partial(_fold, between, width)
+    return Segment(lines[0][0], lines[-1][1], source, write, where)
+
+
+def _fold(between: str, width: int, marked: Marked) -> str:
+    """The text in lines of at most `width` characters, as far as it has spaces."""
+    first, *rest = re.split(r"(?<=\S) (?=\S)", marked.written())
+    pieces, length = [first], len(first)
+    for word in rest:
+        fits = length + 1 + len(word) <= width
+        pieces += " " if fits else between, word
+        length = fits * (length + 1) + len(word)
+    return "".join(pieces)
+
+
+def _apart(text: str, lines: Iterable[Span]) -> Iterator[Span]:
+    """The lines, and an empty one before each that is not right below one of its indent."""
+    last, indent = 0, ""
+    for start, end in lines:
+        own = text[text.rfind("\n", 0, start) + 1 : start]
+        if not own or own != indent or text.count("\n", last, start) != 1:
+            yield start, start
+        yield start, end
+        last, indent = end, own
 
 
 @cache

@@ -365,4 +365,6 @@ def _why_no_model(folder: Path) -> str:
             f"{folder} holds a training run that has not written a model yet; "
             "resume it by the command that began it."
         )
-    return f"{folder} is not a model folder: it has no {CONFIG}."
+    inside = sorted(each.parent for each in folder.glob(f"*/{CONFIG}"))[:3]
+    hint = f"; it has model folders: {', '.join(map(str, inside))}" if inside else ""
+    return f"{folder} is not a model folder: it has no {CONFIG}{hint}."

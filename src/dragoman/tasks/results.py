@@ -104,8 +104,10 @@ class Translation(Plain):
     the line), "split" (a sentence translated in parts),
     "several_sentences" (a line translated as one has fewer sentences than the source), "retried"
     (found by another search, after a degenerate one), "short" (less than a third of the tokens of
-    the source), "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
-    (the model wrote nothing for a sentence, or for a part of it), "unknown_characters" (the source
+    the source), "broken_characters" (the model wrote bytes that are no character, shown as U+FFFD),
+    "loop" (it repeats itself), "max_length" (cut at the length limit), "no_output"
+    (the model wrote nothing for a sentence, or for a part of it), "untranslated_forms"
+    (plural forms and the like of a message were copied), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
     "terms_missed" (see `terms`), "numbers", "urls", "placeholders", "tags", "symbols" (those of
     source and translation differ), and "memory" (taken over from a translation memory)."""

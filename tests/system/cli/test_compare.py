@@ -76,5 +76,5 @@ def test_what_cannot_be_compared_is_refused(
     assert_refused(run(*command, "--ref", short), f"{short} has 2 lines but {ref} has 6")
     assert_refused(run(*command, "--against", tmp_path), "not a model folder")
     assert_refused(run(*command, "--comet", tmp_path), "not the folder of a COMET model")
-    assert_refused(run("evaluate", ref, "--ref", ref, "--against", model), "give --src and --ref")
+    assert_refused(run("evaluate", ref, "--ref", ref, "--against", model), "give --src.")
     assert_refused(run("evaluate", ref, "--src", src), "is measured on --ref")

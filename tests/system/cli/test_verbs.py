@@ -227,7 +227,7 @@ def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> Non
 def test_a_full_disk_is_one_sentence(run: Run, model: Path, tmp_path: Path) -> None:
     """Exit code 1: the input was right; scores that took long are told all the same."""
     file = write(tmp_path / "in", LINES[:2])
-    told = "dragoman: writing the output /dev/full failed: No space left on device\n"
+    told = "dragoman: writing the output /dev/full failed: No space left on device.\n"
     done = run("translate", model, file, "--output", "/dev/full")
     assert (done.code, done.out, done.err) == (1, "", told)
     done = run("evaluate", model, "--src", file, "--ref", file, "--hyp", "/dev/full")

@@ -15,6 +15,7 @@ def assert_refused(done: Done, *words: str) -> None:
     sentence = done.err.removesuffix("\n")
     assert "\n" not in sentence
     assert sentence.startswith("dragoman: ")
+    assert sentence.endswith((".", "?"))
     for word in words:
         assert word in sentence
 

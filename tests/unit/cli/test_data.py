@@ -62,7 +62,7 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     assert "a.po without 1 pair of pieces that have a bad one too" in done.err
     checked = run("data", "check", "--tm", po, "--report", page).succeeded()
     assert checked.err == f"wrote {page}\n"
-    assert "2 are good, 1 are not" in page.read_text()
+    assert "2 are good, 1 is not" in page.read_text()
     for path, held_out, sentence in (
         (po, page, "is the file to read"),
         (page, page, "is the file to read"),
@@ -148,7 +148,7 @@ def test_models_score_what_is_good(
     assert (third.code, third.out) == (2, "")
     assert "--score-by takes one model, or one of each direction." in third.err
     out_of_range = run("data", "check", "--tsv", file, "--max-words", "0")
-    assert out_of_range.err == "dragoman: --max-words is 0.0; it must be above 0\n"
+    assert out_of_range.err == "dragoman: --max-words is 0.0; it must be above 0.\n"
     needless = run("data", "check", "--tsv", file, "--max-surprise", "2")
     assert (needless.code, needless.err) == (2, "dragoman: --max-surprise needs --score-by.\n")
     same = run("data", "check", "--tsv", file, "--score-by", model, "--score-by", model)

@@ -195,6 +195,21 @@ def test_books_that_cannot_be_read_are_refused() -> None:
     )
 
 
+def test_what_stays_of_a_book_has_its_place_and_reason() -> None:
+    """Texts, and elements that are left alone, are said with their chapter."""
+    code = CHAPTER.replace("<h1>", "<pre>a b</pre><p translate='no'>c</p><svg/><p>d</p><h1>")
+    book = read_document(replaced(epub(), {"OPS/text/one a.xhtml": code}), "a.epub")
+    _, report = translate_document(book, WordTranslator(lambda _: ""))
+    assert {each.where.rpartition(".")[0] for each in report.untranslated} == {
+        *("book", "one a", "toc")
+    }
+    assert all(each.what == ("the model wrote nothing",) for each in report.untranslated)
+    assert report.left == (
+        "one a.xhtml 1 of <pre>: text whose spaces and line ends count, such as code",
+        "one a.xhtml 1 of <p>: marked as not to be translated",
+    )
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_only_what_documents_are_packed_with_is_unpacked(method: int) -> None:
     """The size of a dictionary of LZMA is whatever a file says, up to 4 GiB."""

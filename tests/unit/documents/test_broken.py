@@ -256,5 +256,7 @@ def test_references_in_webvtt() -> None:
 
 def test_a_page_inside_an_attribute_is_told_of() -> None:
     """It is seen, and left alone; a frame with the address of a page has nothing to translate."""
-    assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == ("1 of <iframe>",)
+    assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == (
+        "1 of <iframe>: a page or a text of its own",
+    )
     assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()

@@ -1,6 +1,7 @@
 """What of each text format is translated, and how a translation is written."""
 
 import pytest
+import yaml
 from tests.word_translator import WordTranslator
 
 from dragoman.documents import markdown, subtitles
@@ -270,10 +271,50 @@ def test_yaml() -> None:
         "g h",
     ]
     changes = ("one two", "it''s", "line one", "line two", "more", "g h")
-    expected = YAML.replace('d\\te"', 'D\\tE"').replace("folded\n  text", "FOLDED TEXT")
+    expected = YAML.replace('d\\te"', 'D\\tE"').replace("folded\n  text", "FOLDED\n  TEXT")
     for text in changes:
         expected = expected.replace(text, text.upper())
     assert data == expected
+
+
+FULL = "This line is about as full as it can be and"
+BLOCKS = f"""a: >\r
+  {FULL}\r
+  goes on.\r
+\r
+  More\r
+    deeper\r
+b: |2
+  1 {FULL}
+  goes on.\x20
+  - item
+  2 {FULL}
+
+  not so.
+  3 {FULL}
+   deepest
+  apples
+  pears
+"""
+
+
+def test_a_block_of_yaml_is_read_by_paragraphs() -> None:
+    """Lines that stay are one where they are full, and the next begins with a small letter."""
+    data, lines, _ = translated(BLOCKS, "a.yaml")
+    folded = [f"{FULL} goes on.", "More", "deeper"]
+    prose = [f"1 {FULL} goes on.", "- item", f"2 {FULL}", "not so."]
+    assert lines == [*folded, *prose, f"3 {FULL}", "deepest", "apples", "pears"]
+    assert data == BLOCKS.upper().replace("A:", "a:").replace("B:", "b:")
+
+
+@pytest.mark.parametrize("word", ["x", "a much longer word", "---", "y" * 60])
+def test_folded_lines_are_about_as_long_in_the_translation(word: str) -> None:
+    """Whatever the words, the value is the translation."""
+    data, _, _ = translated(BLOCKS, "a.yaml", WordTranslator(lambda _: word))
+    expected = " ".join([word] * (len(FULL.split()) + 2)) + word
+    assert yaml.safe_load(data)["a"] == f"{expected}\n{word}\n  {word}\n"
+    lines = data[: data.index("b:")].splitlines()[1:]
+    assert max(map(len, lines)) <= 2 + max(len(FULL), 2 * len(word))
 
 
 @pytest.mark.parametrize(

@@ -289,13 +289,16 @@ def test_a_folder_that_is_none_says_what_it_is(whole: Path, tmp_path: Path) -> N
     (tmp_path / "half" / "config.json").unlink()
     (tmp_path / "half" / "training").mkdir(exist_ok=True)
     (tmp_path / "other").mkdir()
+    for name in "dbca":
+        shutil.copytree(tmp_path / "en-zh", tmp_path / "several" / name)
     for name, sentence in {
         "en-hz": "There is no model folder .*en-hz; did you mean .*en-zh?",
         "quite/else": r"There is no model folder .*else\.",
         "en-zh/config.json": "is a file; give the model folder",
         "run": "holds a training run that has not written a model yet",
         "half": r"has model.safetensors but no config\.json; copy that file too",
-        "other": "is not a model folder",
+        "other": r"is not a model folder: it has no config\.json\.",
+        "several": r"is not a model folder: .*; it has model folders: \S*/a, \S*/b, \S*/c\.",
     }.items():
         with pytest.raises(InputError, match=sentence):
             open_folder(tmp_path / name).load()

@@ -13,12 +13,19 @@ from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
 from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_in_capitals
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
-from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
+from dragoman.tasks.translate.preserved import PRESERVED, differences, forms, missing, protected
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import Shortened, unlearned, whole_words, words_copied
+from dragoman.tasks.translate.removed import (
+    Shortened,
+    directions,
+    unlearned,
+    whole_words,
+    words_copied,
+)
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.terms import (
@@ -29,7 +36,7 @@ from dragoman.tasks.translate.terms import (
     wanted_of,
     with_terms,
 )
-from dragoman.text.glossary import Glossary, Occurrence, fold
+from dragoman.text.glossary import Glossary, Occurrence
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
@@ -95,14 +102,16 @@ class LineTranslator:
             return _judged(line, self._remembered(line.text, line.known), retried=False)
         if not (self.options.retry and line.parts):
             return (yield from self._placed(line))
-        if not (line.prefix or _is_readable(line.rest) or line.terms()):
-            return _untranslated(line)
-        if not is_in_capitals(line.text):
+        rest = line.rest
+        if not (line.prefix or _is_readable(rest) or line.terms()):
+            return _judged(line, _untranslated(line), retried=False)
+        if not is_in_capitals(line.text, rest):
             return (yield from self._placed(line))
-        text = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
+        text = in_small_letters(line.text, line.kept)
         (parts,) = self.parts_of([text])
         found = yield from self._placed(replace(line, text=text, parts=parts))
-        return _judged(line, _in_capitals(found), retried=False)
+        kept = {line.text[slice(*span)] for span in line.kept}
+        return _judged(line, in_capitals(found, kept), retried=False)
 
     def _placed(self, line: Line) -> Searching[Translation]:
         """Translate, with placeholders of the vocabulary where the model has learned them.
@@ -125,11 +134,11 @@ class LineTranslator:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
-        at once that the vocabulary lacks. The first translation stays unless another one keeps
-        more, and is no worse otherwise.
+        at once that the vocabulary lacks, or that set the direction of the line. The first
+        translation stays unless another one keeps more, and is no worse otherwise.
         """
         retry = self.options.retry and line.parts is not None
-        out = [*self._unknown(line)] if retry else []
+        out = [*self._unknown(line), *directions(line.text)] if retry else []
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]
@@ -277,13 +286,13 @@ class LineTranslator:
         between = [line[before.end : part.start] for before, part in pairwise(parts)]
         text, places = joined([joined(texts)[0] for texts in texts_of], between)
         given = sum(len(sentences_of(line[part.start : part.end])) for part in parts)
-        read = [src.ids for src in sources]
-        quality = differences(line, text).union(*map(quality_flags, read, chosen, chain(*texts_of)))
+        texts = chain(*texts_of)
+        quality = differences(line, text).union(*map(quality_flags, sources, chosen, texts))
         flags = {
             "split": len(sources) > len(parts),
             "several_sentences": len(parts) < given > len(sentences_of(text)),
             "retried": any(each.retried for each in found),
-            "unknown_characters": any(self.src_tokenizer.unk_id in ids for ids in read),
+            "unknown_characters": any(self.src_tokenizer.unk_id in src.ids for src in sources),
         } | {flag: flag in quality for flag in (*SEVERITIES, *PRESERVED)}
         rendered = [
             Rendered(part.start, place, pairs)
@@ -341,6 +350,7 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
     flags = {
         "retried": retried,
         "kept": bool(changed(line.text, line.kept, text)),
+        "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
     }
     raised = [flag for flag, holds in flags.items() if holds]
@@ -368,17 +378,3 @@ def _untranslated(line: Line) -> Translation:
 def _is_readable(text: str) -> bool:
     """Whether it has anything for a model to translate."""
     return any(map(str.isalnum, text))
-
-
-def is_in_capitals(text: str) -> bool:
-    """Whether a text is written in capitals, and is no name or abbreviation: two words or more."""
-    return text.isupper() and len([word for word in text.split() if word[1:].isupper()]) > 1
-
-
-def _in_capitals(translation: Translation) -> Translation:
-    """The translation in capitals, each letter where it was."""
-    text = "".join(
-        "ẞ" if c == "ß" else c.upper() if len(c.upper()) == 1 else c for c in translation.text
-    )
-    others = tuple(map(_in_capitals, translation.alternatives))
-    return replace(translation, text=text, alternatives=others).aligned_as(translation)

@@ -98,10 +98,11 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
             f"The references look like {guess}, so BLEU takes the tokenizer of that; give "
             "--tgt-lang or --tokenize."
         )
-    if min(each.scores.chrf for each in found) < UNLIKE:
+    others = [] if asked[0] and asked[0] == asked[1] else sources
+    if any(_are_unlike(each, others, references) for each in found):
         warnings.append(
-            "The translations have next to nothing in common with the references: check "
-            "whether --src and --ref are swapped (the model translates "
+            "The translations have less in common with the references than with the sources, or "
+            "next to nothing: check whether --src and --ref are swapped (the model translates "
             f"{asked[0] or 'unknown'} to {asked[1] or 'unknown'}), or whether "
             "it has learned anything yet."
         )
@@ -111,8 +112,8 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
 def _read(test: EvaluationData, *, needs_sources: bool) -> tuple[list[str], list[list[str]]]:
     """The sources, if there are any, and the lines of each file of references."""
     if not test.ref or (needs_sources and test.src is None):
-        needed = "--src and --ref" if needs_sources else "--ref"
-        raise InputError(f"Translations are compared with references; give {needed}.")
+        needed = ["--src"] * (needs_sources and test.src is None) + ["--ref"] * (not test.ref)
+        raise InputError(f"The test set is incomplete; give {' and '.join(needed)}.")
     first, *others = test.ref
     if test.src is None:
         sources, references = [], [list(read_lines(first))]
@@ -159,6 +160,16 @@ def _translations(
         "sentences_per_second": len(sources) / seconds,
         "tokens_per_second": num_tokens / seconds,
     }
+
+
+def _are_unlike(
+    found: Translated, sources: Sequence[str], references: Sequence[Sequence[str]]
+) -> bool:
+    """Whether translations have less of their references than of the sources, or nothing."""
+    if found.scores.chrf < UNLIKE or not sources:
+        return found.scores.chrf < UNLIKE
+    texts, others = found.texts[:SAMPLE], (each[:SAMPLE] for each in references)
+    return evaluate(texts, sources[:SAMPLE]).chrf > evaluate(texts, *others).chrf
 
 
 def _doubts(

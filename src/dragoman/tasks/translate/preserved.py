@@ -1,14 +1,15 @@
 r"""What a translation should keep of its source: numbers, URLs, placeholders, tags and emoji.
 
 Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
-any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, and
-large ones with words (1.5 million, 150万), so these are not compared. The rules are measured on
-reference translations (docs/decisions.md).
+any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, so
+one that is only missing is not compared, and large ones with words (1.5 million, 150万), which are
+not compared at all. The rules are measured on reference translations (docs/decisions.md).
 """
 
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 
 from dragoman.text.spans import Span
 
@@ -19,10 +20,16 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
     "(?:[⌀-⏿■-➿⬀-⯿\U0001f000-\U0001faff][\ufe0e\ufe0f]?|[©®‼⁉™ℹ↔-↪Ⓜ⤴⤵〰〽㊗㊙]\ufe0f)"
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
+_BRANCH = r"(?:[^{}]++|\{[^{}]*+\})*+"
+for _ in range(3):
+    _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
+_FORMS = rf"\{{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,{_BRANCH}\}}"
+"""A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
+        rf"{_FORMS}|"
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),
@@ -32,6 +39,7 @@ _PATTERNS = {
     ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
+_CHOICE = re.compile(_FORMS, re.ASCII)
 _ANY = re.compile(rf"[\d<{{%@]|://|www\.|{_PATTERNS['symbols']}")
 """What every text has that has something of these kinds, or a number."""
 _ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
@@ -85,9 +93,10 @@ def missing(source: str, translation: str) -> list[Span]:
         translation = pattern.sub(" ", translation)
     if "numbers" in told:
         numbers = _numbers(translation)
+        least = 1 if _one_for_one(_numbers(source), numbers) else SAID
         for match in _NUMBER.finditer(_in_ascii(source)):
             number = _number(match)
-            if not numbers[number] and number >= SAID:
+            if not numbers[number] and number >= least:
                 spans.append(match.span())
             numbers[number] -= 1
     return spans
@@ -102,6 +111,16 @@ def protected(text: str) -> list[Span]:
 def emoji(text: str) -> list[Span]:
     """Where a text has emoji, each with its variations and joints, and other pictographs."""
     return [match.span() for match in _KINDS["symbols"].finditer(text)]
+
+
+def placeholders(text: str) -> list[Span]:
+    """Where a text has `{name}`, `%s` and the like."""
+    return [match.span() for match in _KINDS["placeholders"].finditer(text)]
+
+
+def forms(text: str) -> Iterator[str]:
+    """What a text has that chooses a form, `{n, plural, ...}` or `{x, select, ...}`."""
+    return (m[0] for m in _CHOICE.finditer(text)) if "{" in text else iter(())
 
 
 def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
@@ -122,7 +141,15 @@ def _numbers_differ(source: str, translation: str) -> bool:
     before, after = _numbers(source), _numbers(translation)
     missing, extra = max(before - after, default=0), max(after - before, default=0)
     replaced = bool(before - after) and extra >= WRITTEN
-    return missing >= WRITTEN or replaced or (missing >= SAID and extra >= SAID)
+    said = missing >= SAID and extra >= SAID
+    return missing >= WRITTEN or replaced or said or _one_for_one(before, after)
+
+
+def _one_for_one(before: Counter[int], after: Counter[int]) -> bool:
+    """Whether they differ in one number alone, from 1 to 9 in both: 0 is of a clock's time."""
+    differ = [*(before - after).elements(), *(after - before).elements()]
+    alone = before.total() == after.total() and len(differ) == 2
+    return alone and 0 < min(differ) <= max(differ) < SAID
 
 
 def _numbers(text: str) -> Counter[int]:

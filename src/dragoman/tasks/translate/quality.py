@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import eq
 
 from dragoman.decode import Hypothesis
+from dragoman.tasks.translate.source import Source
 
 Ids = Sequence[int]
 
@@ -18,22 +19,26 @@ REPEATS = 4
 """A translation repeats a cycle at least so many times more than its source does."""
 SHORT = 3
 """A translation has less than one token for so many of its source."""
+BROKEN = "\ufffd"
+"""What bytes are read as that are no character."""
 LONG_ENOUGH = 8
 """Tokens from which on a source is judged by its length, and may be cut."""
 
-SEVERITIES = {"short": 1, "loop": 2, "max_length": 4, "no_output": 8}
+SEVERITIES = {"short": 1, "broken_characters": 2, "loop": 4, "max_length": 8, "no_output": 16}
 """How bad each flag is: more than those before it together."""
 
 
-def quality_flags(src: Ids, found: Hypothesis, text: str) -> set[str]:
+def quality_flags(src: Source, found: Hypothesis, text: str) -> set[str]:
     """The flags of a hypothesis, written as `text`: keys of `SEVERITIES`.
 
     `no_output`: the text is blank. `max_length`: the limit cut it. `loop`: it repeats one or more
-    tokens over and over. `short`: it is much shorter than its source.
+    tokens over and over. `broken_characters`: it has bytes that are no character, each read as
+    U+FFFD, more than its source has of these. `short`: it is much shorter than its source.
     """
     signs = {
         "short": len(src) >= LONG_ENOUGH and SHORT * len(found.ids) < len(src),
-        "loop": loops(src, found.ids),
+        "broken_characters": text.count(BROKEN) > src.text.count(BROKEN),
+        "loop": loops(src.ids, found.ids),
         "max_length": found.stopped == "length",
         "no_output": not text.strip(),
     }

@@ -18,6 +18,9 @@ from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.spans import Span
 
 JOINERS = "\u200c\u200d"
+_ENDS = dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c")
+_ENDS |= dict.fromkeys("\u2066\u2067\u2068", "\u2069")
+"""What ends each character that sets the direction of the text after it (UAX 9)."""
 Copied = tuple[int, int, int, int]
 """Where something stands in the line and in the text: `Translation.copied`."""
 Places = Callable[[int], int]
@@ -143,7 +146,10 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     """What was taken out, with the spaces that it needs between these two characters.
 
     Where it stood beside a space; or beside a bracket or a quote that the translation lacks.
+    Characters that set a direction need none.
     """
+    if {*gap.text} <= {*_ENDS, *_ENDS.values()}:
+        return gap.text
 
     def is_glued(was: str, char: str) -> bool:
         return was.isspace() or (bool(was) and not was.isalnum() and is_spaced(char))
@@ -179,6 +185,22 @@ def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
         before = (n for n in range(start, -1, -1) if is_boundary(line, n))
         end = next(n for n in range(stop, len(line) + 1) if is_boundary(line, n))
         yield next(before), end
+
+
+def directions(line: str) -> Iterator[Span]:
+    """Where the characters are that set, and end, the direction of the whole line."""
+    start, end = len(line) - len(line.lstrip()), len(line.rstrip())
+    if line[start : start + 1] not in _ENDS:
+        return  # as of most lines
+    begun, ends = {mark: list[int]() for mark in _ENDS.values()}, dict[int, int]()
+    for place, char in enumerate(line):
+        if char in _ENDS:
+            begun[_ENDS[char]].append(place)
+        elif begun.get(char):
+            ends[begun[char].pop()] = place
+    while ends.get(start) == end - 1:
+        yield from ((start, start + 1), (end - 1, end))
+        start, end = start + 1, end - 1
 
 
 def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:

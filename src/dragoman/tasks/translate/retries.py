@@ -1,8 +1,8 @@
 """Degenerate translations tried again: the rungs of a ladder, each for what is still degenerate.
 
-A translation is degenerate that loops, reaches the length limit or is empty (`quality`). A retry
-is searched in batches as the first search is, so that it depends on its own source alone too.
-Where none is degenerate, nothing is computed.
+A translation is degenerate that has broken characters, loops, reaches the length limit or is empty
+(`quality`). A retry is searched in batches as the first search is, so that it depends on its own
+source alone too. Where none is degenerate, nothing is computed.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -86,8 +86,7 @@ def search_and_retry(
 
 def _flags(found: Found, tokenizer: Tokenizer) -> set[str]:
     """The flags of the best translations of all parts."""
-    pairs = [(src.ids, best[0]) for src, best in zip(found.parts, found.n_best, strict=True)]
-    flags = (quality_flags(ids, best, tokenizer.decode(best.ids)) for ids, best in pairs)
+    flags = (quality_flags(src, best, tokenizer.decode(best.ids)) for src, best in found.nth(0))
     return set[str]().union(*flags)
 
 

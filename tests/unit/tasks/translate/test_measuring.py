@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.translate.measuring import evaluate_translator
@@ -64,3 +65,34 @@ def test_translations_may_come_from_a_pipe(tmp_path: Path) -> None:
     report = evaluate_translator(ref, test)
     os.close(read)
     assert report.figures["against"]["bleu"] == report.figures["bleu"]
+
+
+def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> None:
+    """As where the sides are swapped; not in one language, where a model may change little."""
+    files = {"de": "der Hund schläft\nein Haus\n", "en": "the dog sleeps\na house\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    hyp = tmp_path / "hyp"
+    hyp.write_text("ein Hund schlief\nein Haus\n", encoding="utf-8")
+
+    def are_told(src: str, ref: str, tgt_lang: str) -> bool:
+        test = EvaluationData(
+            src=tmp_path / src, ref=(tmp_path / ref,), src_lang=src, tgt_lang=tgt_lang
+        )
+        return any("whether --src" in each for each in evaluate_translator(hyp, test).warnings)
+
+    assert are_told("de", "en", "en")
+    assert not are_told("en", "de", "de")
+    assert not are_told("de", "en", "de")
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    """Alone; a file of translations needs no sources."""
+    file = tmp_path / "a"
+    file.write_text("a\n")
+    with pytest.raises(InputError, match=r"give --ref\."):
+        evaluate_translator(file, EvaluationData(src=file))
+    with pytest.raises(InputError, match=r"give --src\."):
+        evaluate_translator(file, EvaluationData(ref=(file,), comet=file))
+    with pytest.raises(InputError, match=r"give --src and --ref\."):
+        evaluate_translator(file, EvaluationData(comet=file))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
 
+FORMS = "{g, select, x {{n, plural, =0 {no} one {# file} other {# of {all}}}} other {it}}"
 SAME = [
     ("1,234.56 books on 2024-05-17", "am 17.05.2024 1.234,56 Bücher"),
     ("1 234 567,8 km", "1\u202f234\u202f567.8 km"),
@@ -13,6 +14,10 @@ SAME = [
     ("in 1984 at 12:30", "١٢:٣٠ عام ١٩٨٤"),
     ("２５ people and 007", "25 Leute und 7"),
     ("two men", "2 Männer"),
+    ("5 men, one dog", "fünf Männer, 1 Hund, 2 Katzen"),
+    ("at 7 o'clock", "um 19"),
+    ("on 7月4日", "July 4, 10"),
+    ("at 7", "um 0"),
     ("150 million people", "1.5亿人"),
     ("see https://a.b/c?d=1.", "siehe https://a.b/c?d=1!"),
     ("mail me@a-b.org", "schreib me@a-b.org"),
@@ -31,12 +36,14 @@ OTHER = [
     ("It has 5,000 lines.", "Es hat viele Zeilen.", "numbers"),
     ("They play 3 games.", "Sie spielen 1112.", "numbers"),
     ("Terminal 0", "Terminal 500", "numbers"),
+    ("They play 3 games in 2 days.", "Sie spielen an 2 Tagen 4 Spiele.", "numbers"),
     ("see https://a.b/c", "siehe https://a.b/d", "urls"),
     ("see https://a.b/{c}.", "siehe https://a.b/{c.", "urls"),
     ("mail me@a.org", "schreib mir", "urls"),
     ("{name} is {age}", "{name} ist {alter}", "placeholders"),
     ("%s of %s", "%s von", "placeholders"),
     ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
+    ("{n, plural, one {# cat} other {# cats}}", "{n, plural, one {# Katze}}", "placeholders"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
     ("a<br/>b", "a b", "tags"),
     ("thanks 🙏🏽", "danke 🙏", "symbols"),
@@ -72,7 +79,9 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
     [
         ("It has 5,000 lines.", "Es hat viele Zeilen.", ["5,000"]),
         ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", ["11"]),
+        ("3 men, 2 dogs", "2 Hunde, 4 Männer", ["3"]),
         ("%s of %s", "%s von", ["%s"]),
+        (f"{FORMS} in {{dir}}", "in {dir}", [FORMS]),
         ("{a} and {b}, 12 of https://a.b/12", "{b}, 12", ["{a}", "https://a.b/12"]),
         ("５００ and 500", "500 und viele", ["500"]),
         ("a < b", "b", []),
@@ -94,7 +103,24 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "1", "12 ", "123,", "<a ", "{", "%0", "www.", "a@a.", "٣ ", "😀", "😀\u200d", "🇩"]
+    "unit",
+    [
+        "a",
+        "1",
+        "12 ",
+        "123,",
+        "<a ",
+        "{",
+        "%0",
+        "www.",
+        "a@a.",
+        "٣ ",
+        "😀",
+        "😀\u200d",
+        "🇩",
+        "{a,plural,",
+        "{a,plural,{b}",
+    ],
 )
 def test_long_lines_take_linear_time(unit: str) -> None:
     """A pattern that tries each place anew would not end here."""

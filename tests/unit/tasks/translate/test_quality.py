@@ -16,6 +16,7 @@ from dragoman.tasks.translate.quality import (
     repeats,
     severity,
 )
+from dragoman.tasks.translate.source import Source
 
 
 def hypothesis(ids: list[int], stopped: Literal["eos", "length"] = "eos") -> Hypothesis:
@@ -68,12 +69,27 @@ def test_each_doubt_has_its_cause() -> None:
     """And a translation without any has none."""
     src = list(range(20, 20 + 3 * LONG_ENOUGH))
     enough = list(range(LONG_ENOUGH))
-    assert quality_flags(src, hypothesis(enough), "text") == set()
-    assert quality_flags(src, hypothesis(enough[1:]), "text") == {"short"}
-    assert quality_flags(src[: LONG_ENOUGH - 1], hypothesis([5]), "text") == set()
-    assert quality_flags(src, hypothesis(enough, "length"), "text") == {"max_length"}
-    assert quality_flags(src[:5], hypothesis([5]), " \n") == {"no_output"}
-    assert quality_flags(src[:5], hypothesis([5] * 9, "length"), "a") == {"loop", "max_length"}
+    assert quality_flags(Source(src), hypothesis(enough), "text") == set()
+    assert quality_flags(Source(src), hypothesis(enough[1:]), "text") == {"short"}
+    assert quality_flags(Source(src[: LONG_ENOUGH - 1]), hypothesis([5]), "text") == set()
+    assert quality_flags(Source(src), hypothesis(enough, "length"), "text") == {"max_length"}
+    assert quality_flags(Source(src[:5]), hypothesis([5]), " \n") == {"no_output"}
+    assert quality_flags(Source(src[:5]), hypothesis([5] * 9, "length"), "a") == {
+        "loop",
+        "max_length",
+    }
+
+
+def test_bytes_that_are_no_character_are_flagged() -> None:
+    """Unless the source has as many of what stands for them."""
+    source = Source([5, 6], text="a \ufffd b")
+    for text, flags in {
+        "x": set(),
+        "\ufffd x": set(),
+        "\ufffdx\ufffd": {"broken_characters"},
+    }.items():
+        assert quality_flags(source, hypothesis([5]), text) == flags
+    assert quality_flags(Source([5]), hypothesis([5]), "\ufffd") == {"broken_characters"}
 
 
 def test_severity_orders_by_the_worst() -> None:

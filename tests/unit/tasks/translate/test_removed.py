@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.removed import Shortened, _apart, whole_words
+from dragoman.tasks.translate.removed import Shortened, _apart, directions, whole_words
 from dragoman.text.spans import Span
 
 LINES = st.text("ab ,苹\u0301", max_size=14)
@@ -114,3 +114,23 @@ def test_it_is_not_glued_to_a_word() -> None:
     (gap,) = left.gaps
     assert _apart(gap, "n", " ") == " 😀"
     assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"
+
+
+def test_directions_are_those_of_the_whole_line() -> None:
+    """Each that begins before all of it and ends behind, however many; in linear time."""
+    for line, count in {
+        "\u2067a b\u2069": 1,
+        " \u2066\u202ba\u202c\u2069 ": 2,
+        "\u2068a\u2069 and \u2068b\u2069": 0,
+        "\u2068a \u2068b\u2069\u2069": 1,
+        "\u2067a\u202c": 0,
+        "\u2067a": 0,
+        "\u2067\u2069": 1,
+        "a\u2069": 0,
+        "": 0,
+        "\u2067" * 100_000 + "\u2069" * 100_000: 100_000,
+    }.items():
+        spans = [*directions(line)]
+        assert len(spans) == 2 * count
+        text = line.strip()
+        assert Shortened.of(line, spans).text.strip() == text[count : len(text) - count]

@@ -120,6 +120,17 @@ def test_the_first_rung_that_helps_is_taken() -> None:
     assert "".join(stub.asked[-1][0]).replace(" ", "") == LONG.replace(" ", "")
 
 
+def test_broken_characters_are_searched_again() -> None:
+    """A wider beam may spell one to its end; where none does, the first translation stays."""
+    broken = replace(hypothesis(GOOD), ids=tuple(TOKENIZER.encode("the é")[:-1]))
+    assert TOKENIZER.decode(broken.ids).endswith("\ufffd")
+    wide = Stub(lambda text, chosen: hypothesis(text) if chosen.beam_size == 10 else broken)
+    (found,) = wide.retried(GOOD)
+    assert (found.n_best, found.retried) == (([hypothesis(GOOD)],), True)
+    (found,) = Stub(lambda *_: broken).retried(GOOD)
+    assert (found.n_best, found.retried) == (([broken],), False)
+
+
 def test_what_the_user_set_stays() -> None:
     """Blocked n-grams of another length are no retry; the widest beam does not grow, and groups
     share any beam equally.

@@ -127,6 +127,16 @@ def test_words_in_bytes_are_put_back(translator: Translator, text: str, copied: 
     assert not {"symbols", "unknown_characters"} & {*found.flags}
 
 
+def test_what_sets_the_direction_of_a_line_is_around_its_translation(
+    translator: Translator,
+) -> None:
+    """As it was around the line."""
+    inner = translator.translate("the cat sees. a dog runs.")
+    found = translator.translate("\u2067\u202bthe cat sees. a dog runs.\u202c\u2069")
+    assert found.text == f"\u2067\u202b{inner.text}\u202c\u2069"
+    assert (found.tokens, found.flags) == (inner.tokens, inner.flags)
+
+
 def test_words_beside_each_other_are_copied_each(translator: Translator) -> None:
     """Tags around one of them are not around the others."""
     for text in ("a cat Кошка 😀 日本", "Кошка 😀!"):
@@ -163,6 +173,17 @@ def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) 
     assert ("unknown_characters" in found.flags) == any(map(str.isalpha, text))
 
 
+@pytest.mark.parametrize("around", ["{}", "the cat {} sees"])
+def test_plural_forms_are_copied_and_flagged(translator: Translator, around: str) -> None:
+    """Syntax and text, if not lost, as other flags say; a placeholder alone has no flag."""
+    forms = "{n, plural, one {# dog} other {# dogs in {house}}}"
+    found = translator.translate(around.format(forms))
+    assert found.text == forms or around != "{}"
+    assert ("untranslated_forms" in found.flags) == (forms in found.text)
+    assert ("placeholders" in found.flags) != (forms in found.text)
+    assert "untranslated_forms" not in translator.translate("the cat {n} sees").flags
+
+
 def test_what_does_not_fit_is_refused(translator: Translator) -> None:
     """A sentence says what to do."""
     with pytest.raises(InputError, match=r"temperature is 1.0 with a glossary .* set it to 0"):
@@ -184,3 +205,20 @@ def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
     assert not any(map(str.islower, found.text.replace("ß", "")))
     assert found.text_links == small.text_links
     assert translator.translate("DOG").text == "DOG"  # of letters that the model has not learned
+
+
+@pytest.mark.parametrize("copied", ["{dog}", "%s", "https://a.b/cat", "😀", "cat"])
+def test_what_is_copied_is_in_no_capitals(translator: Translator, copied: str) -> None:
+    """Nor does a line have small letters for it; beside a placeholder one word is enough."""
+    line = f"THE DOG RUNS {copied}"
+    kept = [(13, len(line))]
+    found = translator.translate(line, kept=kept)
+    small = translator.translate(f"The dog runs {copied}", kept=kept)
+    assert found.tokens == small.tokens
+    assert found.text.count(copied) == small.text.count(copied)
+    rest = found.text.replace(copied, "").replace("ß", "")
+    assert rest.strip()
+    assert not any(map(str.islower, rest))
+    is_read = translator.translate(f"TREE {copied}", kept=[(5, 5 + len(copied))]).tokens
+    expected = f"Tree {copied}" if copied in ("{dog}", "%s") else f"TREE {copied}"
+    assert is_read == translator.translate(expected, kept=[(5, 5 + len(copied))]).tokens
