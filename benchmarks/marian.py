@@ -98,7 +98,7 @@ def train(recipe: TranslateRecipe, rate: float, out: Path, *, compiled: bool) ->
     tokenizer = train_tokenizer(CorpusTexts([corpus], ("src", "tgt")), recipe.tokenizer)
     pairs = prepare(corpus, tokenizer, tokenizer, recipe.data.cache_folder)
     device = choose_device(config.device)
-    torch.backends.cuda.enable_cudnn_sdp(False)  # which plans anew for each shape of a batch
+    torch.backends.cuda.enable_cudnn_sdp(enabled=False)  # it plans anew for each shape
     precision = choose_precision(config.precision, device)
     torch.manual_seed(config.seed)
     model = make_model(recipe, tokenizer).to(device).train()

@@ -249,7 +249,7 @@ def main() -> None:
     from dragoman.train.device import choose_device
 
     torch.set_num_threads(int(threads))
-    torch.backends.cuda.enable_cudnn_sdp(False)  # which plans anew for each shape of a batch
+    torch.backends.cuda.enable_cudnn_sdp(enabled=False)  # it plans anew for each shape
     torch.manual_seed(1)
     step = ENGINES[engine](size, mode)
     device = choose_device("auto")
