@@ -25,9 +25,9 @@ class DragomanError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What is shown; a part of a longer sentence, as the message may be, has no full stop."""
+        """The message with its full stop, which it lacks where it is also a part of others."""
         text = str(self)
-        return text if text.endswith((".", "?", "!", "...")) else f"{text}."
+        return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def escaped(text: str, keep: str = "") -> str:

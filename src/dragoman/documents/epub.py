@@ -40,18 +40,18 @@ def read(data: bytes, name: str) -> Document:
     there = [member for member in members if member in archive.members]
     contents = archive.read(package, *there)
     documents = {
-        member: _read_member(content, f"{name}: {member}", members.get(member, ""))
+        member: _read_member(content, name, member, members.get(member, ""))
         for member, content in contents.items()
     }
     lacking = [f"{member}, which is not in the book." for member in members if member not in there]
     return archive.document(documents, lacking)
 
 
-def _read_member(data: bytes, name: str, kind: str) -> Document:
+def _read_member(data: bytes, book: str, member: str, kind: str) -> Document:
     """A chapter, a table of contents, or the package itself."""
-    member = name.rpartition("/")[2]
+    name = f"{book}: {member}"
     if kind == _PAGE:
         text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES, name, f"{member} ").document(encode)
-    places = (f"{member} text {n}" for n in count(1))
+        return Page(text, XHTML_RULES, name, f"{member}, ").document(encode)
+    places = (f"{member}, text {n}" for n in count(1))
     return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

@@ -23,7 +23,8 @@ _TOKEN = re.compile(
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
 )
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
-_CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
+CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
+"""How a message of ICU begins to choose a form."""
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
@@ -55,7 +56,7 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            if "{" in sign and _CHOICE.search(json.loads(sign)):
+            if "{" in sign and CHOICE.search(json.loads(sign)):
                 left.append(f"{where} chooses a form (plural, select)")
                 continue
             for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):

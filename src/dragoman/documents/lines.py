@@ -14,7 +14,7 @@ from dragoman.text.marked import Marked, Tag, merged
 from dragoman.text.spans import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
-_FULL = 40
+FULL = 40
 """Characters of a line that may go on in the next."""
 _MOST = 100
 """Lines that are translated as one."""
@@ -41,7 +41,7 @@ def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]
     """The lines that go on in one another, without blank ones; and the number of the first."""
     found, first = list[Span](), 1
     for number, (start, end) in enumerate(lines, start=1):
-        full = bool(found) and found[-1][1] - found[-1][0] >= _FULL
+        full = bool(found) and found[-1][1] - found[-1][0] >= FULL
         if found and not (full and text[start:end][:1].islower() and len(found) < _MOST):
             yield first, found
             found = []

@@ -1,24 +1,28 @@
 """YAML: the strings that are values, in the style that they have; keys and all else stay.
 
 PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone. A paragraph of a block that is folded (`>`) is one text;
-one whose lines stay (`|`) is so where its lines are wrapped prose, as in plain text.
+numbers, dates and the like are left alone, and so are messages that choose a form. A paragraph of a
+block that is folded (`>`) is one text; of one whose lines stay (`|`), what is wrapped prose.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Segment, one_part
-from dragoman.documents.lines import joined, wrapped
+from dragoman.documents.json import CHOICE
+from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
 from dragoman.text.spans import Span
 
+_CODE = re.compile(r"[=;<>{}|&$\\`]|\(\)|^\W|\w:(?!//)\s")
+"""What hardly stands in prose: a line that begins with a sign, or has those of programs."""
 DEEPEST = 200
 """Most collections that are open at a time: the parser's time grows with their square."""
 _PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
@@ -28,10 +32,13 @@ _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 def read(data: bytes, name: str) -> Document:
     """The values of a YAML file. Raises InputError for what is none."""
     text, encode = decoded(data, name)
-    return one_part(text, encode, _segments(text, name), name)
+    left = list[str]()
+    document = one_part(text, encode, _segments(text, name, left), name)
+    return replace(document, left=tuple(left))
 
 
-def _segments(text: str, name: str) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+    """The texts, in order; what is left alone is added to `left`."""
     import yaml
 
     clean = without_damage(text)
@@ -52,11 +59,22 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
                     key = event.value[:40]
                 elif isinstance(event, yaml.ScalarEvent) and event.tag is None:
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
-                    yield from _scalar(text, event, where, flow=any(flows[-1:]))
+                    found = _scalar(text, event, where, flow=any(flows[-1:]))
+                    yield from _without_choices(found, event.value, where, left)
             if len(opened) > DEEPEST:
                 raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{name} is not YAML: {' '.join(str(error).split())}.") from None
+
+
+def _without_choices(
+    segments: Iterator[Segment], value: str, where: str, left: list[str]
+) -> Iterator[Segment]:
+    """The segments of a value; none of a message that chooses a form, which is added to `left`."""
+    if CHOICE.search(value):
+        left.append(f"{where} chooses a form (plural, select)")
+    else:
+        yield from segments
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
@@ -71,8 +89,8 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
         if style == ">":
             yield from (_folded(text, each, where) for each in lines)
         else:
-            prose = wrapped(text, _apart(text, chain(*lines)))
-            yield from (joined(text, each, where) for _, each in prose)
+            for paragraph in _paragraphs(text, [*chain(*lines)]):
+                yield from (_folded(text, each, where) for each in _sentences(text, paragraph))
         return
     if style:
         start = text.index(style, start)  # after an anchor
@@ -121,15 +139,31 @@ def _fold(between: str, width: int, marked: Marked) -> str:
     return "".join(pieces)
 
 
-def _apart(text: str, lines: Iterable[Span]) -> Iterator[Span]:
-    """The lines, and an empty one before each that is not right below one of its indent."""
-    last, indent = 0, ""
-    for start, end in lines:
-        own = text[text.rfind("\n", 0, start) + 1 : start]
-        if not own or own != indent or text.count("\n", last, start) != 1:
-            yield start, start
-        yield start, end
-        last, indent = end, own
+def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[Sequence[Span]]:
+    """Lines that follow one another with the same indent."""
+    begun, last = 0, ("", 0)
+    for number, (start, end) in enumerate(lines):
+        indent = text[text.rfind("\n", 0, start) + 1 : start]
+        if number and (not indent or indent != last[0] or text.count("\n", last[1], start) != 1):
+            yield lines[begun:number]
+            begun = number
+        last = indent, end
+    if lines:
+        yield lines[begun:]
+
+
+def _sentences(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
+    """The lines of a paragraph, and as one those that go on in one another.
+
+    Only of wrapped prose, where no line had room for the next word and nothing looks like code.
+    """
+    found = [text[slice(*line)] for line in lines]
+    width = max(map(len, found))
+    full = all(len(line) + 1 + len(after.split()[0]) > width for line, after in pairwise(found))
+    if full and width >= FULL and not any(map(_CODE.search, found)):
+        yield from (each for _, each in wrapped(text, lines))
+    else:
+        yield from ([line] for line in lines)
 
 
 @cache

@@ -121,9 +121,15 @@ def evaluation_of(system: ModelFolder | Path, test: EvaluationData) -> Callable[
         raise InputError(f"{path} holds a model that answers nothing, so nothing is measured.")
     free |= {*task.may_use}
     required = [name for name in task.measured_on if name not in free]
-    if [name for name in test.files if name not in free] != required:
-        needed = " and ".join(f"--{name}" for name in required)
-        raise InputError(f"{path} is measured on {needed}; give {needed} and nothing else.")
+    given = [name for name in test.files if name not in free]
+    if given != required:
+        lacking = [name for name in required if name not in given]
+        others = [name for name in given if name not in required]
+        needed, wrong = (
+            " and ".join(f"--{name}" for name in names) for names in (required, lacking or others)
+        )
+        advice = f"give {wrong} too" if lacking else f"leave out {wrong}"
+        raise InputError(f"{path} is measured on {needed}; {advice}.")
     return task.evaluate
 
 

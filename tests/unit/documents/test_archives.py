@@ -201,12 +201,12 @@ def test_what_stays_of_a_book_has_its_place_and_reason() -> None:
     book = read_document(replaced(epub(), {"OPS/text/one a.xhtml": code}), "a.epub")
     _, report = translate_document(book, WordTranslator(lambda _: ""))
     assert {each.where.rpartition(".")[0] for each in report.untranslated} == {
-        *("book", "one a", "toc")
+        *("OPS/book", "OPS/text/one a", "OPS/toc")
     }
     assert all(each.what == ("the model wrote nothing",) for each in report.untranslated)
     assert report.left == (
-        "one a.xhtml 1 of <pre>: text whose spaces and line ends count, such as code",
-        "one a.xhtml 1 of <p>: marked as not to be translated",
+        "OPS/text/one a.xhtml, 1 of <pre>: text whose spaces and line ends count, such as code",
+        "OPS/text/one a.xhtml, 1 of <p>: marked as not to be translated",
     )
 
 

@@ -286,24 +286,29 @@ BLOCKS = f"""a: >\r
     deeper\r
 b: |2
   1 {FULL}
-  goes on.\x20
-  - item
-  2 {FULL}
+  goes on with more words than one line can hold,
+  and ends.\x20
 
-  not so.
+  2 {FULL}
+  let x = 1
+
   3 {FULL}
    deepest
-  apples
-  pears
+  short lines
+  of a poem
+
+  4 {FULL}
+  Apples
 """
 
 
 def test_a_block_of_yaml_is_read_by_paragraphs() -> None:
-    """Lines that stay are one where they are full, and the next begins with a small letter."""
+    """Lines that stay are one where all are full prose, and the next begins with a small letter."""
     data, lines, _ = translated(BLOCKS, "a.yaml")
     folded = [f"{FULL} goes on.", "More", "deeper"]
-    prose = [f"1 {FULL} goes on.", "- item", f"2 {FULL}", "not so."]
-    assert lines == [*folded, *prose, f"3 {FULL}", "deepest", "apples", "pears"]
+    prose = [f"1 {FULL} goes on with more words than one line can hold, and ends."]
+    code, poem = [f"2 {FULL}", "let x = 1"], [f"3 {FULL}", "deepest", "short lines", "of a poem"]
+    assert lines == [*folded, *prose, *code, *poem, f"4 {FULL}", "Apples"]
     assert data == BLOCKS.upper().replace("A:", "a:").replace("B:", "b:")
 
 
@@ -324,6 +329,15 @@ def test_folded_lines_are_about_as_long_in_the_translation(word: str) -> None:
 def test_a_plain_string_stays_one(word: str, written: str) -> None:
     """It is quoted where it would be read as something else."""
     assert translated("a: x\n", "a.yaml", WordTranslator(lambda _: word))[0] == f"a: {written}\n"
+
+
+def test_a_message_that_chooses_a_form_stays() -> None:
+    """In one line or in several, and it is told."""
+    choice = "{count, plural,\n    one {# dog}\n    other {# dogs}}"
+    text = f"a: |\n  {choice}\nb: '{choice}'\nc: one\n"
+    data, lines, report = translated(text, "a.yaml")
+    assert (data, lines) == (text.replace("one\n", "ONE\n"), ["one"])
+    assert [*report.left] == [f"line {n} chooses a form (plural, select)" for n in ("1, a", "5, b")]
 
 
 def test_yaml_that_is_none_is_refused() -> None:

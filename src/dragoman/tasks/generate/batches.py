@@ -187,12 +187,13 @@ class _Windows:
     ) -> None:
         self.dataset, self.config = dataset, config
         self.starts, self.lengths, self.fresh = starts, lengths, fresh
-        self.room = config.rows * config.length  # of packed documents: all batches have the same
+        # packed documents fill the same room in all batches, so that a lone one is not filled
+        self.room = config.rows * config.length
         if config.packing == "stream":
             self.bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
         else:
             self.bounds = _filled(lengths, self.room)
-            if len(self.bounds) <= 2:  # so a lone one is not filled
+            if len(self.bounds) <= 2:
                 self.room = int(lengths.sum())
         self.targets: Ids = dataset.texts.ids
         if dataset.roles:  # of dialogues, padding replaces all that is not predicted

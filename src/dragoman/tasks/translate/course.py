@@ -17,12 +17,19 @@ from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
-from dragoman.tasks.translate.preserved import PRESERVED, differences, forms, missing, protected
+from dragoman.tasks.translate.preserved import (
+    PRESERVED,
+    count_numbers,
+    differences,
+    forms,
+    missing,
+    protected,
+)
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import (
     Shortened,
-    directions,
     unlearned,
+    unseen,
     whole_words,
     words_copied,
 )
@@ -134,11 +141,11 @@ class LineTranslator:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
-        at once that the vocabulary lacks, or that set the direction of the line. The first
-        translation stays unless another one keeps more, and is no worse otherwise.
+        at once that the vocabulary lacks, or that do not show. The first translation stays unless
+        another one keeps more, and is no worse otherwise.
         """
         retry = self.options.retry and line.parts is not None
-        out = [*self._unknown(line), *directions(line.text)] if retry else []
+        out = [*self._unknown(line), *unseen(line.text)] if retry else []
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]
@@ -149,7 +156,8 @@ class LineTranslator:
                 break
             other = yield from self._attempt(line, without, forced)
             still = self._missed(line, other.text)
-            if len(still) < len(missed) and _severity(other) <= _severity(best):
+            is_better = len(still) < len(missed) and _severity(other) <= _severity(best)
+            if is_better and not _adds_number(line.text, best.text, other.text):
                 best, missed, retried = other, still, True
         return _judged(line, best, retried=retried)
 
@@ -373,6 +381,12 @@ def _untranslated(line: Line) -> Translation:
         sentences=((start, start + len(text), 0, len(text)),),
         copied=tuple(words_copied(text, start, 0)),
     )
+
+
+def _adds_number(line: str, before: str, after: str) -> bool:
+    """Whether the right number only stands beside the wrong one, which then is not told."""
+    most = max(map(count_numbers, (line, before)))
+    return count_numbers(after) > most and "numbers" in differences(line, before)
 
 
 def _is_readable(text: str) -> bool:

@@ -100,11 +100,11 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
         )
     others = [] if asked[0] and asked[0] == asked[1] else sources
     if any(_are_unlike(each, others, references) for each in found):
+        way = f" (the model translates {asked[0]} to {asked[1]})" if all(asked) else ""
         warnings.append(
             "The translations have less in common with the references than with the sources, or "
-            "next to nothing: check whether --src and --ref are swapped (the model translates "
-            f"{asked[0] or 'unknown'} to {asked[1] or 'unknown'}), or whether "
-            "it has learned anything yet."
+            f"next to nothing: check whether --src and --ref are swapped{way}, or whether the "
+            "model has learned anything yet."
         )
     return _report(found, sources, references, by, warnings)
 

@@ -21,7 +21,7 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
     "[\U0001f3fb-\U0001f3ff]?[\U000e0020-\U000e007f]*"
 )
 _BRANCH = r"(?:[^{}]++|\{[^{}]*+\})*+"
-for _ in range(3):
+for _ in range(3):  # four levels of braces
     _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
 _FORMS = rf"\{{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,{_BRANCH}\}}"
 """A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
@@ -106,6 +106,11 @@ def protected(text: str) -> list[Span]:
     """Where a text has URLs, addresses, tags, placeholders and emoji."""
     kinds = _KINDS.values() if _ANY.search(text) else ()  # as of most lines
     return [match.span() for pattern in kinds for match in pattern.finditer(text)]
+
+
+def count_numbers(text: str) -> int:
+    """How many numbers a text has."""
+    return _numbers(text).total()
 
 
 def emoji(text: str) -> list[Span]:

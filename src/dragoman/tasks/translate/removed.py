@@ -21,6 +21,8 @@ JOINERS = "\u200c\u200d"
 _ENDS = dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c")
 _ENDS |= dict.fromkeys("\u2066\u2067\u2068", "\u2069")
 """What ends each character that sets the direction of the text after it (UAX 9)."""
+_UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]+")
+"""Soft hyphens, and what sets a direction, or allows or forbids a break: no part of a word."""
 Copied = tuple[int, int, int, int]
 """Where something stands in the line and in the text: `Translation.copied`."""
 Places = Callable[[int], int]
@@ -35,6 +37,8 @@ class Gap:
     """In what is left of the line."""
     text: str
     """What it was."""
+    kept: str
+    """What of it is put back."""
     more: str
     """White space after it that is gone as well."""
     beside: tuple[str, str]
@@ -56,11 +60,15 @@ class Shortened:
         Spans may overlap.
         """
         left, end, gaps = "", 0, list[Gap]()
+        around = {place for span in directions(line) for place in range(*span)}
         for start, stop in _merged(line, spans):
             left += line[end:start]
+            kept = text = line[start:stop]
+            if _UNSEEN.fullmatch(text):
+                kept = "".join(c for place, c in enumerate(text, start) if place in around)
             before, after = line[max(0, start - 1) : start], line[stop : stop + 1]
             end = stop + (after.isspace() and (before.isspace() or not left))
-            gaps.append(Gap(len(left), line[start:stop], line[stop:end], (before, after)))
+            gaps.append(Gap(len(left), text, kept, line[stop:end], (before, after)))
         return cls(left + line[end:], tuple(gaps))
 
     @property
@@ -89,8 +97,8 @@ class Shortened:
             pieces += text[end:place], letters
             written, end = written + place - end + len(letters), place
             src = in_line(gap.place) - len(gap.more) - len(gap.text)
-            tgt = written - len(letters) + letters.index(gap.text)
-            copied += words_copied(gap.text, src, tgt)
+            tgt = written - len(letters) + letters.index(gap.kept)
+            copied += words_copied(gap.kept, src, tgt)
         found = replace(
             translation,
             text="".join([*pieces, text[end:]]),
@@ -143,20 +151,20 @@ def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
 
 
 def _apart(gap: Gap, before: str, after: str) -> str:
-    """What was taken out, with the spaces that it needs between these two characters.
+    """What is put back, with the spaces that it needs between these two characters.
 
     Where it stood beside a space; or beside a bracket or a quote that the translation lacks.
-    Characters that set a direction need none.
+    Characters that do not show need none.
     """
-    if {*gap.text} <= {*_ENDS, *_ENDS.values()}:
-        return gap.text
+    if _UNSEEN.fullmatch(gap.text):
+        return gap.kept
 
     def is_glued(was: str, char: str) -> bool:
         return was.isspace() or (bool(was) and not was.isalnum() and is_spaced(char))
 
     first = is_glued(gap.beside[0], before) and (before.isalnum() or gap.beside[0].isspace())
     spaces = first and bool(before) and not before.isspace()
-    return " " * spaces + gap.text + " " * (is_glued(gap.beside[1], after) and after.isalnum())
+    return " " * spaces + gap.kept + " " * (is_glued(gap.beside[1], after) and after.isalnum())
 
 
 def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
@@ -185,6 +193,11 @@ def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:
         before = (n for n in range(start, -1, -1) if is_boundary(line, n))
         end = next(n for n in range(stop, len(line) + 1) if is_boundary(line, n))
         yield next(before), end
+
+
+def unseen(line: str) -> Iterator[Span]:
+    """Where a line has characters that do not show, which a model would read as parts of words."""
+    return (match.span() for match in _UNSEEN.finditer(line))
 
 
 def directions(line: str) -> Iterator[Span]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.removed import Shortened, _apart, directions, whole_words
+from dragoman.tasks.translate.removed import Shortened, _apart, directions, unseen, whole_words
 from dragoman.text.spans import Span
 
 LINES = st.text("ab ,苹\u0301", max_size=14)
@@ -114,6 +114,16 @@ def test_it_is_not_glued_to_a_word() -> None:
     (gap,) = left.gaps
     assert _apart(gap, "n", " ") == " 😀"
     assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"
+
+
+def test_characters_that_do_not_show_are_no_part_of_words() -> None:
+    """They go, but for those around the whole line."""
+    line = "\u2067\u200fso\xadlo \u2068a\u2069\u200b\u2069"
+    left = Shortened.of(line, unseen(line))
+    assert left.text == "solo a"
+    found = left.restored(linked(left.text, "ein a", ((0, 4), (5, 6)), ((0, 3), (4, 5))))
+    assert found.text == "\u2067ein a\u2069"
+    assert {*found.text_links} >= {(2, 7, 1, 4), (9, 10, 5, 6)}
 
 
 def test_directions_are_those_of_the_whole_line() -> None:

@@ -10,7 +10,9 @@ from dragoman import Glossary
 from dragoman.decode import constrained
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.tasks.results import TermUse
+from dragoman.tasks.results import TermUse, Translation
+from dragoman.tasks.translate.course import LineTranslator
+from dragoman.tasks.translate.retries import Searching
 from dragoman.tasks.translate.terms import edges_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import is_boundary
@@ -171,6 +173,27 @@ def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) 
     found = translator.translate(text)
     assert found.text == text.strip()
     assert ("unknown_characters" in found.flags) == any(map(str.isalpha, text))
+
+
+@pytest.mark.parametrize(
+    ("texts", "best"),
+    [
+        (["number 2", "number 2 4", "number 4"], "number 4"),
+        (["number 2", "number 2 4", "4 2"], "number 2"),
+    ],
+)
+def test_a_wrong_number_does_not_stay_beside_the_right_one(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, texts: list[str], best: str
+) -> None:
+    """It would hide that it is wrong."""
+    found = iter(texts)
+
+    def attempt(*_: object) -> Searching[Translation]:
+        yield from ()
+        return Translation(text=next(found))
+
+    monkeypatch.setattr(LineTranslator, "_attempt", attempt)
+    assert translator.translate("the cat 4 sees").text == best
 
 
 @pytest.mark.parametrize("around", ["{}", "the cat {} sees"])
