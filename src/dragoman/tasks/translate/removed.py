@@ -168,10 +168,13 @@ def _apart(gap: Gap, before: str, after: str) -> str:
 
 
 def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order; those between which is no more than white space are one."""
+    """Spans in order; those between which is no more than white space are one.
+
+    But for characters that do not show, which need no space.
+    """
     begun: Span | None = None
     for start, stop in sorted(spans):
-        if begun is not None and not line[begun[1] : start].strip():
+        if begun is not None and _touch(line, begun, (start, stop)):
             begun = begun[0], max(begun[1], stop)
             continue
         if begun is not None:
@@ -179,6 +182,13 @@ def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
         begun = start, stop
     if begun is not None:
         yield begun
+
+
+def _touch(line: str, first: Span, second: Span) -> bool:
+    if first[1] >= second[0]:
+        return True
+    shows = not any(_UNSEEN.fullmatch(line, *span) for span in (first, second))
+    return shows and not line[first[1] : second[0]].strip()
 
 
 def whole_words(line: str, spans: Iterable[Span]) -> Iterator[Span]:

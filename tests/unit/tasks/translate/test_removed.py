@@ -124,6 +124,9 @@ def test_characters_that_do_not_show_are_no_part_of_words() -> None:
     found = left.restored(linked(left.text, "ein a", ((0, 4), (5, 6)), ((0, 3), (4, 5))))
     assert found.text == "\u2067ein a\u2069"
     assert {*found.text_links} >= {(2, 7, 1, 4), (9, 10, 5, 6)}
+    line = "\u2067a\u2069 \u2067b\u2069"
+    assert Shortened.of(line, unseen(line)).text == "a b"
+    assert Shortened.of(line, unseen(line)).restored(identity("a b")).text == "a b"
 
 
 def test_directions_are_those_of_the_whole_line() -> None:
