@@ -145,7 +145,7 @@ def test_published_shapes_write_the_same(shape: str, monkeypatch: pytest.MonkeyP
 
 def shorten(benchmark: Any, patch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 (a module)
     """Measure less than its options can ask for."""
-    if hasattr(benchmark, "WAYS"):  # what has not learned writes until it must not
+    if hasattr(benchmark, "LINES"):  # what has not learned writes until it must not
         patch.setattr(benchmark, "LINES", 1)
         few = ("train.validate_limit=1", "decoding.max_length_factor=0")
         patch.setitem(benchmark.WAYS, "lora", (*benchmark.WAYS["lora"], *few))

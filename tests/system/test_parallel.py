@@ -268,7 +268,7 @@ def test_torchrun_ends_with_the_sentence_and_the_code(
     reversed_digits(tmp_path, 120)
     ended = launch_broken(environment, tmp_path, "texts", *command(tmp_path, tmp_path / "run"))
     said = [line for line in ended.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert said == ["dragoman: the file y is damaged"], ended.stderr
+    assert said == ["dragoman: the file y is damaged."], ended.stderr
     assert "exitcode  : 2 " in ended.stderr
     assert "Traceback" not in ended.stderr.partition("dragoman: ")[0]
 

@@ -47,9 +47,9 @@ def next_token_loss(
     smoothing: float,
 ) -> Tensor:
     """Sum the loss over the targets but padding; `documents` that fill one row are apart."""
+    hidden_BLD = model.hidden(inputs_BL, None, documents)
     real_BL = targets_BL != model.pad_id
-    hidden_MD = model.hidden(inputs_BL, None, documents)[real_BL]
-    return _decoder_loss(model, hidden_MD, targets_BL[real_BL], smoothing)
+    return _decoder_loss(model, hidden_BLD[real_BL], targets_BL[real_BL], smoothing)
 
 
 def masked_loss(model: EncoderOnly, ids_BL: Tensor, targets_BL: Tensor, smoothing: float) -> Tensor:

@@ -93,10 +93,9 @@ def missing(source: str, translation: str) -> list[Span]:
         translation = pattern.sub(" ", translation)
     if "numbers" in told:
         numbers = _numbers(translation)
-        least = 1 if _one_for_one(_numbers(source), numbers) else SAID
         for match in _NUMBER.finditer(_in_ascii(source)):
             number = _number(match)
-            if not numbers[number] and number >= least:
+            if not numbers[number] and number >= SAID:
                 spans.append(match.span())
             numbers[number] -= 1
     return spans
