@@ -160,6 +160,7 @@ ONE = packed({"a": "x" * 99})
         (far(), "is damaged, or no document"),
         (ONE[:-30], "is damaged, or no document"),
     ],
+    ids=["twice", "encrypted", "outside", "root", "longer", "place", "comment", "far", "cut"],
 )
 def test_what_no_document_needs_is_refused(data: bytes, sentence: str) -> None:
     """With a sentence."""
