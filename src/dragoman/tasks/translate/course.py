@@ -145,7 +145,7 @@ class LineTranslator:
         another one keeps more, and is no worse otherwise.
         """
         retry = self.options.retry and line.parts is not None
-        out = [*self._unknown(line), *unseen(line.text)] if retry else []
+        out = [*self._unknown(line), *unseen(line.text)] if retry and line.parts else []
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]
