@@ -28,7 +28,7 @@ def read(data: bytes, name: str) -> Document:
 
 def _segments(text: str) -> Iterator[Segment]:
     for number, lines in wrapped(text, map(_stripped, _LINE.finditer(text))):
-        yield joined(text, lines, f"line {number}")
+        yield _joined(text, lines, f"line {number}")
 
 
 def _stripped(match: re.Match[str]) -> Span:
@@ -52,7 +52,7 @@ def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]
         yield first, found
 
 
-def joined(text: str, lines: Sequence[Span], where: str) -> Segment:
+def _joined(text: str, lines: Sequence[Span], where: str) -> Segment:
     """One segment of these lines."""
     pieces: list[str | Tag] = [text[slice(*lines[0])]]
     for before, line in pairwise(lines):

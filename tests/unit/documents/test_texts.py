@@ -299,6 +299,10 @@ b: |2
 
   4 {FULL}
   Apples
+
+  5 {FULL}
+  has lines after it
+  that had room.
 """
 
 
@@ -308,7 +312,8 @@ def test_a_block_of_yaml_is_read_by_paragraphs() -> None:
     folded = [f"{FULL} goes on.", "More", "deeper"]
     prose = [f"1 {FULL} goes on with more words than one line can hold, and ends."]
     code, poem = [f"2 {FULL}", "let x = 1"], [f"3 {FULL}", "deepest", "short lines", "of a poem"]
-    assert lines == [*folded, *prose, *code, *poem, f"4 {FULL}", "Apples"]
+    short = [f"4 {FULL}", "Apples", f"5 {FULL}", "has lines after it", "that had room."]
+    assert lines == [*folded, *prose, *code, *poem, *short]
     assert data == BLOCKS.upper().replace("A:", "a:").replace("B:", "b:")
 
 
