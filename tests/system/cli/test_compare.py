@@ -77,4 +77,4 @@ def test_what_cannot_be_compared_is_refused(
     assert_refused(run(*command, "--against", tmp_path), "not a model folder")
     assert_refused(run(*command, "--comet", tmp_path), "not the folder of a COMET model")
     assert_refused(run("evaluate", ref, "--ref", ref, "--against", model), "give --src.")
-    assert_refused(run("evaluate", ref, "--src", src), "is measured on --ref")
+    assert_refused(run("evaluate", ref, "--src", src), "is measured on --ref; give --ref too")
