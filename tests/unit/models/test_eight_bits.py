@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from tests.processors import needs_compiler
 from tests.unit.models.family import DECODERS, ENCODERS
 from tests.unit.models.saved import JOINT, TINY
 from tests.unit.models.small import VARIANTS, make_model, random_ids, random_sentences, stir
@@ -92,16 +91,6 @@ def test_every_matrix_is_rounded_and_nothing_else(tmp_path: Path, name: str) -> 
     assert not {each for each in names if each.endswith("bias") or "norm" in each}
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_rounding_twice_is_rounding_once(tmp_path: Path, name: str) -> None:
-    """What was loaded and is saved again has the same bytes."""
-    torch.manual_seed(0)
-    first = save_in_eight_bits(tmp_path / "first", build(CONFIGS[name]), CONFIGS[name])
-    second = save_in_eight_bits(tmp_path / "second", open_folder(first).model, CONFIGS[name])
-    files = [(folder / "model.safetensors").read_bytes() for folder in (first, second)]
-    assert files[0] == files[1]
-
-
 @given(SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_rows_of_any_size(seed: int) -> None:
@@ -114,16 +103,6 @@ def test_rows_of_any_size(seed: int) -> None:
     assert (error_OI <= 0.5001 * step_O1 + 1e-30).all()
     twice = rounded({SOURCE: found_OI}, TINY)
     assert all(torch.equal(twice[name], once[name]) for name in once)
-
-
-def test_a_scale_comes_back_from_any_significand() -> None:
-    """fl(fl(127 * s) / 127) = s where s is fl(L / 127), for each of the 2^23 numbers L of [1, 2).
-
-    Of other numbers s, one in 128 would become its neighbour.
-    """
-    largest_X = torch.arange(127 << 23, 128 << 23, dtype=torch.int32).view(torch.float32)
-    scale_X = largest_X / 127
-    assert torch.equal(127 * scale_X / 127, scale_X)
 
 
 # ---------------------------------------------------------------- int8 decoding
@@ -146,18 +125,6 @@ def test_a_product_has_the_integers_of_the_original(seed: int, scale: float) -> 
     expected_O = once[f"{SOURCE}.scale"].clone()
     expected_O[:12] *= scale
     assert torch.equal(found[1][2][:17], expected_O)
-
-
-@needs_compiler
-@torch.inference_mode()
-def test_a_compiled_product_has_the_tiles_of_the_original() -> None:
-    """Integers, what is subtracted from their sums, scales and biases."""
-    linear = Linear(70, 100)
-    once = rounded({SOURCE: linear.weight}, TINY)
-    tiles = QuantizedLinear(linear, first_scale=1 / 6**0.5)._parts
-    linear.weight.copy_(once[SOURCE] * once[f"{SOURCE}.scale"][:, None])
-    again = QuantizedLinear(linear, first_scale=1 / 6**0.5)._parts
-    assert all(torch.equal(one, other) for one, other in zip(tiles, again, strict=True))
 
 
 @pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")
@@ -185,19 +152,6 @@ def step(model: Model, src_BS: torch.Tensor, tgt_N: torch.Tensor) -> torch.Tenso
 
 
 # ---------------------------------------------------------------- the folder
-
-
-def test_the_file_is_a_quarter_as_large(tmp_path: Path) -> None:
-    """Scales, biases and norms add a fortieth to it at most."""
-    config = replace(TINY, src_vocab_size=8000, tgt_vocab_size=8000, d_model=256, num_heads=4)
-    config = replace(config, d_ff=1024, tie_embeddings="all")
-    model = build(config)
-    save_model(tmp_path / "m", model, FolderConfig(model=config), tokenizers=JOINT)
-    small = save_in_eight_bits(tmp_path / "small", model, config)
-    before, after = (
-        f.joinpath("model.safetensors").stat().st_size for f in (tmp_path / "m", small)
-    )
-    assert 0.25 < after / before < 0.25625
 
 
 def test_saving_goes_between_the_formats(tmp_path: Path) -> None:

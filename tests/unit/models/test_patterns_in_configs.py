@@ -1,15 +1,13 @@
 """Patterns are named in configs, layer by layer, and what cannot work together is refused."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
-import torch
 from tests.unit.models.family import DECODER, ENCODER
 from tests.unit.models.small import SMALL
-from torch import Tensor, nn
+from torch import nn
 
 from dragoman.errors import InputError
 from dragoman.models import (
@@ -28,15 +26,10 @@ from dragoman.nn import (
     Full,
     LinearAttention,
     Longformer,
-    MultiHeadAttention,
-    Pattern,
     RelativeBias,
-    Scheme,
     SlidingWindow,
     Strided,
 )
-from dragoman.nn.dot_product import distances
-from dragoman.nn.position.bias import ALiBiBias
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
 
@@ -70,16 +63,6 @@ def test_a_file_can_name_every_pattern(text: str, tmp_path: Path) -> None:
     assert parse_settings(EncoderOnlyConfig, to_plain(config), "again") == config
 
 
-@pytest.mark.parametrize("text", [text for text, value in WRITTEN.items() if value.is_causal])
-def test_a_decoder_takes_every_causal_pattern(text: str, tmp_path: Path) -> None:
-    """With or without an encoder."""
-    path = tmp_path / "model.toml"
-    path.write_text(f"decoder_patterns = [{text}]")
-    assert read_settings(path).build(EncoderDecoderConfig).decoder_patterns == (WRITTEN[text],)
-    path.write_text(f"patterns = [{text}]")
-    assert read_settings(path).build(DecoderOnlyConfig).patterns == (WRITTEN[text],)
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -102,57 +85,6 @@ def test_a_pattern_that_cannot_be_is_refused(text: str, named: str, tmp_path: Pa
     with pytest.raises(InputError, match=named) as caught:
         read_settings(path).build(EncoderOnlyConfig)
     assert "model.toml" in str(caught.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thinned(Pattern):
-    """Every `step`-th earlier key: a pattern from outside the package."""
-
-    kind: Literal["thinned"] = "thinned"
-    step: int = 2
-
-    is_causal = True
-
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """Who may see whom."""
-        distance_TS = distances(num_queries, num_keys, device)
-        return (distance_TS <= 0) & (distance_TS % self.step == 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steep(Scheme):
-    """One slope for all heads: a position scheme from outside the package."""
-
-    kind: Literal["steep"] = "steep"
-    slope: float = 1.0
-
-    def make_bias(self, num_heads: int, *, bidirectional: bool) -> ALiBiBias:  # noqa: ARG002 (the form of every scheme)
-        """Make ALiBi's, of other slopes."""
-        bias = ALiBiBias(num_heads)
-        bias.slopes = [self.slope] * num_heads
-        return bias
-
-
-def test_a_file_can_name_what_extends_a_pattern_or_a_scheme(tmp_path: Path) -> None:
-    """By its own `kind`, again from what is kept of it; and the model attends as it says."""
-    path = tmp_path / "model.toml"
-    path.write_text(
-        'patterns = [{kind = "thinned", step = 3}, {kind = "causal"}]\npositions = {kind = "steep"}'
-    )
-    config = read_settings(path).build(DecoderOnlyConfig)
-    expected: tuple[object, object] = ((Thinned(step=3), Causal()), Steep())
-    assert (config.patterns, config.positions) == expected
-    assert {type(pattern) for pattern in config.patterns} == {Thinned, Causal}
-    assert parse_settings(DecoderOnlyConfig, to_plain(config), "again") == config
-    path.write_text("positions.slope = 2.0")
-    steeper: object = Steep(slope=2.0)
-    assert read_settings(path).build(DecoderOnlyConfig, config).positions == steeper
-    model = DecoderOnly(replace(config, d_model=16, num_heads=2, vocab_size=9))
-    attn = model.decoder.layers[0].self_attn
-    assert isinstance(attn, MultiHeadAttention)
-    x = torch.randn(1, 7, 16)
-    seen = attn.weights(x, attn.project_kv(x))[0, 0] > 0
-    assert [row.nonzero().flatten().tolist() for row in seen][4:] == [[1, 4], [2, 5], [0, 3, 6]]
 
 
 def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
