@@ -198,34 +198,33 @@ import torch
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
 from tests.unit.models.saved import TINY, logits, save
-folder = Path(sys.argv[1])
-same, rounded = (sys.argv[3] == kind for kind in ("same", "rounded"))
-other, words = (replace(TINY, num_heads=4), "[1]") if sys.argv[3] == "other" else (TINY, "{}")
+folder, kept = Path(sys.argv[1]), Path(sys.argv[1]).with_name("kept")
+same = sys.argv[3] == "same"
+config, words = (TINY, "{}") if same else (replace(TINY, num_heads=4), "[1]")
+old = logits(save(kept))
 def before():
-    global old
     shutil.rmtree(folder, ignore_errors=True)
-    old = logits(save(folder))
+    shutil.copytree(kept, folder)
 def write():
     torch.manual_seed(1)
-    save(folder, other, words, eight_bits=rounded)
+    save(folder, config, words, eight_bits=not same)
     return logits(open_folder(folder).model)
 def check():
     try:
         found = logits(open_folder(folder).model)
         assert any(torch.equal(found, model) for model in (old, saved))
     except InputError as error:
-        assert not same and ("not the" in str(error) or rounded and "32-bit" in str(error)), error
+        assert not same and ("not the" in str(error) or "32-bit" in str(error)), error
     assert torch.equal(write(), saved)
-    assert torch.equal(logits(open_folder(folder).model), saved)
     assert not (folder / ".saving").exists()
 saved = write()
 """
 
 
-@pytest.mark.parametrize("model", ["same", "other", "rounded"])
+@pytest.mark.parametrize("model", ["same", "other"])
 def test_killed_at_every_change_of_a_file(tmp_path: Path, model: str) -> None:
     """The folder holds the old weights or the new ones, as while it learns; or, where they are of
-    other models or in 8 bits, it may be refused until somebody saves again.
+    another model in 8 bits, it may be refused until somebody saves again.
     """
     assert moments(WRITES, tmp_path / "m", Path(__file__).parents[3], model) > 10
 
@@ -234,7 +233,7 @@ def test_a_model_can_be_loaded_while_it_is_saved(tmp_path: Path) -> None:
     """A reader gets the old weights or the new ones, whenever it comes."""
     models, found = [save(tmp_path / "m")], []
     with ThreadPoolExecutor(1) as thread:
-        saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(50)])
+        saving = thread.submit(lambda: [save(tmp_path / "m") for _ in range(12)])
         while not saving.done():
             found.append(logits(open_folder(tmp_path / "m").model))
         models += saving.result()
