@@ -112,17 +112,6 @@ def test_numbers_that_are_no_json_are_null() -> None:
     assert '"scores":[null]' in page(dataclasses.replace(classification(), attributions=(broken,)))
 
 
-def test_every_word_is_there_in_both_languages() -> None:
-    """The same keys, none empty, and the same places to fill."""
-    assert set(LABELS) == {"en", "zh"}
-    assert list(LABELS["en"]) == list(LABELS["zh"])
-    for key, text in LABELS["en"].items():
-        other = LABELS["zh"][key]
-        assert text.strip()
-        assert other.strip()
-        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", other)), key
-
-
 def test_every_word_that_the_scripts_ask_for_is_there() -> None:
     """Each literal key exists; each key is asked for, literally or by a pattern (`kind.${}`)."""
     script = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in SCRIPTS)

@@ -63,14 +63,16 @@ def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
     return model
 
 
-def make_translator(decoding: Decoding = DECODING, *, several: bool = False) -> Translator:
+def make_translator(
+    decoding: Decoding = DECODING, *, several: bool = False, seed: int = 0
+) -> Translator:
     """Model and tokenizer, never on a disk; of one pair of languages, or of several."""
     tokenizer, languages = make_tokenizer(), None
     if several:
         tokenizer = with_specials(tokenizer, tags_of(["en", "zh"], told_source=True))
         directions = (("en", "zh"), ("zh", "en"))
         languages = Languages(src_tokenizer=tokenizer, directions=directions).between("zh", "en")
-    model = make_model(make_config(tokenizer))
+    model = make_model(make_config(tokenizer), seed)
     return Translator(model, tokenizer, tokenizer, decoding=decoding, languages=languages)
 
 

@@ -1,10 +1,8 @@
 """Sampled translations, and translations whose beginning is given."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
-from tests.processors import needs_independent_rows
 from tests.unit.tasks.tiny import DECODING, make_translator, random_lines
 
 from dragoman.errors import InputError
@@ -12,22 +10,6 @@ from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.translator import Translator
 
 BEGINNING = "the dog"
-
-
-@needs_independent_rows
-def test_a_sample_does_not_depend_on_its_neighbours(translator: Translator) -> None:
-    """Any order and batch size: the same samples, to the bit; another seed has others."""
-    lines = list(dict.fromkeys(random_lines(12)))
-    options = replace(translator.options, beam_size=1, temperature=1.0, n_best=3, seed=4)
-    expected = translator.translate(lines, options=options)
-    assert len({one.text for one in (expected[0], *expected[0].alternatives)}) > 1
-    order = list(range(len(lines)))
-    Random(1).shuffle(order)
-    found = translator.translate(
-        [lines[index] for index in order], options=replace(options, max_batch_tokens=60)
-    )
-    assert found == [expected[index] for index in order]
-    assert translator.translate(lines, options=replace(options, seed=5)) != expected
 
 
 def test_samples_come_best_first_and_one_is_the_first(translator: Translator) -> None:
@@ -39,16 +21,6 @@ def test_samples_come_best_first_and_one_is_the_first(translator: Translator) ->
     assert [each.score for each in every] == sorted((e.score for e in every), reverse=True)
     assert len(every) == 6
     assert one.tokens in [each.tokens for each in every]
-
-
-def test_sampling_only_the_most_probable_is_greedy(translator: Translator) -> None:
-    """With `top_k=1`, at any temperature, field by field."""
-    lines = random_lines(8)
-    greedy = replace(translator.options, beam_size=1, retry=False)
-    sampled = replace(greedy, temperature=3.0, top_k=1)
-    assert translator.translate(lines, options=sampled) == translator.translate(
-        lines, options=greedy
-    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -124,4 +124,4 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
 )
 def test_long_lines_take_linear_time(unit: str) -> None:
     """A pattern that tries each place anew would not end here."""
-    assert differences(unit * 100_000, unit * 100_000) == set()
+    assert differences(unit * 30_000, unit * 30_000) == set()

@@ -2,15 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 
 import pytest
-from tests.processors import needs_independent_rows
 from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import (
-    DECODING,
-    make_config,
-    make_model,
     make_tokenizer,
     make_translator,
     random_lines,
@@ -23,7 +18,6 @@ from dragoman.tasks.translate.quality import SEVERITIES, severity
 from dragoman.tasks.translate.retries import Found, Searching, _cut, search_and_retry
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import WantedText, with_terms
-from dragoman.tasks.translate.translator import Translator
 
 TOKENIZER = make_tokenizer()
 GOOD = "the cat sees a dog"
@@ -159,10 +153,8 @@ def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest() -> None:
 # ------------------------------------------------------------ with a model that never learned
 
 
-def failing() -> Translator:
-    """A translator that often fails, and which retries often help."""
-    model = make_model(make_config(TOKENIZER), seed=2)
-    return Translator(model, TOKENIZER, TOKENIZER, decoding=DECODING)
+FAILING = make_translator(seed=2)
+"""A translator that often fails, and which retries often help."""
 
 
 def doubted(translation: Translation) -> set[str]:
@@ -170,26 +162,9 @@ def doubted(translation: Translation) -> set[str]:
     return set(translation.flags) & set(SEVERITIES)
 
 
-@needs_independent_rows
-@pytest.mark.parametrize("beam_size", [1, 2])
-def test_no_retry_depends_on_its_neighbours(beam_size: int) -> None:
-    """Alone, in any order and any batch: the same bits, also of the n best."""
-    translator = failing()
-    options = replace(translator.options, beam_size=beam_size, n_best=beam_size)
-    lines = [LONG, *random_lines(14, seed=3)]
-    expected = translator.translate(lines, options=options)
-    assert 0 < ["retried" in each.flags for each in expected].count(True) < len(lines)
-    assert [translator.translate(line, options=options) for line in lines] == expected
-    order = Random(beam_size).sample(range(len(lines)), len(lines))
-    options = replace(options, max_batch_tokens=60)
-    found = translator.translate([lines[n] for n in order], options=options)
-    assert found == [expected[n] for n in order]
-
-
-@pytest.mark.parametrize("make", [make_translator, failing])
-def test_a_retry_is_never_worse(make: Callable[[], Translator]) -> None:
+def test_a_retry_is_never_worse() -> None:
     """Its flags weigh less than those of the plain search, which is kept otherwise."""
-    translator = make()
+    translator = FAILING
     lines = random_lines(20, seed=4)
     plain = translator.translate(lines, options=replace(translator.options, retry=False))
     retried = translator.translate(lines)
@@ -203,8 +178,7 @@ def test_a_retry_is_never_worse(make: Callable[[], Translator]) -> None:
 
 def test_a_cut_translation_has_the_alignments_of_its_parts() -> None:
     """One for each, over all its tokens; the line says that it was cut."""
-    translator = failing()
-    found = translator.translate([LONG, *random_lines(30, seed=3)], beam_size=2, n_best=2)
+    found = FAILING.translate([LONG, *random_lines(30, seed=3)], beam_size=2, n_best=2)
     cut = [each for each in found if {"retried", "split"} <= set(each.flags)]
     assert cut
     for each in cut:

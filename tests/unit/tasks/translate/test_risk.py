@@ -1,7 +1,6 @@
 """Minimum Bayes risk: the order of candidates, and translations that are chosen by it."""
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu import sentence_chrf
-from tests.processors import needs_independent_rows
-from tests.unit.tasks.tiny import make_config, make_model, make_translator, random_lines
+from tests.unit.tasks.tiny import random_lines
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.risk import chrf_pairs, least_risk
@@ -54,12 +52,6 @@ def test_equals_keep_their_order() -> None:
     assert least_risk(["", "  ", ""]) == [0, 1]
 
 
-def test_what_is_said_more_often_wins() -> None:
-    """One of two texts that are alike to each other; three of the same beat two others."""
-    assert least_risk(["a dog", "the big cat", "the big cats"])[-1] == 0
-    assert least_risk(["tree"] * 2 + ["house"] * 3) == [2, 0]
-
-
 def every(translation: Translation) -> list[Translation]:
     """The n best."""
     return [translation, *translation.alternatives]
@@ -88,24 +80,6 @@ def test_the_candidates_are_those_of_the_search(
                 assert (one.score, one.tokens) == (same.score, same.tokens)
         moved += found[0].text != texts[0]
     assert moved
-
-
-@needs_independent_rows
-@pytest.mark.parametrize("choices", [GROUPS, SAMPLES], ids=["groups", "samples"])
-def test_neighbours_change_no_bit(choices: dict[str, Any]) -> None:
-    """Alone, in any order and batch: the same, with retries and with two models."""
-    one = make_translator()
-    tokenizer = one.tgt_tokenizer
-    other = make_model(make_config(tokenizer), seed=3)
-    both = one.ensemble(Translator(other, tokenizer, tokenizer))
-    options = replace(one.options, mbr=6, n_best=3, **choices)
-    lines = list(dict.fromkeys(random_lines(10, seed=3)))
-    expected = both.translate(lines, options=options)
-    assert any("retried" in each.flags for each in expected)
-    order = Random(1).sample(range(len(lines)), len(lines))
-    found = both.translate([lines[n] for n in order], options=replace(options, max_batch_tokens=60))
-    assert found == [expected[n] for n in order]
-    assert both.translate(lines[0], options=options) == expected[0]
 
 
 def test_groups_find_more_than_a_beam(translator: Translator) -> None:

@@ -68,11 +68,10 @@ def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None
 
 
 @needs_independent_rows
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_lines_with_terms_do_not_depend_on_others(translator: Translator, beam_size: int) -> None:
+def test_lines_with_terms_do_not_depend_on_others(translator: Translator) -> None:
     """Nor do those without: bit for bit, in batches of any size, and streamed."""
     lines = [*random_lines(12), TEXT, "the cat"]
-    options = Decoding(beam_size=beam_size)
+    options = Decoding(beam_size=4)
     together = translator.translate(lines, glossary=TERMS, options=options)
     assert together == [translator.translate(x, glossary=TERMS, options=options) for x in lines]
     assert together == [*translator.stream(lines, options, glossary=TERMS, window=7)]
@@ -230,7 +229,7 @@ def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
     assert translator.translate("DOG").text == "DOG"  # of letters that the model has not learned
 
 
-@pytest.mark.parametrize("copied", ["{dog}", "%s", "https://a.b/cat", "😀", "cat"])
+@pytest.mark.parametrize("copied", ["{dog}", "https://a.b/cat", "😀"])
 def test_what_is_copied_is_in_no_capitals(translator: Translator, copied: str) -> None:
     """Nor does a line have small letters for it; beside a placeholder one word is enough."""
     line = f"THE DOG RUNS {copied}"
@@ -243,5 +242,5 @@ def test_what_is_copied_is_in_no_capitals(translator: Translator, copied: str) -
     assert rest.strip()
     assert not any(map(str.islower, rest))
     is_read = translator.translate(f"TREE {copied}", kept=[(5, 5 + len(copied))]).tokens
-    expected = f"Tree {copied}" if copied in ("{dog}", "%s") else f"TREE {copied}"
+    expected = f"Tree {copied}" if copied == "{dog}" else f"TREE {copied}"
     assert is_read == translator.translate(expected, kept=[(5, 5 + len(copied))]).tokens
