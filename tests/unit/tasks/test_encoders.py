@@ -18,7 +18,7 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
 from dragoman.nn import Learned
 from dragoman.tasks.classify.task import ClassifyRecipe
-from dragoman.tasks.encoders import LabelRecipe, describe
+from dragoman.tasks.encoders import LabelRecipe
 from dragoman.tasks.hiding import NoisyBatchConfig, hide_tokens
 from dragoman.tasks.pretrain.task import MaskedRecipe
 from dragoman.tasks.tag.task import TagRecipe
@@ -77,13 +77,6 @@ def test_batches_fit_into_learned_positions(
     recipe(batch=batch, model=replace(model, positions=Learned(max_length=40 + more)))
     with pytest.raises(InputError, match=r"batch.max_length = 40.*positions.max_length = "):
         recipe(batch=batch, model=replace(model, positions=Learned(max_length=39 + more)))
-
-
-def test_an_encoder_in_words() -> None:
-    """Layers, widths, norm and positions."""
-    said = describe(EncoderOnlyConfig(vocab_size=9, num_layers=3, d_model=64))
-    assert said.startswith("an encoder of 3 layers, d_model 64, 8 heads")
-    assert said.endswith("post-norm, positions: sinusoidal")
 
 
 @pytest.mark.parametrize("make", [classify_recipe, tag_recipe])

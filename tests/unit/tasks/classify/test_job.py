@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe
+from tests.unit.train.encoder_recipes import classify_recipe
 from tests.unit.train.made import make_job, trained
 
 from dragoman.data.labelled import LabelledLayout
@@ -55,27 +54,6 @@ def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:
     share = sum(int(batch.labels_B.sum()) for batch in job.validation) / len(job.held)
     assert 0 < share < 1
     assert found.scores == {"accuracy": pytest.approx(100 * share)}
-
-
-def test_it_starts_from_a_masked_language_model(recipe: ClassifyRecipe, tmp_path: Path) -> None:
-    """Everything but the head is taken from there, the tokenizer too."""
-    pretrained = masked_recipe(tmp_path)
-    trained(pretrained)
-    began = replace(
-        recipe,
-        model=replace(recipe.model, vocab_size=0),
-        start=replace(recipe.start, model=pretrained.out, freeze=("embedding", "encoder")),
-    )
-    vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
-    began = replace(began, model=replace(began.model, vocab_size=vocabulary))
-    _, said = trained(began)
-    assert "drawn anew: head.output.weight, head.output.bias" in said
-    ours, theirs = (
-        load_file(Path(folder) / "model.safetensors") for folder in (began.out, pretrained.out)
-    )
-    assert all(torch.equal(ours[n], theirs[n]) for n in theirs if not n.startswith("head."))
-    tokenizers = [Path(folder) / "tokenizer.json" for folder in (began.out, pretrained.out)]
-    assert tokenizers[0].read_bytes() == tokenizers[1].read_bytes()
 
 
 def test_labels_can_be_given_in_an_order(recipe: ClassifyRecipe) -> None:

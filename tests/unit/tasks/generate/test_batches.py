@@ -45,10 +45,9 @@ def assert_consistent(batch: LanguageBatch) -> None:
 
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
-@pytest.mark.parametrize("rows", [1, 4, 1000])
-def test_the_largest_batch(packing: Literal["stream", "documents"], rows: int) -> None:
+def test_the_largest_batch(packing: Literal["stream", "documents"]) -> None:
     """It has as many places as any of the epoch."""
-    config = PackConfig(length=16, rows=rows, packing=packing)
+    config = PackConfig(length=16, rows=4, packing=packing)
     stream = Stream(PackedBatches(made(), config), seed=1)
     (largest,) = stream.largest()
     sizes = [batch.inputs_BL.numel() for batch in epoch_of(stream)]
@@ -126,22 +125,8 @@ def test_packed_documents_fill_one_row() -> None:
     assert told == pytest.approx(1 - sum(b.num_tokens for b in epoch) / (64 * len(epoch)))
 
 
-def test_long_documents_come_in_parts() -> None:
-    """Each id of each document is predicted once an epoch; no part is over the length."""
-    dataset = made()
-    batches = Stream(
-        PackedBatches(dataset, PackConfig(length=16, rows=2, packing="documents")), seed=1
-    )
-    for _ in range(2):
-        epoch = epoch_of(batches)
-        ids = dataset.texts.ids
-        assert targets_of(epoch) == Counter(ids[ids != BOS].tolist())
-        lengths = [n for b in epoch for n in (b.document_lengths or ())[:-1]]
-        assert max(lengths) == 16
-
-
 @pytest.mark.parametrize("packing", ["stream", "documents"])
-@pytest.mark.parametrize(("length", "stride"), [(16, None), (16, 1), (16, 16), (7, 3), (2000, 9)])
+@pytest.mark.parametrize(("length", "stride"), [(16, None), (7, 3), (2000, 9)])
 def test_validation_predicts_each_id_once_with_context(
     packing: str, length: int, stride: int | None
 ) -> None:
@@ -184,13 +169,10 @@ def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
 
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])
-@pytest.mark.parametrize("after", [0, 3, 40])
-def test_resuming_goes_on_with_the_same_batches(
-    packing: Literal["stream", "documents"], after: int
-) -> None:
+def test_resuming_goes_on_with_the_same_batches(packing: Literal["stream", "documents"]) -> None:
     """A saved stream continues exactly; with other data it is refused."""
     config = PackConfig(length=16, rows=4, packing=packing)
-    assert_resumes(PackedBatches(made(), config), after, PackedBatches(made(41), config))
+    assert_resumes(PackedBatches(made(), config), 40, PackedBatches(made(41), config))
 
 
 @pytest.mark.parametrize("packing", ["stream", "documents"])

@@ -165,7 +165,7 @@ def test_a_users_turn_costs_nothing_as_a_target() -> None:
 GENERATOR = make_chat_generator()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=4))
 def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list[str]) -> None:
     """Streamed text is the whole text; the turns are kept until they are reset."""

@@ -123,14 +123,13 @@ def test_what_is_hidden_is_drawn_anew_each_epoch() -> None:
         assert sum(other[i] == found[0][i] for i in range(20)) < 10
 
 
-@pytest.mark.parametrize("after", [0, 3, 40])
-def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
+def test_resuming_goes_on_with_the_same_batches() -> None:
     """A saved stream continues exactly, hidden tokens and all; with other data it is refused."""
     source, *others = (
         MaskedBatches(made(count), CONFIG, VOCABULARY, MaskConfig(share=share))
         for count, share in ((150, 0.15), (151, 0.15), (150, 0.2))
     )
-    assert_resumes(source, after, *others)
+    assert_resumes(source, 3, *others)
 
 
 def test_validation_hides_always_the_same() -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from tests.unit.train.encoder_recipes import masked_recipe, tag_recipe
+from tests.unit.train.encoder_recipes import tag_recipe
 from tests.unit.train.made import make_job, trained
 
 from dragoman.data.tagged import read_tagged
@@ -78,23 +77,6 @@ def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
     first = batch.tags_BL >= 0
     assert 0.2 < kept[first].float().mean() < 0.8
     assert not blind[0][~kept].any()
-
-
-def test_looks_are_drawn_anew_beside_pretrained_weights(tmp_path: Path) -> None:
-    """What was pretrained on pieces alone goes on with a table of features, which is said."""
-    pretrained = masked_recipe(tmp_path)
-    trained(pretrained)
-    vocabulary = load_file(Path(pretrained.out) / "model.safetensors")["embedding.weight"].shape[0]
-    recipe = tag_recipe(tmp_path)
-    recipe = replace(
-        recipe,
-        model=replace(recipe.model, vocab_size=vocabulary, word_features=40),
-        start=replace(recipe.start, model=pretrained.out),
-    )
-    best, said = trained(recipe)
-    assert best["f1"] > 95
-    assert "drawn anew: " in said
-    assert "words.weight" in said
 
 
 def test_a_tagger_without_looks_gets_them(recipe: TagRecipe) -> None:

@@ -131,12 +131,6 @@ def test_every_character_is_a_word_where_the_model_learnt_it_so() -> None:
     assert joined.text == "我学"
 
 
-def test_a_text_without_words_has_no_tags() -> None:
-    """And says so."""
-    result = make_tagger().tag("  ")
-    assert (result.words, result.spans, result.flags) == ((), (), ("empty",))
-
-
 def test_a_long_text_is_read_in_parts() -> None:
     """Between words, each part as if it were a text; every word has its tag."""
     tagger = make_tagger()
