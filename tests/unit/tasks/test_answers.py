@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 import torch
@@ -28,7 +28,10 @@ from tests.unit.tasks.tiny_generator import make_generator, save_generator
 
 import dragoman
 from dragoman.decode import Prefixes
+from dragoman.decoding import Precision
+from dragoman.engine import fastest
 from dragoman.errors import InputError
+from dragoman.tasks.folders import arithmetic_of
 
 LINES = [*random_lines(9, seed=1, longest=12), "the", "😀", "the cat", *random_lines(2, 2, 40)]
 
@@ -188,6 +191,19 @@ def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
     for device in ("toaster", "meta"):  # which torch knows, but has no numbers there
         with pytest.raises(InputError, match=f'not on "{device}"'):
             dragoman.load(folder, device=device)
+
+
+@pytest.mark.parametrize("name", get_args(Precision))
+def test_each_name_of_a_precision_is_an_arithmetic(name: str) -> None:
+    """Short and long names are the same; auto is one of them."""
+    short = {"float32": "fp32", "bfloat16": "bf16", "auto": fastest("cpu")}
+    assert arithmetic_of(name, "cpu") == short.get(name, name)
+
+
+def test_a_misspelt_precision_is_one_sentence(tmp_path: Path) -> None:
+    """It names those that there are before anything is read."""
+    with pytest.raises(InputError, match=r"'float23'; it must be one of .*float32\?"):
+        dragoman.load(tmp_path, precision="float23")  # type: ignore[arg-type]
 
 
 def test_an_encoder_that_predicts_masked_words_embeds_texts(tmp_path: Path) -> None:

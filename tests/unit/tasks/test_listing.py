@@ -110,18 +110,18 @@ def test_a_disk_without_locks(
     assert row_of(tmp_path).state == state
 
 
-@pytest.mark.parametrize("corpora", [[{"tsv": "x.tsv"}, {"src": "y"}], [{"jsonl": "x.tsv"}]])
-def test_a_run_of_several_corpora(tmp_path: Path, corpora: list[dict[str, str]]) -> None:
-    """The first file of the first."""
-    recipe = {"task": "translate", "data": {"src": None, "corpora": corpora}}
-    assert row_of(make_run(tmp_path / "a", log(), recipe)).data == "x.tsv"
-
-
-def test_a_corpus_that_is_made(tmp_path: Path) -> None:
-    """By its name."""
-    made = {"name": "demo-zh-en", "seed": 1, "train": 30_000}
-    recipe = {"task": "translate", "data": {"made": made}}
-    assert row_of(make_run(tmp_path / "a", log(), recipe)).data == "demo-zh-en"
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ({"src": None, "corpora": [{"tsv": "x.tsv"}, {"src": "y"}]}, "x.tsv"),
+        ({"src": None, "corpora": [{"jsonl": "x.jsonl"}]}, "x.jsonl"),
+        ({"made": {"name": "demo-zh-en", "seed": 1, "train": 30_000}}, "demo-zh-en"),
+    ],
+)
+def test_what_a_run_learns_from(tmp_path: Path, data: dict[str, object], name: str) -> None:
+    """The first file of the first corpus, or the name of one that is made."""
+    recipe = {"task": "translate", "data": data}
+    assert row_of(make_run(tmp_path / "a", log(), recipe)).data == name
 
 
 def test_the_latest_comes_first(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,6 @@ from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import check_start
 
 SHIPPED = sorted(shipped_recipes())
-TRANSLATING = [name for name in SHIPPED if load_recipe(name).task == "translate"]
 
 
 def load_pairs(name: str, overrides: tuple[str, ...] = ()) -> TranslateRecipe:
@@ -54,18 +52,14 @@ def write(path: Path, text: str = "x\n") -> Path:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_recipes_are_complete(name: str) -> None:
-    """Each shipped recipe loads and says what it is, what to expect, from where and to where."""
+    """It says what it is, what to expect, from where; of pairs also its languages and texts."""
     recipe = load_recipe(name)
     assert recipe.description.endswith(".")
     assert recipe.expect
     assert recipe.data.source
     assert recipe.train.max_steps or recipe.train.max_minutes
-
-
-@pytest.mark.parametrize("name", TRANSLATING)
-def test_shipped_recipes_of_pairs_are_complete(name: str) -> None:
-    """Each shipped recipe for translating says its languages and its texts."""
-    recipe = load_pairs(name)
+    if not isinstance(recipe, TranslateRecipe):
+        return
     assert recipe.data.learned or (recipe.data.src_lang and recipe.data.tgt_lang)
     if recipe.data.learned:
         wanted = {frozenset((each.src_lang, each.tgt_lang)) for each in recipe.data.corpora}
@@ -83,49 +77,24 @@ def test_unknown_recipe() -> None:
     assert all(name in str(raised.value) for name in SHIPPED)
 
 
-def test_unknown_file(here: Path) -> None:
-    """A TOML file that is not there is named."""
-    with pytest.raises(InputError, match=r"my\.toml"):
-        load_recipe("my.toml")
-    assert not any(here.iterdir())
-
-
-def test_an_empty_file_is_no_recipe(here: Path) -> None:
-    """Not all defaults: it says what a recipe needs; an override is something said."""
-    write(here / "my.toml", "# task = 'translate'\n")
-    with pytest.raises(InputError, match=r"my\.toml holds no setting .* data\.src"):
-        load_recipe("my.toml")
-    assert load_recipe("my.toml", ["model.d_model=8"]).model.d_model == 8
-
-
-@pytest.mark.parametrize("text", ['out = "runs/x"\n', 'description = "A."\nexpect = "B."\n'])
+@pytest.mark.parametrize("text", ["", 'out = "x"\n', 'description = "A."\nexpect = "B."\n'])
 def test_a_file_that_decides_nothing_is_no_recipe(here: Path, text: str) -> None:
     """A folder and words do not mean the defaults, nor does a folder laid over them."""
     write(here / "my.toml", text)
     for overrides in ([], ["out=runs/y"]):
-        with pytest.raises(InputError, match=r"my\.toml holds no setting of data, model"):
+        told = r"my\.toml holds no setting .*data.* data\.src"
+        with pytest.raises(InputError, match=told):
             load_recipe("my.toml", overrides)
     assert load_recipe("my.toml", ["data.src=a.en"]).task == "translate"
-
-
-def test_recipe_of_ones_own(here: Path) -> None:
-    """A TOML file is a recipe, overrides lie over it, and what it does not say has defaults."""
-    write(here / "my.toml", 'description = "Mine."\n[train]\nmax_steps = 7\nseed = 3\n')
-    recipe = load_recipe("my.toml", ("train.max_steps=9", "out=runs/x"))
-    assert (recipe.train.max_steps, recipe.train.seed, recipe.out) == (9, 3, "runs/x")
-    assert recipe.model.d_model == 512
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[train]\nmax_step = 7\n", r"max_step.*max_steps"),
-        ("[train]\nmax_steps = 'many'\n", r"max_steps"),
-        ("[train]\nmax_steps = 7\nschedule = 'linaer'\n", r"schedule.*linear"),
-        ("[trian]\n", r"trian.*train"),
         ("[tokenizer]\njoint = false\n", r"tokenizer.joint = false contradicts model.tie"),
         ("[model]\nd_model = 10\nnum_heads = 4\n", r"d_model = 10 is not a multiple of num_heads"),
         ("[data]\nsrc = 'a'\n", r"src and tgt"),
+        ("[train]\nmax_steps = 1\n", r"set data\.src and data\.tgt"),
         ("task = 'translat'", r"my.toml, line 1: task must be .*; did you mean \"translate\"\?"),
         ("task = 3", "task must be"),
         ("[start]\nmodel = 'nowhere'", "There is no model folder nowhere"),
@@ -141,18 +110,12 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
         load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
 
 
-def test_two_vocabularies_need_two_matrices(here: Path) -> None:
-    """Separate tokenizers go with a tying that shares no matrix between the languages."""
-    text = "[tokenizer]\njoint = false\n[model]\ntie_embeddings = 'target-output'\n"
-    write(here / "my.toml", text)
-    assert not load_recipe("my.toml").tokenizer.joint
-
-
 def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else."""
-    data = DataConfig(src="a.en", tgt="a.de")
+    """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else; else it is told."""
+    data = DataConfig(src="a.en", tgt="a.de", source="https://example.org")
     write(here.parent / "shared" / "data" / "a.en")
-    with pytest.raises(InputError, match=r"no file a\.en \(looked in: \.\); set"):
+    missing = r"no file a\.en \(looked in: \.\); set data.root.*DRAGOMAN_DATA.*example\.org\."
+    with pytest.raises(InputError, match=missing):
         data.training  # noqa: B018 (the property checks)
     for folder in (here.parent / "set", here):
         write(folder / "a.en")
@@ -183,19 +146,6 @@ def test_a_pipe_is_refused_before_anything_is_learnt(here: Path) -> None:
             refusing()
 
 
-def test_missing_data_says_where_to_get_it(here: Path) -> None:
-    """A missing file is one sentence: where it was looked for, what to set, where others get it."""
-    data = DataConfig(src="a.en", tgt="a.de", source="https://example.org")
-    with pytest.raises(InputError) as raised:
-        data.training  # noqa: B018 (the property checks)
-    message = str(raised.value)
-    assert "There is no file a.en" in message
-    assert "data.root" in message
-    assert "DRAGOMAN_DATA" in message
-    assert "The data: https://example.org." in message
-    assert not any(here.iterdir())
-
-
 def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Validation files and further corpora are found in the same way, of whatever layout."""
     monkeypatch.setenv("DRAGOMAN_DATA", str(here.parent / "data"))
@@ -212,37 +162,6 @@ def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch
     assert not DataConfig(src="a.en", tgt="a.de").validation
 
 
-def test_nothing_to_learn_from() -> None:
-    """A recipe without texts is one sentence."""
-    with pytest.raises(InputError, match=r"set data\.src and data\.tgt"):
-        DataConfig().training  # noqa: B018 (the property checks)
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (DataConfig(cache="/c"), lambda _: Path("/c")),
-        (DataConfig(), lambda home: home / "dragoman" / "corpora"),
-    ],
-)
-def test_cache_folder(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    data: DataConfig,
-    expected: Callable[[Path], Path],
-) -> None:
-    """Tokenised corpora are kept where the recipe says, else in the user's cache folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data.cache_folder == expected(tmp_path)
-
-
-def test_a_recipe_without_a_task_translates(here: Path) -> None:
-    """The key `task` chooses what is learnt; unless given, it is translating."""
-    write(here / "my.toml", "[train]\nmax_steps = 7\n")
-    assert load_recipe("my.toml").task == "translate"
-    assert load_recipe("my.toml", ("task=translate",)).task == "translate"
-
-
 def test_every_task_has_its_recipe() -> None:
     """Each line of the table of tasks is a recipe of that name that has a default for each key."""
     for name in TASKS:
@@ -252,14 +171,11 @@ def test_every_task_has_its_recipe() -> None:
 
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])
-@pytest.mark.parametrize("count", [0, -5])
-def test_something_is_held_out(here: Path, task: str, count: int) -> None:
+def test_something_is_held_out(here: Path, task: str) -> None:
     """A run that would keep no text for validation is refused; it used to take one."""
     write(here / "my.toml", f"task = '{task}'\n")
-    with pytest.raises(
-        InputError, match=rf"hold_out is {count}; it must be at least 1: validation needs"
-    ):
-        load_recipe("my.toml", (f"data.hold_out={count}",))
+    with pytest.raises(InputError, match="hold_out is 0; it must be at least 1: validation needs"):
+        load_recipe("my.toml", ("data.hold_out=0",))
     load_recipe("my.toml", ("data.hold_out=1",))
 
 
@@ -334,13 +250,8 @@ def test_made_texts_need_no_files(here: Path, tmp_path: Path) -> None:
     assert written.validation
     assert DataConfig().write(tmp_path / "none") == DataConfig()
     assert not (tmp_path / "none").exists()
-
-
-def test_made_texts_contradict_files() -> None:
-    """Texts of the user's and texts that are made: both keys are named."""
-    data = load_pairs("numbers", ("data.src=a", "data.tgt=b")).data
     with pytest.raises(InputError, match=r"data\.made contradicts data\.src"):
-        data.check()
+        load_pairs("numbers", ("data.src=a", "data.tgt=b")).data.check()
 
 
 @pytest.mark.parametrize("sides", [("src", "tgt"), ("valid_src", "valid_tgt")])

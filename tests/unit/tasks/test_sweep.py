@@ -100,23 +100,6 @@ def test_the_shipped_sweep_grows() -> None:
     assert all(run.train.decays_to_zero for run in (*grid, larger))
 
 
-def test_the_shipped_sizes_are_at_the_same_stage() -> None:
-    """At each length a size has as many tokens for each weight as the others, as deep as they."""
-    runs = load_sweep("scaling-sweep", ["out=runs/sweep"])
-    *grid, _ = (run for run in runs if isinstance(run, GenerateRecipe))
-    stages: dict[int, list[float]] = {}
-    for run in grid:
-        model = run.model
-        weights = 12 * model.num_layers * model.d_model**2 + 360 * model.d_model
-        tokens = (run.train.max_steps or 0) * run.batch.rows * run.batch.length
-        stages.setdefault(model.d_model, []).append(tokens / weights)
-    first, *others = stages.values()
-    assert first == sorted(set(first))
-    assert others == [pytest.approx(first, rel=0.02)] * 3
-    assert len(grid) == 12
-    assert len({run.model.num_layers for run in grid}) == 1
-
-
 def test_the_library_is_there_in_order() -> None:
     """Python's own sources are found, none empty, in the same order each time, without tests."""
     files = standard_library()

@@ -71,20 +71,6 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
     assert "more" not in format_held_out("a", 2, 0, "pair")
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_kept_tokenizers_survive_a_power_failure(
-    tmp_path: Path, disk: Disk, *, joint: bool
-) -> None:
-    """They are on the disk before they have their names, as resuming needs them."""
-    recipe = make_recipe(tmp_path, ["one", "two"] * 10)
-    tokenizer = TokenizerConfig(vocab_size=300, joint=joint)
-    model = replace(recipe.model, tie_embeddings="target-output")
-    read_texts(replace(recipe, tokenizer=tokenizer, model=model), RunFolder(tmp_path), print)
-    names = ["tokenizer.json"] if joint else ["tokenizer.src.json", "tokenizer.tgt.json"]
-    assert disk.renamed()[: len(names)] == names
-    disk.check()
-
-
 def learn_two(folder: Path) -> None:
     """Of source and target, as a run does."""
     recipe = make_recipe(folder, ["one two", "two three"])
@@ -106,6 +92,18 @@ def learn_one(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("learn", [learn_two, learn_joint, learn_one])
+def test_kept_tokenizers_survive_a_power_failure(
+    learn: Callable[[Path], None], tmp_path: Path, disk: Disk
+) -> None:
+    """They are on the disk before they have their names, as resuming needs them."""
+    learn(tmp_path)
+    names = ["tokenizer.src.json", "tokenizer.tgt.json"]
+    names = names if learn is learn_two else ["tokenizer.json"]
+    assert disk.renamed()[: len(names)] == names
+    disk.check()
+
+
+@pytest.mark.parametrize("learn", [learn_two, learn_joint, learn_one])
 def test_a_tokenizer_has_its_name_when_it_is_whole(
     learn: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -117,13 +115,6 @@ def test_a_tokenizer_has_its_name_when_it_is_whole(
     for path in (tmp_path / "training").glob("tokenizer*"):
         Tokenizer.load(path)
     assert not list((tmp_path / "training").glob(".tokenizer*"))
-
-
-def test_a_tokenizer_for_all_survives_a_power_failure(tmp_path: Path, disk: Disk) -> None:
-    """So does that of a task whose texts have one side."""
-    recipe = make_recipe(tmp_path, ["one"])
-    begin_tokenizer(recipe, ["one", "two"], RunFolder(tmp_path), print)
-    disk.assert_renamed("tokenizer.json")
 
 
 @pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe])
