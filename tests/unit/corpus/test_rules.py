@@ -69,8 +69,9 @@ def test_a_fault_is_found(rule: str, pair: tuple[str, str]) -> None:
 
 
 def test_every_rule_of_a_pair_is_tried_here() -> None:
-    """The four others see more than one pair."""
+    """The four others see more than one pair; without languages no rule asks for one."""
     assert [*BAD] == [*EVERY[:-4]] == [*rules_of(CleaningConfig(), ("en", "de"))]
+    assert "language" not in rules_of(CleaningConfig(), (None, None))
 
 
 @pytest.mark.parametrize("text", ["房" * 60_000, "a." * 30_000, "@" * 60_000, "x{" * 30_000])
@@ -87,14 +88,7 @@ def test_addresses_are_no_words() -> None:
     assert without_addresses(text) == "see @you at@ now"
 
 
-def test_without_languages_no_rule_asks_for_one() -> None:
-    """Both sides may be in one language: summaries, corrections."""
-    assert "language" not in rules_of(CleaningConfig(), (None, None))
-
-
-def test_thresholds_are_checked() -> None:
-    """With the key that is wrong."""
-    with pytest.raises(InputError, match="max_similarity"):
-        CleaningConfig(max_similarity=1.5)
+def test_what_is_skipped_is_a_rule() -> None:
+    """With the rule that is wrong."""
     with pytest.raises(InputError, match=r"copies is no rule.* did you mean"):
         CleaningConfig(skip=("copies",))

@@ -22,12 +22,20 @@ def remarks(source: str, name: str) -> tuple[str, ...]:
     return read_document(source.encode(), name).left
 
 
-@pytest.mark.parametrize("name", ["a.html", "a.xhtml"])
-@pytest.mark.parametrize("piece", ["<!DOCTYPE[>", "<!DOCTYPE a[", "<!DOCTYPE a[]", "<![CDATA["])
-def test_declarations_are_read_in_linear_time(piece: str, name: str) -> None:
-    """Those that do not end; if each were read to the end of the file, it would take minutes."""
+@pytest.mark.parametrize(
+    ("name", "before", "piece"),
+    [
+        *(("a.html", "", piece) for piece in ("<!DOCTYPE[>", "<!DOCTYPE a[", "<![CDATA[")),
+        *(("a.xhtml", "", piece) for piece in ("<!DOCTYPE a[]", "<![CDATA[")),
+        *(("a.md", "", piece) for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> ")),
+        ("a.srt", "00:00:01,000 --> 00:00:02,000\n(", " "),
+        ("a.srt", "00:00:01,000 --> 00:00:02,000\n<", "a"),
+    ],
+)
+def test_what_does_not_end_is_read_in_linear_time(name: str, before: str, piece: str) -> None:
+    """If each sign were sought to the end of the file, it would take minutes."""
     start = thread_time()
-    read_document(piece.encode() * 100_000, name)
+    read_document(f"{before}{piece * 30_000}\n".encode(), name)
     assert thread_time() - start < 5
 
 
@@ -60,12 +68,6 @@ def test_what_is_not_to_be_translated_ends(source: str, expected: str) -> None:
     assert capitals(source, "a.html") == expected
 
 
-def test_many_elements_without_close_tags_are_left() -> None:
-    """One after another."""
-    source = "<li translate=no>a b" * 5000
-    assert capitals(source, "a.html") == source
-
-
 def test_xhtml_is_read_as_xml() -> None:
     """In the encoding of its declaration, with sections and elements that close themselves."""
     source = '<?xml version="1.0" encoding="iso-8859-1"?><p><a id="x"/>é <![CDATA[<b>c d]]> e</p>'
@@ -96,7 +98,6 @@ def test_a_title_of_xhtml_has_tags() -> None:
     assert capitals(title, "a.html") == "<title>A &lt;I&gt;B&lt;/I&gt;</title>"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
 @pytest.mark.parametrize(
     ("name", "source"),
     [
@@ -111,13 +112,13 @@ def test_a_title_of_xhtml_has_tags() -> None:
         ("a.po", 'msgid "a b"\nmsgstr ""\n'),
     ],
 )
-def test_a_byte_order_mark_stays_first(name: str, source: str, encoding: str) -> None:
+def test_a_byte_order_mark_stays_first(name: str, source: str) -> None:
     """It is no text, and hides no sign at the beginning."""
-    document = read_document(f"\ufeff{source}".encode(encoding), name)
+    document = read_document(f"\ufeff{source}".encode("utf-16-le"), name)
     assert [segment.source.text for segment in document.segments] == ["a b"]
     made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
     changed = source.replace("a b", "B A") if name != "a.po" else source.replace('""', '"B A"')
-    assert made == f"\ufeff{changed}".encode(encoding)
+    assert made == f"\ufeff{changed}".encode("utf-16-le")
 
 
 def test_letters_that_windows_1252_lacks() -> None:
@@ -168,14 +169,6 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
 
 
-def test_directives_are_found_in_linear_time() -> None:
-    """However many there are, and however long."""
-    start = thread_time()
-    for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> "):
-        read_document(piece.encode() * 20_000, "a.md")
-    assert thread_time() - start < 10
-
-
 def test_what_is_told_about_a_string_of_arb() -> None:
     """Under a key with @, in all depths; in JSON such a key is as any other."""
     source = (
@@ -211,13 +204,6 @@ def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
         capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
 
 
-def test_blocks_of_code_are_counted() -> None:
-    """One is no blocks."""
-    code = "a b\n\n```\nc d\n```\n"
-    assert remarks(code, "a.md") == ("1 block of code",)
-    assert remarks(code * 2, "a.md") == ("2 blocks of code",)
-
-
 def test_cues_that_are_not_understood_are_counted() -> None:
     """By their arrows."""
     cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
@@ -225,14 +211,6 @@ def test_cues_that_are_not_understood_are_counted() -> None:
     assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
         "2 cues with times that are none",
     )
-
-
-@pytest.mark.parametrize("line", [f"({' ' * 40_000}x", f"<{'a' * 40_000}"])
-def test_signs_in_cues_are_found_in_linear_time(line: str) -> None:
-    """Those that do not end."""
-    start = thread_time()
-    read_document(f"00:00:01,000 --> 00:00:02,000\n{line}\n".encode(), "a.srt")
-    assert thread_time() - start < 5
 
 
 def test_signs_in_cues_that_are_no_tags() -> None:
