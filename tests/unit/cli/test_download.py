@@ -107,19 +107,21 @@ def test_what_loading_needs_is_fetched(
         download(NAME)
 
 
-def test_how_vectors_are_pooled_is_fetched(connected: Callable[..., Hub]) -> None:
-    """The files of sentence-transformers, without which `embed` takes another mean."""
-    pooling = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
-    fake = connected(WHOLE | BESIDE | dict.fromkeys(pooling, 9))
-    download(NAME)
-    assert sorted(fake.fetched) == sorted([*WHOLE, *pooling])
+POOLING = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+INDEX = ("config.json", "model.safetensors.index.json")
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
 
-def test_shards_come_with_their_index(connected: Callable[..., Hub]) -> None:
+@pytest.mark.parametrize(
+    ("needed", "beside"),
+    [([*WHOLE, *POOLING], [*BESIDE]), ([*INDEX, *SHARDS], ["consolidated.safetensors"])],
+    ids=["how sentences are pooled", "shards"],
+)
+def test_what_goes_with_weights_is_fetched(
+    connected: Callable[..., Hub], needed: list[str], beside: list[str]
+) -> None:
     """And weights for another library stay where they are; no licence is said to be none."""
-    shards = {f"model-0000{n}-of-00002.safetensors": 7 for n in (1, 2)}
-    needed = {"config.json": 5, "model.safetensors.index.json": 9} | shards
-    fake = connected({**needed, "consolidated.safetensors": 99}, licence=None)
+    fake = connected(dict.fromkeys([*needed, *beside], 9), licence=None)
     download(NAME, Path("here"))
     assert sorted(fake.fetched) == sorted(needed)
     assert Path("here").is_dir()

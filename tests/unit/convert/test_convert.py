@@ -49,20 +49,12 @@ CASES = [
 ]
 
 
-def save(folder: Path, config: EncoderDecoderConfig) -> Path:
-    """Save a model of random weights."""
-    tokenizer = make_tokenizer()
-    about = FolderConfig(model=config, decoding=DECODING)
-    save_model(folder, make_model(config), about, tokenizers=(tokenizer, tokenizer))
-    return folder
-
-
 @pytest.mark.parametrize(("to", "key", "config"), CASES)
 def test_what_a_target_cannot_express_is_refused(
     tmp_path: Path, to: TargetName, key: str, config: EncoderDecoderConfig
 ) -> None:
     """By the key of the config, before anything is written, with or without the package."""
-    model = save(tmp_path / "model", config)
+    model = save_translator(tmp_path / "model", config)
     with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in"):
         convert(model, tmp_path / "out", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -206,11 +198,9 @@ def test_a_probe_must_be_of_use(
 ) -> None:
     """It has sentences, none of which would be translated in chunks."""
     monkeypatch.setitem(TARGETS, "huggingface", Mirror(lambda a: a))
-    tokenizer = make_tokenizer()
-    about = FolderConfig(model=CONFIG, decoding=replace(DECODING, max_src_tokens=2))
-    save_model(tmp_path / "m", make_model(CONFIG), about, tokenizers=(tokenizer, tokenizer))
+    model = save_translator(tmp_path / "m", max_src_tokens=2)
     with pytest.raises(InputError, match=message):
-        convert(tmp_path / "m", tmp_path / "out", "huggingface", given)
+        convert(model, tmp_path / "out", "huggingface", given)
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:

@@ -76,16 +76,15 @@ def make_translator(
     return Translator(model, tokenizer, tokenizer, decoding=decoding, languages=languages)
 
 
-def save_translator(folder: Path, **decoding: Any) -> Path:  # noqa: ANN401 -- an option's value
-    """A model folder of the same, with further options of decoding."""
+def save_translator(
+    folder: Path,
+    config: EncoderDecoderConfig | None = None,
+    **decoding: Any,  # noqa: ANN401 -- an option's value
+) -> Path:
+    """A model folder of the same, or of another config, with further options of decoding."""
     tokenizer = make_tokenizer()
-    config = make_config(tokenizer)
-    save_model(
-        folder,
-        make_model(config),
-        FolderConfig(
-            model=config, decoding=replace(DECODING, **decoding), src_lang="en", tgt_lang="zh"
-        ),
-        tokenizers=(tokenizer, tokenizer),
-    )
+    config = config or make_config(tokenizer)
+    options = replace(DECODING, **decoding)
+    about = FolderConfig(model=config, decoding=options, src_lang="en", tgt_lang="zh")
+    save_model(folder, make_model(config), about, tokenizers=(tokenizer, tokenizer))
     return folder

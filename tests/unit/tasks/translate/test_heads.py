@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from tests.unit.tasks.tiny import (
-    DECODING,
     make_config,
     make_model,
     make_tokenizer,
@@ -21,7 +20,7 @@ from dragoman.data.corpus import Finding
 from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.prepare import special_ids
 from dragoman.errors import InputError
-from dragoman.folder.format import FolderConfig, record_alignment, save_model
+from dragoman.folder.format import record_alignment
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder
 from dragoman.nn.patterns.recording import Recording
@@ -88,22 +87,17 @@ def test_links_stand_beside_the_tokens_of_a_batch() -> None:
         assert bool((batch.links_BT[~text] == -1).all())
 
 
-def saved(folder: Path) -> Path:
-    """A model folder."""
-    config = FolderConfig(model=CONFIG, decoding=DECODING)
-    save_model(folder, make_model(CONFIG), config, tokenizers=(TOKENIZER, TOKENIZER))
-    return folder
-
-
 def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
     """A translator of it uses that; nothing else changes, and it can be taken back."""
-    folder = saved(tmp_path / "model")
+    folder = save_translator(tmp_path / "model", CONFIG)
     before = (folder / "config.json").read_text()
     assert "alignment" not in before
     record_alignment(folder, (1, 2))
     assert open_folder(folder).config.alignment == (1, 2)
     found = Translator.of(open_folder(folder)).translate("the cat sees a dog")
-    plain = Translator.of(open_folder(saved(tmp_path / "plain"))).translate("the cat sees a dog")
+    plain = Translator.of(open_folder(save_translator(tmp_path / "plain", CONFIG))).translate(
+        "the cat sees a dog"
+    )
     assert found == plain
     own, mean = found.alignment().weights_TS, plain.alignment().weights_TS
     assert not torch.allclose(own, mean)
@@ -114,7 +108,7 @@ def test_a_folder_says_which_head_aligns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", [[2, 0], [0, 4], [-1, 0], [0, 0, 2], [0], [0, 0, 0, 0]])
 def test_a_head_that_does_not_exist_is_refused(tmp_path: Path, head: list[int]) -> None:
     """With the sizes of the decoder."""
-    folder = saved(tmp_path / "model")
+    folder = save_translator(tmp_path / "model", CONFIG)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "alignment": head}))
     with pytest.raises(InputError, match="2 layers of 4 heads"):
