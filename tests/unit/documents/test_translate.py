@@ -55,23 +55,6 @@ def test_a_full_line_goes_on_in_the_next() -> None:
     assert data.decode() == f"{line.upper()}\n   INTO A LINE.\nANOTHER\nWORD\n"
 
 
-def test_an_interrupted_document_goes_on() -> None:
-    """The results that are kept are not computed again; the file is the same."""
-    document = read_document(TEXT, "a.txt")
-    whole, kept = translated(TEXT, WordTranslator(str.upper)), list[str]()
-    draft = Draft(document)
-    results = draft.stream(WordTranslator(str.upper, most=2))
-    with pytest.raises(KeyboardInterrupt):
-        kept.extend(results)
-    assert len(kept) == 2
-    assert draft.total == 3
-    assert draft.written() != whole
-    again, translator = Draft(document), WordTranslator(str.upper)
-    assert len([*again.stream(translator, before=kept)]) == 1
-    assert again.written() == whole
-    assert translator.lines == ["last"]
-
-
 def test_what_is_copied_is_told_to_the_model() -> None:
     """The places, in the text without outer white space; what is all copied is not translated."""
     code = Tag("<c>", "open", kept=True), "ls", Tag("</c>", "close")

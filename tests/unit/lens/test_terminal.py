@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.lens.inspections import MADE, chosen, continuation, translation
+from tests.unit.lens.inspections import MADE, continuation, translation
 
 from dragoman.lens.inspection import Alternative, Prediction, Sentence
 from dragoman.lens.terminal import lines_of, table
@@ -76,23 +76,6 @@ def test_heads_are_switched_off_in_the_order_of_what_they_do() -> None:
     assert rows[3].split() == ["encoder", "2.2", "-1.200", "我有两个苹果。"]
     changes = [float(row.split()[2]) for row in rows[: rows.index("")]]
     assert changes == pytest.approx(sorted(each.change for each in translation().switched_off))
-
-
-def test_a_chosen_part_is_told_head_by_head() -> None:
-    """Each by its own number with its kind; and whose attention "looked at" is."""
-    found = chosen()
-    [part] = found.attention
-    lines = list(lines_of(found))
-    assert "(looked at: layer 1, mean of heads 0, 3)" in lines
-    listed = lines[[line.startswith("layer.head") for line in lines].index(True) + 1 :]
-    for number, line, summary in zip(("1.0", "1.3"), listed, part.summaries[0], strict=False):
-        assert line.split()[:4] == [number, "decoder", summary.kind, f"{summary.entropy:.2f}"]
-    [[_, second]] = part.summaries
-    single = replace(
-        part, heads=(3,), weights_LHTS=part.weights_LHTS[:, 1:], summaries=((second,),)
-    )
-    assert "(looked at: layer 1, head 3)" in lines_of(replace(found, attention=(single,)))
-    assert not any("layer.head" in line for line in lines_of(continuation()))
 
 
 def test_columns_begin_where_they_begin_in_every_line() -> None:

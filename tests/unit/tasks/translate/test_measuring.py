@@ -1,28 +1,38 @@
-"""Finished translations are compared as they should be, without being told how."""
+"""Translations are compared as they should be, and what is doubtful of a test set is said."""
 
+import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.tasks.tiny import save_translator
 
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
+from dragoman.folder.opening import open_folder
+from dragoman.plain import to_plain
 from dragoman.tasks.evaluation import EvaluationData, Report
 from dragoman.tasks.translate.measuring import evaluate_translator
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 
 CHINESE = ["我喜欢学习人工智能。", "他在公园里看书。", "OK", "今天天气很好。"]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    """A file of lines."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def measured(
     folder: Path, references: list[str], tokenize: str | None = None, tgt_lang: str | None = None
 ) -> Report:
     """The report of a file that misses the last reference."""
-    ref, hyp = folder / "ref", folder / "hyp"
-    ref.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
-    hyp.write_text("".join(f"{line}\n" for line in [*references[:-1], "x"]), encoding="utf-8")
-    return evaluate_translator(
-        hyp, EvaluationData(ref=(ref,), tokenize=tokenize, tgt_lang=tgt_lang)
-    )
+    ref, hyp = write(folder / "ref", references), write(folder / "hyp", [*references[:-1], "x"])
+    test = EvaluationData(ref=(ref,), tokenize=tokenize, tgt_lang=tgt_lang)
+    return evaluate_translator(hyp, test)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +66,10 @@ def test_what_is_told_is_taken(tmp_path: Path) -> None:
 
 def test_translations_may_come_from_a_pipe(tmp_path: Path) -> None:
     """As the shell makes of `--against <(...)`."""
-    ref = tmp_path / "ref"
-    ref.write_text("a dog\n", encoding="utf-8")
-    read, write = os.pipe()
-    os.write(write, b"a dog\n")
-    os.close(write)
+    ref = write(tmp_path / "ref", ["a dog"])
+    read, end = os.pipe()
+    os.write(end, b"a dog\n")
+    os.close(end)
     test = EvaluationData(ref=(ref,), against=Path(f"/dev/fd/{read}"))
     report = evaluate_translator(ref, test)
     os.close(read)
@@ -69,11 +78,9 @@ def test_translations_may_come_from_a_pipe(tmp_path: Path) -> None:
 
 def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> None:
     """As where the sides are swapped; not in one language, where a model may change little."""
-    files = {"de": "der Hund schläft\nein Haus\n", "en": "the dog sleeps\na house\n"}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    hyp = tmp_path / "hyp"
-    hyp.write_text("ein Hund schlief\nein Haus\n", encoding="utf-8")
+    write(tmp_path / "de", ["der Hund schläft", "ein Haus"])
+    write(tmp_path / "en", ["the dog sleeps", "a house"])
+    hyp = write(tmp_path / "hyp", ["ein Hund schlief", "ein Haus"])
 
     def are_told(src: str, ref: str, tgt_lang: str) -> bool:
         test = EvaluationData(
@@ -88,11 +95,71 @@ def test_translations_that_are_like_their_sources_are_told(tmp_path: Path) -> No
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     """Alone; a file of translations needs no sources."""
-    file = tmp_path / "a"
-    file.write_text("a\n")
+    file = write(tmp_path / "a", ["a"])
     with pytest.raises(InputError, match=r"give --ref\."):
         evaluate_translator(file, EvaluationData(src=file))
     with pytest.raises(InputError, match=r"give --src\."):
         evaluate_translator(file, EvaluationData(ref=(file,), comet=file))
     with pytest.raises(InputError, match=r"give --src and --ref\."):
         evaluate_translator(file, EvaluationData(comet=file))
+
+
+LINES = [f"the dog {verb} the big house behind the tree" for verb in ("sees", "runs", "is", "was")]
+
+
+def write_recipe(model: Path, src: Path, tgt: Path) -> None:
+    """Let a model have been trained on two files."""
+    recipe = replace(TranslateRecipe(), data=DataConfig(src=str(src), tgt=str(tgt)))
+    (model / "training").mkdir()
+    text = json.dumps(to_plain(recipe))
+    (model / "training" / "recipe.json").write_text(text, encoding="utf-8")
+
+
+def warnings_of(model: Path, src: Path, ref: Path) -> list[str]:
+    """What is said of the files, the poor score of a random model aside."""
+    report = evaluate_translator(open_folder(model), EvaluationData(src=src, ref=(ref,)))
+    return [warning for warning in report.warnings if warning.startswith(str(ref))]
+
+
+def test_a_test_set_is_checked(tmp_path: Path) -> None:
+    """Pairs that training has seen, and a source that is its own reference, are told."""
+    model = save_translator(tmp_path / "model")
+    src = write(tmp_path / "src", LINES)
+    ref = write(tmp_path / "ref", ["我喜欢学习。"] * 4)
+    assert warnings_of(model, src, ref) == []
+    write_recipe(model, src, ref)
+    (told,) = warnings_of(model, src, ref)
+    assert f"{ref}: 4 of the 4 pairs of at least 40 characters are in the training texts" in told
+    told = "".join(warnings_of(model, src, src))
+    assert f"{src}: source and target are the same text in 100% of the pairs" in told
+    assert "in zh have no CJK letters but mostly LATIN ones" in told
+
+
+def _gone(_model: Path, src: Path) -> None:
+    src.unlink()
+
+
+def _device(_model: Path, src: Path) -> None:
+    src.unlink()
+    src.symlink_to("/dev/zero")
+
+
+def _other_lines(_model: Path, src: Path) -> None:
+    write(src, ["one line"])
+
+
+def _damaged(model: Path, _src: Path) -> None:
+    (model / "training" / "recipe.json").write_text("{", encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [_gone, _device, _other_lines, _damaged])
+def test_training_texts_need_not_be_there(
+    tmp_path: Path, damage: Callable[[Path, Path], None]
+) -> None:
+    """Nothing is said, and nothing but a file is read, where a folder does not have its texts."""
+    model = save_translator(tmp_path / "model")
+    src, seen = write(tmp_path / "src", LINES), write(tmp_path / "seen", LINES)
+    ref = write(tmp_path / "ref", ["我喜欢学习。"] * 4)
+    write_recipe(model, seen, ref)
+    damage(model, seen)
+    assert warnings_of(model, src, ref) == []
