@@ -91,13 +91,6 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
         capitals(source.encode("cp1252") + b"\x81", name)
 
 
-def test_a_title_of_xhtml_has_tags() -> None:
-    """In HTML they are text, as no tag is read in it."""
-    title = "<title>a <i>b</i></title>"
-    assert capitals(title, "a.xhtml") == "<title>A <i>B</i></title>"
-    assert capitals(title, "a.html") == "<title>A &lt;I&gt;B&lt;/I&gt;</title>"
-
-
 @pytest.mark.parametrize(
     ("name", "source"),
     [
@@ -169,32 +162,44 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
 
 
-def test_what_is_told_about_a_string_of_arb() -> None:
-    """Under a key with @, in all depths; in JSON such a key is as any other."""
-    source = (
-        '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j k"}, "l": [{"@m": "n"}, "o p"]}'
-    )
-    expected = source.replace("d e", "D E").replace("o p", "O P")
-    assert capitals(source, "a.arb") == expected
-    assert capitals('{"@c": "d e"}', "a.json") == '{"@c": "D E"}'
+ARB = '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j"}, "l": [{"@m": "n"}, "o p"]}'
+CUE = "00:00:01,000 --> 00:00:02,000\na b\n\n"
+PAGE = "<p>a <iframe title='b' srcdoc='<p>c'></iframe>"
 
 
-def test_strings_that_choose_a_form_are_left() -> None:
-    """With a remark; what has braces only is not."""
-    source = '{"a": "{n, plural, one {# file} other {# files}}",\n"b": "hello {name}, you"}'
-    assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
-        "{name}, you", "{NAME}, YOU"
-    )
-    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select)',)
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.arb", ARB, ARB.replace("d e", "D E").replace("o p", "O P")),  # what is told by keys
+        ("a.json", '{"@c": "d e"}', '{"@c": "D E"}'),
+        ("a.xhtml", "<title>a <i>b</i></title>", "<title>A <i>B</i></title>"),
+        ("a.html", "<title>a <i>b</i></title>", "<title>A &lt;I&gt;B&lt;/I&gt;</title>"),
+        ("a.tsv", "a, b, c\td\ne, f\tg h\n", "a, b, c\td\nE, F\tG H\n"),
+        ("a.csv", '"a, b"\nc, d\n', '"a, b"\n"C, D"\n'),
+        ("a.csv", "text\nc d, e; f\n", 'text\n"C D, E; F"\n'),  # no sign in the first row
+    ],
+)
+def test_each_format_has_its_own_text(name: str, source: str, expected: str) -> None:
+    """By keys in ARB alone; tags in a title of XHTML alone; by the signs between cells."""
+    assert capitals(source, name) == expected
 
 
-def test_what_separates_cells() -> None:
-    """Tabs in TSV; without a sign in the first row there is one column."""
-    assert capitals("a, b, c\td\ne, f\tg h\n", "a.tsv") == "a, b, c\td\nE, F\tG H\n"
-    assert capitals('"a, b"\nc, d\n', "a.csv") == '"a, b"\n"C, D"\n'
-    source = "text\nc d, e; f\n"
-    assert read_document(source.encode(), "a.csv").parts[0].segments[0].source.text == "c d, e; f"
-    assert capitals(source, "a.csv") == 'text\n"C D, E; F"\n'
+@pytest.mark.parametrize(
+    ("name", "source", "told"),
+    [
+        ("a.json", '{"a": "{n, plural, one {# b} other {# c}}",\n"b": "a {name}, b"}',
+         ['line 1, "a" chooses a form (plural, select)']),
+        ("a.md", "a b\n\n```\nc d\n```\n", ["1 block of code"]),
+        ("a.md", "a b\n\n```\nc d\n```\n\n```\nc d\n```\n", ["2 blocks of code"]),
+        ("a.srt", CUE, []),
+        ("a.srt", f"{CUE}1s --> 2s\nc d\n\n{CUE}x --> y\n", ["2 cues with times that are none"]),
+        ("a.html", PAGE, ["1 of <iframe>: a page or a text of its own"]),
+        ("a.html", PAGE.replace("srcdoc", "src"), []),
+    ],
+)  # fmt: skip
+def test_what_is_left_alone_is_told(name: str, source: str, told: list[str]) -> None:
+    """And counted."""
+    assert [*remarks(source, name)] == told
 
 
 @pytest.mark.parametrize("row", ['1,"a b', '"', '1,"a ""b'])
@@ -202,15 +207,6 @@ def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
     """With its row, instead of the rest of the file being a cell."""
     with pytest.raises(InputError, match=r"a\.csv row 3 has a quote that does not end"):
         capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
-
-
-def test_cues_that_are_not_understood_are_counted() -> None:
-    """By their arrows."""
-    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
-    assert remarks(cue, "a.srt") == ()
-    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
-        "2 cues with times that are none",
-    )
 
 
 def test_signs_in_cues_that_are_no_tags() -> None:
@@ -230,11 +226,3 @@ def test_references_in_webvtt() -> None:
     read = read_document(f"{cue}thé\n".encode("cp1252"), "a.vtt")
     made, _ = translate_document(read, WordTranslator(lambda _: "茶"))
     assert made.decode() == f"{cue}&#33590;\n"
-
-
-def test_a_page_inside_an_attribute_is_told_of() -> None:
-    """It is seen, and left alone; a frame with the address of a page has nothing to translate."""
-    assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == (
-        "1 of <iframe>: a page or a text of its own",
-    )
-    assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()

@@ -88,14 +88,6 @@ def test_the_policy_allows_the_script_and_the_style_that_are_there() -> None:
         assert f"{kind} 'sha256-{digest}'" in html
 
 
-def test_the_file_appears_whole_in_a_new_folder(tmp_path: Path) -> None:
-    """Folders are made, nothing else is left, and the same inspection gives the same bytes."""
-    target = tmp_path / "a" / "b" / "page.html"
-    assert write_page(translation(), target) == target
-    assert [path.name for path in target.parent.iterdir()] == ["page.html"]
-    assert target.read_text(encoding="utf-8") == page(translation())
-
-
 def test_a_page_that_no_browser_would_bear_is_refused(tmp_path: Path) -> None:
     """Too many weights: the message says how many, and how many there may be."""
     whole = translation()

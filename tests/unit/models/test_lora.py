@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 from dragoman.errors import InputError
 from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, build
 from dragoman.models.build import Model
-from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.models.heads import TaggingHead
 from dragoman.models.lora import Adapted, LoraConfig, adapt, merged
 
 CONFIG = EncoderDecoderConfig(
@@ -102,23 +102,15 @@ def test_only_adapters_learn() -> None:
 
 
 def test_the_head_of_an_encoder_learns_too() -> None:
-    """All of a head whose labels the base does not have; no other weight of the encoder."""
-    head = ClassificationHead(labels=("a", "b"))
-    model = build(EncoderOnlyConfig(vocab_size=19, d_model=12, num_heads=2, d_ff=20, head=head))
+    """All of a head and of a table of looks, which the base does not have; nothing else."""
+    sizes = EncoderOnlyConfig(vocab_size=19, d_model=12, num_heads=2, d_ff=20)
+    model = build(replace(sizes, head=TaggingHead(labels=("a", "b")), word_features=9))
     adapt(model, LoraConfig(rank=2))
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
     names = {name for name, _ in model.named_parameters()}
-    assert learning == {name for name in names if name.startswith("head.") or ".lora." in name}
-    assert {name.partition(".")[0] for name in learning} == {"head", "encoder"}
-
-
-def test_what_words_look_like_is_learned_too() -> None:
-    """The table has no equal in the base either."""
-    head = TaggingHead(labels=("a", "b"))
-    config = EncoderOnlyConfig(vocab_size=19, d_model=12, num_heads=2, d_ff=20, head=head)
-    model = build(replace(config, word_features=9))
-    adapt(model, LoraConfig(rank=2))
-    assert model.get_parameter("words.weight").requires_grad
+    ours = {name for name in names if name.startswith(("head.", "words.")) or ".lora." in name}
+    assert learning == ours
+    assert {name.partition(".")[0] for name in learning} == {"head", "words", "encoder"}
 
 
 @torch.no_grad()

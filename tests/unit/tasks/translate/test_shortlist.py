@@ -67,12 +67,6 @@ def test_every_list_has_what_is_frequent_and_no_special() -> None:
     assert learnt.of([], [TOKENS[5]]).tolist() == sorted([TOKENS[5], TOKENS[12]])
 
 
-def test_pairs_without_text_are_rejected() -> None:
-    """There is nothing to learn from."""
-    with pytest.raises(InputError, match="no pair has text"):
-        learn_shortlist([([], [1]), ([1], [])], 5, BOTH)
-
-
 def test_a_folder_keeps_it(tmp_path: Path) -> None:
     """Learnt, saved, and used by a translator that was loaded before."""
     folder = save_translator(tmp_path / "model")

@@ -235,23 +235,6 @@ def test_pairs_are_scored_in_order_and_by_themselves(translator: Translator) -> 
         translator.score([("a", "a"), ("the cat " * 10_000, "a")])
 
 
-def test_an_alignment_has_a_distribution_for_each_token(translator: Translator) -> None:
-    """One row for each target token and the end, each a distribution over source and end."""
-    found = translator.translate("the cat sees a dog", beam_size=2)
-    alignment = found.alignment()
-    source = translator.src_tokenizer.tokens(translator.src_tokenizer.encode("the cat sees a dog"))
-    assert alignment.src_tokens == (*source, "</s>")
-    assert alignment.tgt_tokens == (*found.tokens, "</s>")
-    assert alignment.weights_TS.shape == (len(alignment.tgt_tokens), len(alignment.src_tokens))
-    torch.testing.assert_close(
-        alignment.weights_TS.sum(1), torch.ones(len(alignment.tgt_tokens)), atol=1e-5, rtol=0
-    )
-    for s, t in alignment.links:
-        assert alignment.weights_TS[t, s] == alignment.weights_TS[t].max()
-        assert s < len(source)
-    assert found.alignments is found.alignments
-
-
 def test_the_folders_defaults_hold_until_a_call_says_otherwise() -> None:
     """By name before options before the folder's."""
     translator = make_translator(Decoding(beam_size=2, max_src_tokens=9))
