@@ -103,7 +103,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "too wide": (set_model("d_model", 10**8), "has shape .* not of one model"),
     "too deep": (set_model("num_decoder_layers", 9000), r"describes a model of 9,00\d layers"),
-    "absurdly deep": (set_model("num_decoder_layers", 10**9), "must be at least 1 and at most"),
     "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),
     "half a character": (set_model("norm", "\ud800"), "model.norm must be one of"),
     "padding": (set_model("pad_id", 12), "pad_id = 12 is not in a vocabulary of 12"),

@@ -17,7 +17,7 @@ from dragoman.corpus.config import CleaningConfig
 from dragoman.data.batches import BatchConfig
 from dragoman.data.documents import HoldOut
 from dragoman.decode import Prefixes
-from dragoman.decoding import GENERATING, TRANSLATING, WIDEST, Decoding, merged
+from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, EncoderOnlyConfig
@@ -97,18 +97,6 @@ def test_impossible_settings_are_refused(
     """One sentence with the setting, and what it contradicts."""
     with pytest.raises(InputError, match=message):
         config(**change)
-
-
-@pytest.mark.parametrize(
-    ("options", "greedy"), [(translating, {}), (generating, {"temperature": 0})]
-)
-def test_a_beam_that_nobody_would_wait_for_is_refused(
-    options: Callable[..., Decoding], greedy: dict[str, float]
-) -> None:
-    """The widest one is taken, one more is not, in translating and in generating."""
-    assert options(beam_size=WIDEST, **greedy).beam_size == WIDEST
-    with pytest.raises(InputError, match=f"beam_size is {WIDEST + 1}; it must be"):
-        options(beam_size=WIDEST + 1, **greedy)
 
 
 @pytest.mark.parametrize("option", [{"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.5}])

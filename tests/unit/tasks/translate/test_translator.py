@@ -115,18 +115,6 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
     assert "split" not in chunks[0].flags
 
 
-def test_n_best_come_in_order_and_differ(translator: Translator) -> None:
-    """The best first, as many as asked for, each with its own tokens and probabilities."""
-    best = translator.translate("the cat sees a dog", beam_size=5, n_best=5)
-    scores = [best.score, *(other.score for other in best.alternatives)]
-    assert scores == sorted(scores, reverse=True)
-    assert str(best) == best.text
-    assert len({best.tokens, *(other.tokens for other in best.alternatives)}) == len(scores)
-    assert best == replace(
-        translator.translate("the cat sees a dog", beam_size=5), alternatives=best.alternatives
-    )
-
-
 SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
 
 
