@@ -22,8 +22,9 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig, ModelConfig, build
+from dragoman.models.config import Tying
 
-TYINGS = ("none", "target-output", "source-target", "all")
+TYINGS: tuple[Tying, ...] = ("none", "target-output", "source-target", "all")
 SAVED: dict[str, ModelConfig] = {
     **{name: replace(TINY, tie_embeddings=name, output_bias=True) for name in TYINGS},
     **DECODERS,

@@ -21,11 +21,6 @@ from dragoman.train.checkpoint import SavedState
 from dragoman.train.config import TrainConfig
 from dragoman.train.progress import Progress
 
-RECIPE = to_plain(
-    TranslateRecipe(
-        data=DataConfig(src="a", tgt="b"), out="runs/a", train=TrainConfig(max_steps=100)
-    )
-)
 MACHINE = {"device": "cpu (AVX512)", "precision": "fp32", "threads": "1", "torch": "2.5.1"}
 Line = dict[str, Any]
 
@@ -58,6 +53,9 @@ def settings(*overrides: str) -> dict[str, Any]:
         data=DataConfig(src="a", tgt="b"), out="runs/a", train=TrainConfig(max_steps=100)
     )
     return to_plain(override_settings(recipe, overrides))
+
+
+RECIPE = settings()
 
 
 def make_run(

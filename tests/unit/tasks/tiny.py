@@ -79,6 +79,7 @@ def make_translator(
 def save_translator(
     folder: Path,
     config: EncoderDecoderConfig | None = None,
+    /,
     **decoding: Any,  # noqa: ANN401 -- an option's value
 ) -> Path:
     """A model folder of the same, or of another config, with further options of decoding."""

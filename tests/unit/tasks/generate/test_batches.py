@@ -18,18 +18,22 @@ from dragoman.text.tokenizer import SubwordSplits
 PAD, BOS, EOS = 0, 2, 3
 
 
+def documents_of(rows: list[list[int]], num_chars: int = 1) -> DocumentDataset:
+    """Documents of these ids."""
+    return DocumentDataset(
+        name="made",
+        texts=Ragged.of(rows),
+        num_chars=num_chars,
+        special=SpecialIds(PAD, BOS, EOS),
+        content_hash=str(rows),
+    )
+
+
 def made(count: int = 40, longest: int = 60) -> DocumentDataset:
     """Documents of random lengths; all their ids differ, so that each is known again."""
     lengths = np.random.default_rng(count).integers(1, longest, count)
     fresh = iter(range(10, 10 + int(lengths.sum())))
-    rows = [[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths.tolist()]
-    return DocumentDataset(
-        name="made",
-        texts=Ragged.of(rows),
-        num_chars=int(lengths.sum()),
-        special=SpecialIds(PAD, BOS, EOS),
-        content_hash=f"made {count}",
-    )
+    return documents_of([[BOS, *(next(fresh) for _ in range(n)), EOS] for n in lengths.tolist()])
 
 
 def targets_of(batches: list[LanguageBatch]) -> Counter[int]:

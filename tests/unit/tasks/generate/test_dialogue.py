@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.tasks.generate.test_batches import documents_of
 from tests.unit.tasks.tiny import WORDS
 from tests.unit.tasks.tiny_chat import TEMPLATE, make_chat_generator, make_tokenizer
 from tests.unit.tasks.tiny_generator import make_config, make_generator, make_model
 from tests.unit.train.made import make_job
 
-from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.made import write_town
 from dragoman.errors import InputError
@@ -111,14 +111,7 @@ def test_answers_are_what_stands_behind_their_role(ids: list[int]) -> None:
 def dataset_of(texts: Sequence[str]) -> DocumentDataset:
     """Dialogues as training has them."""
     rows = [[CODEC.bos_id, *ids, CODEC.eos_id] for ids in CODEC.encode_batch(texts)]
-    return DocumentDataset(
-        name="dialogues",
-        texts=Ragged.of(rows),
-        num_chars=1,
-        special=SpecialIds(CODEC.pad_id, CODEC.bos_id, CODEC.eos_id),
-        content_hash="dialogues",
-        roles=CODEC.roles,
-    )
+    return replace(documents_of(rows), roles=CODEC.roles)
 
 
 DIALOGUES = [

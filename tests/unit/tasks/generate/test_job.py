@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.unit.tasks.generate.test_batches import documents_of
 from tests.unit.train.made import make_job
 
 from dragoman.data.batches import Stream
-from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
@@ -62,13 +62,7 @@ def made(count: int = 9, longest: int = 20) -> DocumentDataset:
     """Documents of random ids."""
     rng = np.random.default_rng(count)
     rows = [[2, *rng.integers(SPECIAL, VOCAB, rng.integers(1, longest)), 3] for _ in range(count)]
-    return DocumentDataset(
-        name="made",
-        texts=Ragged.of(rows),
-        num_chars=1234,
-        special=SpecialIds(0, 2, 3),
-        content_hash="made",
-    )
+    return documents_of(rows, num_chars=1234)
 
 
 @pytest.mark.parametrize("name", MODELS)

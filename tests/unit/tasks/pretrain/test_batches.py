@@ -1,6 +1,7 @@
 """Masked texts: what is hidden, how often, and that it is drawn anew but exactly again."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -30,17 +31,17 @@ VOCABULARY = Vocabulary(mask_id=MASK_ID, pieces=(5, 1000))
 CONFIG = BatchConfig(max_tokens=500)
 
 
+def dataset_of(rows: list[list[int]], name: str = "made") -> TextDataset:
+    """Texts of these ids."""
+    special = SpecialIds(PAD, BOS, EOS)
+    return TextDataset(name=name, texts=Ragged.of(rows), special=special, content_hash=str(rows))
+
+
 def made(count: int = 150, longest: int = 60) -> TextDataset:
     """Texts of random lengths of random pieces, some of them between bos and eos."""
     rng = np.random.default_rng(count)
     rows = [rng.integers(5, 1000, rng.integers(1, longest)).tolist() for _ in range(count)]
-    rows = [[BOS, *row, EOS] if i % 3 == 0 else row for i, row in enumerate(rows)]
-    return TextDataset(
-        name="made",
-        texts=Ragged.of(rows),
-        special=SpecialIds(PAD, BOS, EOS),
-        content_hash=f"made {count}",
-    )
+    return dataset_of([[BOS, *row, EOS] if i % 3 == 0 else row for i, row in enumerate(rows)])
 
 
 def stream_of(dataset: TextDataset, masking: MaskConfig, seed: int = 1) -> Stream[MaskedBatch]:
@@ -97,10 +98,7 @@ def test_what_stands_at_chosen_places(masked: float, random: float) -> None:
 
 def test_places_are_drawn_evenly() -> None:
     """Each place of a text of ten tokens is chosen as often as any other."""
-    rows = Ragged.of([list(range(5, 15))] * 3000)
-    dataset = TextDataset(
-        name="same", texts=rows, special=SpecialIds(PAD, BOS, EOS), content_hash=""
-    )
+    dataset = dataset_of([list(range(5, 15))] * 3000)
     epoch = epoch_of(stream_of(dataset, MaskConfig(share=0.2)))
     counts = sum((b.targets_BL >= 0).sum(dim=0) for b in epoch)
     assert isinstance(counts, torch.Tensor)
@@ -159,14 +157,9 @@ def test_long_texts_come_in_parts() -> None:
 
 def test_nothing_to_learn_from_is_refused() -> None:
     """A dataset of empty texts has no batch; some among others are passed over."""
-    special = SpecialIds(PAD, BOS, EOS)
-    empty = TextDataset(name="none", texts=Ragged.of([[]]), special=special, content_hash="")
     with pytest.raises(InputError, match="none holds no text"):
-        stream_of(empty, MaskConfig())
-    some = TextDataset(
-        name="some", texts=Ragged.of([[], [7, 8], [BOS, EOS]]), special=special, content_hash=""
-    )
-    (batch,) = epoch_of(stream_of(some, MaskConfig()))
+        stream_of(dataset_of([[]], "none"), MaskConfig())
+    (batch,) = epoch_of(stream_of(dataset_of([[], [7, 8], [BOS, EOS]]), MaskConfig()))
     assert batch.indices.tolist() == [1]
 
 
@@ -192,9 +185,7 @@ def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
             for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
                 found[index] = tokenizer.decode(row.tolist())
         assert [found[i] for i in range(len(texts))] == texts
-    other = TextDataset(
-        name="x", texts=Ragged.of([[1]]), special=SpecialIds(9, 9, 9), content_hash=""
-    )
+    other = replace(dataset_of([[1]]), special=SpecialIds(9, 9, 9))
     with pytest.raises(ValueError, match="different tokenizers"):
         TextDataset.joined([joined, other])
 

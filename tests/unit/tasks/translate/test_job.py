@@ -53,16 +53,21 @@ def unjudged() -> Validation:
     return Validation(loss=0.0, scores={})
 
 
+def stories(folder: Path, *settings: str) -> TranslateRecipe:
+    """A small recipe of texts that are made."""
+    small = (
+        *("data.made.train=60", "data.made.valid=5", f"data.cache={folder}"),
+        *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
+    )
+    recipe = load_recipe("stories", (*small, f"out={folder / 'run'}", *settings))
+    assert isinstance(recipe, TranslateRecipe)
+    return recipe
+
+
 @pytest.mark.parametrize("split", ["true", "false"])
 def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path: Path) -> None:
     """Whole or in sentences, as the recipe or its texts decided."""
-    settings = (
-        *("data.made.train=60", "data.made.valid=5", f"data.cache={tmp_path}"),
-        *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
-        *(f"out={tmp_path / 'run'}", f"decoding.split_sentences={split}"),
-    )
-    recipe = load_recipe("stories", settings)
-    assert isinstance(recipe, TranslateRecipe)
+    recipe = stories(tmp_path, f"decoding.split_sentences={split}")
     with RunFolder.of(recipe).open(recipe) as folder:
         job = assemble(recipe, folder, lambda _: None)
         sources, _ = job.texts.first_lines(job.texts.validation[0], 3)
@@ -76,15 +81,9 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
 
 def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
     """Two passes of different dropout are apart; the loss of a validation has nothing of it."""
-    settings = (
-        *("data.made.train=60", "data.made.valid=5", f"data.cache={tmp_path}"),
-        *("tokenizer.vocab_size=300", "model.d_model=32", "model.num_heads=2", "train.device=cpu"),
-        *(f"out={tmp_path / 'run'}", "model.dropout=0.5"),
-    )
     losses = {}
     for weight in ("0", "1e-9", "9"):
-        recipe = load_recipe("stories", (*settings, f"train.r_drop={weight}"))
-        assert isinstance(recipe, TranslateRecipe)
+        recipe = stories(tmp_path, "model.dropout=0.5", f"train.r_drop={weight}")
         with RunFolder.of(recipe).open(recipe) as folder:
             job = assemble(recipe, folder, lambda _: None, score=lambda *_: unjudged())
         batch = next(iter(job.batches.source.draw(np.random.default_rng(1))))
