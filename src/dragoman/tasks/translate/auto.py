@@ -37,12 +37,13 @@ class Size:
     dropout: float
     vocab_size: int
     epochs: float
+    guided_alignment: float = 0.0
 
 
 # A larger model makes fewer passes, so that a pair more never takes 1.5 times as long.
 SIZES = (
-    Size(20_000, "tiny", 0.3, 4_000, 60),
-    Size(100_000, "small", 0.3, 6_000, 15),
+    Size(20_000, "tiny", 0.3, 4_000, 60, guided_alignment=0.05),
+    Size(100_000, "small", 0.3, 6_000, 15, guided_alignment=0.05),
     Size(1_000_000, "small", 0.1, 16_000, 12),
     Size(float("inf"), "base", 0.1, 32_000, 3),
 )
@@ -58,14 +59,20 @@ FINE_TUNING_RATE, ADAPTER_RATE = 3e-4, 1e-3
 
 
 def auto_recipe(
-    data: DataConfig, out: str, start: str | None = None, *, adapters: bool = False
+    data: DataConfig,
+    out: str,
+    start: str | None = None,
+    *,
+    adapters: bool = False,
+    guided: bool = True,
 ) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs and their tokens.
 
     The less text, the smaller the model and its vocabulary and the more passes; a GPU gets larger
-    batches, and fewer of them. Pre-norm, since it learns without a tuned warm-up (Xiong et al.,
-    2020). A run that starts from the model folder `start` has its sizes, a lower rate, unless it
-    trains `adapters`, and at most ten passes.
+    batches, and fewer of them. Up to 100,000 pairs a head is taught where tokens come from, unless
+    `guided` is false. Pre-norm, since it learns without a tuned warm-up (Xiong et al., 2020). A run
+    that starts from the model folder `start` has its sizes, a lower rate, unless it trains
+    `adapters`, and at most ten passes.
     """
     opened = None if start is None else open_folder(start)
     tokenizers = None if opened is None else opened.tokenizers
@@ -93,8 +100,10 @@ def auto_recipe(
             f"rate {rate:g} after {counted(train.warmup_steps, 'step')} of warm-up.",
             train=replace(train, learning_rate=rate),
         )
+    weight = size.guided_alignment if guided else 0.0
     recipe = replace(
         recipe,
+        data=replace(data, guided_alignment=data.guided_alignment or weight),
         tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
         model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
     )
@@ -130,7 +139,7 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     Raises InputError where a file is not named, and for files, a folder or a device that cannot be.
     """
     defaults = TranslateRecipe(data=DataConfig())
-    keys = ("data.", "start.", "out", "train.device")  # the others override what is chosen
+    keys = ("data.", "start.", "out", "batch.", "train.")  # the others override what is chosen
     given = override_settings(defaults, [word for word in overrides if word.startswith(keys)])
     data, start = given.data, given.start.model
     if (data.src is None) != (data.tgt is None):
@@ -149,7 +158,13 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     data.check()  # what is wrong at a glance, before all texts are counted
     check_out(given)
     choose_device(given.train.device)
-    recipe = auto_recipe(data, "", start, adapters=given.start.lora.rank is not None)
+    recipe = auto_recipe(
+        data,
+        "",
+        start,
+        adapters=given.start.lora.rank is not None,
+        guided=given.hides_heads is None,
+    )
     return override_settings(recipe, overrides)
 
 
@@ -164,7 +179,7 @@ def choose_sizes(recipe: TranslateRecipe) -> TranslateRecipe:
         return recipe
     if not recipe.data.named:
         return recipe
-    chosen = auto_recipe(recipe.data, recipe.out)
+    chosen = auto_recipe(recipe.data, recipe.out, guided=recipe.hides_heads is None)
     return replace(chosen, description=f"{recipe.description} {chosen.description}".strip())
 
 

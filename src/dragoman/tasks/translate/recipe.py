@@ -264,17 +264,24 @@ class TranslateRecipe(RunRecipe):
                 f'train.metric = "{self.metric}" contradicts train.validate_limit = '
                 f"{self.train.validate_limit}: nothing would be translated"
             )
-        for other, value in (
+        if self.data.guided_alignment and (other := self.hides_heads):
+            raise InputError(
+                f"data.guided_alignment = {self.data.guided_alignment} contradicts {other}: "
+                "what a head attended to would be lost; leave one of them out"
+            )
+        merged(self.decoding, TRANSLATING)
+
+    @property
+    def hides_heads(self) -> str | None:
+        """The setting, if any, with which no head can be taught where each token comes from."""
+        for name, value in (
             ("batch.subword_sampling", self.batch.subword_sampling),
             ("train.activation_checkpointing", self.train.activation_checkpointing),
             ("train.r_drop", self.train.r_drop),
         ):
-            if self.data.guided_alignment and value:
-                raise InputError(
-                    f"data.guided_alignment = {self.data.guided_alignment} contradicts {other}: "
-                    "what a head attended to would be lost; leave one of them out"
-                )
-        merged(self.decoding, TRANSLATING)
+            if value:
+                return name
+        return None
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's ways of decoding and, if it has none, languages."""

@@ -16,7 +16,8 @@ from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, preset
-from dragoman.tasks.translate.auto import SIZES, auto_recipe
+from dragoman.tasks.hiding import NoisyBatchConfig
+from dragoman.tasks.translate.auto import SIZES, auto_recipe, choose_sizes, recipe_for_files
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
@@ -54,6 +55,19 @@ def test_sizes_grow_with_the_corpus(tmp_path: Path) -> None:
     assert (small.model.d_model, large.model.d_model) == (128, 256)
     assert small.tokenizer.vocab_size < large.tokenizer.vocab_size
     assert f"{border:,} pairs" in small.description
+
+
+def test_a_head_learns_alignments_where_nothing_forbids_it(tmp_path: Path) -> None:
+    """Unless the command line, or a recipe that leaves the sizes open, says otherwise."""
+    data = recipe_for(tmp_path, 10).data
+    assert data.guided_alignment == 0.05
+    files = [f"data.src={data.src}", f"data.tgt={data.tgt}", f"out={tmp_path / 'run'}"]
+    for other in ("batch.subword_sampling=0.1", "train.r_drop=5", "data.guided_alignment=0"):
+        assert recipe_for_files([*files, other]).data.guided_alignment == 0
+    unguided = replace(data, guided_alignment=0.0)
+    noisy = TranslateRecipe(data=unguided, batch=NoisyBatchConfig(subword_sampling=0.1))
+    assert choose_sizes(noisy).data.guided_alignment == 0
+    assert recipe_for(tmp_path, int(SIZES[1].up_to) + 1).data.guided_alignment == 0
 
 
 @pytest.mark.parametrize(
