@@ -113,7 +113,7 @@ def test_neighbours_change_nothing(
     assert together == alone
 
 
-@given(st.integers(0, 2**32), drawn_lines(), BEAMS)
+@given(st.integers(0, 2**32), drawn_lines(), BEAMS.filter(lambda beam: beam.beam_size >= 3))
 def test_without_terms_it_is_a_beam(
     seed: int, lines: list[tuple[list[int], tuple[Term, ...]]], beam: Beam
 ) -> None:
@@ -209,3 +209,21 @@ def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
     step = frontier.advance(second_NV)
     met = [int(count) for count in frontier._met_NC.sum(1)]
     assert (4, 1) in [*zip(step.tokens_N.tolist(), met, strict=True)]
+
+
+def test_greedy_search_closes_what_is_behind() -> None:
+    """A hypothesis without the term, which is less probable as well; a beam of three keeps it."""
+
+    def is_kept(log_prob: float, width: int) -> bool:
+        term = Term(0, 1, ((5,),))
+        constrained = Constrained(beam=Beam(beam_size=width), terms=((term,),), edges=APART)
+        frontier = constrained.begin(torch.tensor([8]), EOS)
+        log_probs_NV = torch.full((3, V), -30.0)
+        log_probs_NV[:, [5, 4]] = torch.tensor([-2.0, log_prob])
+        step = frontier.advance(log_probs_NV)
+        return 4 in step.tokens_N[step.open_N].tolist()
+
+    assert not is_kept(-3.0, 1)
+    assert is_kept(-3.0, 3)
+    assert is_kept(-2.5, 1)
+    assert is_kept(-1.0, 1)

@@ -239,7 +239,7 @@ class IdTranslator:
             return strategy_of(options, tuple(source.number for source in sources))
         before = len(self.specials.src_frame.before)
         beam = Beam(
-            beam_size=max(LEAST_WIDTH, options.beam_size),
+            beam_size=options.beam_size,
             length_penalty=options.length_penalty,
             n_best=options.n_best,
         )
