@@ -102,17 +102,6 @@ def test_steps_sort_as_numbers(tmp_path: Path) -> None:
     assert steps(tmp_path) == [999_990, 1_000_000, 10_000_000]
 
 
-def test_half_written_ones_do_not_count(tmp_path: Path) -> None:
-    """What a killed run left under a temporary name does not count; the next save clears it."""
-    save(tmp_path, 10)
-    leftover = tmp_path / ".step-00000020.4711"
-    leftover.mkdir()
-    (leftover / "weights.safetensors").write_bytes(b"half")
-    assert steps(tmp_path) == [10]
-    save(tmp_path, 20)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000010", "step-00000020"]
-
-
 def test_full_disk(tmp_path: Path) -> None:
     """A full disk is one sentence; older checkpoints stay whole, and nothing half-written stays."""
     first = save(tmp_path, 10)
@@ -124,15 +113,6 @@ def test_full_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [first]
     assert {path: path.read_bytes() for path in first.iterdir()} == before
     assert load_checkpoint(first)[0].progress.step == 10
-
-
-def test_disk_full_after_the_weights(tmp_path: Path) -> None:
-    """It is the same when the disk fills up with the last small file."""
-    save(tmp_path, 10)
-    state = make_state(20, text="x" * 100_000)
-    with file_size_limit(50_000), pytest.raises(DragomanError, match="make room"):
-        save_checkpoint(tmp_path, state, make_tensors(), keep=3, every=10)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
 
 
 @pytest.mark.parametrize(
@@ -224,18 +204,6 @@ def test_average_of_damaged_weights(tmp_path: Path) -> None:
     (path / "weights.safetensors").write_bytes(b"noise")
     with pytest.raises(InputError, match="step-00000010"):
         average_weights([path])
-
-
-def test_tidy_finishes_what_a_kill_left(tmp_path: Path) -> None:
-    """A save killed before it dropped the older ones is brought to where it would have ended."""
-    for step in (10, 20, 30):
-        save(tmp_path, step, keep=9)
-    (tmp_path / ".step-00000005.dropped").mkdir()
-    tidy_checkpoints(tmp_path, keep=2, every=10)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000020", "step-00000030"]
-    before = sorted(tmp_path.rglob("*"))
-    tidy_checkpoints(tmp_path, keep=2, every=10)
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

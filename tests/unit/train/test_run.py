@@ -13,7 +13,6 @@ from tests.unit.train.runs import (
     Scorer,
     bits,
     change,
-    dying_after,
     exported,
     figures,
     interrupt,
@@ -163,29 +162,6 @@ def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
     result = train_scored(recipe, Scorer(iter([1, 2, 3, 4]), before=press))
     assert not result.interrupted
     assert (Path(recipe.out) / "training" / "finished.json").exists()
-
-
-def test_killed_before_the_last_validation(recipe: TranslateRecipe) -> None:
-    """A run killed after its last checkpoint, before its last validation, makes up for it."""
-    recipe = change(recipe, validate_every=4)
-    whole = replace(recipe, out=recipe.out + "-whole")
-    run(whole, 10, 30, 20)
-    with pytest.raises(ZeroDivisionError):
-        train_scored(recipe, Scorer(dying_after(10)))
-    assert saved(recipe)[-1].name == "step-00000006"
-    result, _ = run(recipe, 30, 20)
-    assert result.progress.best_step == 6
-    assert bits(recipe) == bits(whole)
-    assert figures(recipe) == figures(whole)
-
-
-def test_killed_before_the_mark(recipe: TranslateRecipe) -> None:
-    """A run killed when all but its mark was written ends as if it had not been."""
-    run(recipe, 10, 30, 20, 31)
-    before = exported(recipe)
-    (Path(recipe.out) / "training" / "finished.json").unlink()
-    run(recipe, 31)  # no validation but that of the average
-    assert same(exported(recipe), before)
 
 
 def test_failure_gives_the_terminal_back(recipe: TranslateRecipe) -> None:
