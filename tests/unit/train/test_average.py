@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 from safetensors.torch import load_file
 from tests.unit.train.made import make_batch, make_model, make_stepper, random_pairs, weights_of
-from tests.unit.train.runs import bits, exported, interrupt, run, same, saved
+from tests.unit.train.runs import exported, run, same, saved
 
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.train.checkpoint import moving_average
@@ -15,8 +14,7 @@ FROZEN = "decoder.layers.0.ffn.down.weight"
 LATE = "decoder.layers.0.ffn.up.weight"
 
 
-@pytest.mark.parametrize("decay", [0.15, 0.999])
-def test_the_formula(decay: float) -> None:
+def test_the_formula() -> None:
     """The average is the sum of all weights so far, each by what the later steps leave of it.
 
     It begins with the step in which a weight first learns; one that never does has none.
@@ -29,9 +27,9 @@ def test_the_formula(decay: float) -> None:
     for step in range(1, 13):
         late.requires_grad_(step > 3)
         stepper([make_batch(random_pairs(3))], 1e-2)
-        update_averages(stepper.optimizer, decay, step)
+        update_averages(stepper.optimizer, 0.15, step)
         history.append(weights_of(model))
-    keeps = [min(decay, (step - 1) / (step + 8)) for step in range(1, 13)]
+    keeps = [min(0.15, (step - 1) / (step + 8)) for step in range(1, 13)]
     for name, weight in model.named_parameters():
         if weight is frozen:
             assert weight not in stepper.optimizer.state
@@ -49,32 +47,19 @@ def averaging(recipe: TranslateRecipe) -> TranslateRecipe:
     return replace(recipe, train=replace(recipe.train, ema=0.5, average_last=1))
 
 
-@pytest.mark.parametrize("better", [True, False])
-def test_it_is_the_model_where_it_is_better(recipe: TranslateRecipe, *, better: bool) -> None:
-    """Else the best step is; it moves no other weight."""
+def test_it_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
+    """It moves no other weight."""
     plain = replace(recipe, out=recipe.out + "-plain")
     run(plain, 10, 30, 20, 1)
-    recipe = averaging(recipe)
-    result, said = run(recipe, 10, 30, 20, 31 if better else 29)
+    recipe = replace(recipe, train=replace(recipe.train, ema=0.5, average_last=1))
+    result, said = run(recipe, 10, 30, 20, 31)
     average = moving_average(saved(recipe)[-1])
     weights = load_file(saved(recipe)[-1] / "weights.safetensors")
     assert same(weights, load_file(saved(plain)[-1] / "weights.safetensors"))
     assert set(average) == set(weights)
     assert not same(average, weights)
-    expected = average if better else exported(plain)
-    assert same(exported(recipe), expected)
+    assert same(exported(recipe), average)
     assert result.progress.best is not None
-    assert result.progress.best["bleu"] == (31 if better else 30)
-    end = "it is the model" if better else "step 4 is better"
+    assert result.progress.best["bleu"] == 31
     assert "The moving average of the weights: loss" in said
-    assert end in said
-
-
-def test_interrupted(recipe: TranslateRecipe) -> None:
-    """A run that stops and goes on has the average of one that never stopped, to the bit."""
-    recipe = averaging(recipe)
-    whole, bleu = replace(recipe, out=recipe.out + "-whole"), [10, 30, 20, 31]
-    run(whole, *bleu)
-    assert interrupt(recipe, 3, bleu).interrupted
-    run(recipe, *bleu[1:])
-    assert bits(recipe) == bits(whole)
+    assert "it is the model" in said

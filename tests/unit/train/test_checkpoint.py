@@ -66,33 +66,26 @@ def test_round_trip(tmp_path: Path) -> None:
     assert replace(state, hashes={}) == make_state(20)
 
 
-def test_keeps_the_newest(tmp_path: Path) -> None:
-    """The newest `keep` checkpoints stay; the newest two of all have the optimizer's state."""
-    for step in (10, 20, 30, 40, 50):
-        save(tmp_path, step)
-    assert steps(tmp_path) == [30, 40, 50]
-    with_optimizer = [
-        p.name for p in checkpoints(tmp_path) if (p / "optimizer.safetensors").exists()
-    ]
-    assert with_optimizer == ["step-00000040", "step-00000050"]
+@pytest.mark.parametrize(
+    ("written", "keep", "kept"),
+    [
+        ([10, 20, 30, 40, 50], 3, [30, 40, 50]),
+        ([10, 20, 27, 30], 1, [20, 30]),  # and the one that would take its place
+        ([10, 20, 30, 37, 38], 3, [20, 30, 38]),
+        ([10, 20, 30, 37, 38, 40], 3, [20, 30, 40]),
+        ([10, 20, 30, 40, 43], 3, [30, 40, 43]),  # such as the last step of a run
+    ],
+)
+def test_keeps_the_newest(tmp_path: Path, written: list[int], keep: int, kept: list[int]) -> None:
+    """The newest `keep` stay; one at an odd step (Ctrl-C) drives out none that would be there.
 
-
-def test_keep_one(tmp_path: Path) -> None:
-    """Where nothing is averaged, the newest is there, and the one that would take its place."""
-    for step in (10, 20, 27, 30):
-        save(tmp_path, step, keep=1)
-    assert steps(tmp_path) == [20, 30]
-
-
-def test_irregular_ones_leave_no_trace(tmp_path: Path) -> None:
-    """A checkpoint at an odd step (Ctrl-C) drives out none that an uninterrupted run would have."""
-    for step in (10, 20, 30, 37, 38):
-        save(tmp_path, step)
-    assert steps(tmp_path) == [20, 30, 38]
-    save(tmp_path, 40)
-    assert steps(tmp_path) == [20, 30, 40]
-    save(tmp_path, 43)  # such as the last step of a run
-    assert steps(tmp_path) == [30, 40, 43]
+    The newest two of all have the optimizer's state.
+    """
+    for step in written:
+        save(tmp_path, step, keep=keep)
+    assert steps(tmp_path) == kept
+    complete = [(path / "optimizer.safetensors").exists() for path in checkpoints(tmp_path)]
+    assert complete == [False] * (len(kept) - 2) + [True] * 2
 
 
 def test_steps_sort_as_numbers(tmp_path: Path) -> None:

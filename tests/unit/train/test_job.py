@@ -61,11 +61,17 @@ def go_on(recipe: RunRecipe) -> None:
 def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
     """Wherever it is killed, a run that goes on leaves the files and bits of one that never was.
 
-    With dropout, hidden words and pieces that are taken apart: all that is random.
+    With dropout, hidden words and pieces that are taken apart, all that is random, and averages.
     """
     recipe = classify_recipe(tmp_path)
     steps = replace(
-        recipe.train, max_steps=3, save_every=1, average_last=2, validate_every=2, log_every=1
+        recipe.train,
+        max_steps=3,
+        save_every=1,
+        average_last=2,
+        ema=0.5,
+        validate_every=2,
+        log_every=1,
     )
     model = replace(recipe.model, dropout=0.3)
     batch = replace(recipe.batch, subword_sampling=0.2, token_dropout=0.2)
