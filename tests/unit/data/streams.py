@@ -1,7 +1,7 @@
 """What tests of streams share: an epoch as a list, and a sampler of pieces by protocol."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -11,9 +11,21 @@ import pytest
 import torch
 
 from dragoman.data.batches import Batch, BatchSource, Stream
+from dragoman.data.corpus import Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.errors import InputError
 
 T = TypeVar("T")
+
+
+def pairs_of(
+    src: Sequence[Sequence[int]],
+    tgt: Sequence[Sequence[int]],
+    **more: Any,  # noqa: ANN401 -- other fields
+) -> PairDataset:
+    """Pairs of ids in memory."""
+    fields = {"special": SpecialIds(0, 2, 3), "content_hash": "made", "name": "made"} | more
+    return PairDataset(src=Ragged.of(src), tgt=Ragged.of(tgt), identical=Finding(), **fields)
 
 
 def epoch_of(stream: Stream[T]) -> list[T]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.data.streams import pairs_of
 
 from dragoman.data.batches import BatchConfig, Stream
-from dragoman.data.corpus import Finding
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, hold_out, leave_out
+from dragoman.data.dataset import PairDataset, hold_out, leave_out
 from dragoman.tasks.translate.batches import PairBatches
 
 Rows = Sequence[Sequence[int]]
@@ -17,14 +17,7 @@ Rows = Sequence[Sequence[int]]
 
 def dataset_of(src: Rows, tgt: Rows | None = None) -> PairDataset:
     """A corpus of these ids."""
-    return PairDataset(
-        name="made",
-        src=Ragged.of(src),
-        tgt=Ragged.of(src if tgt is None else tgt),
-        special=SpecialIds(0, 2, 3),
-        identical=Finding(),
-        content_hash="made",
-    )
+    return pairs_of(src, src if tgt is None else tgt)
 
 
 def sources(dataset: PairDataset, *, usable: bool = False) -> list[tuple[int, ...]]:

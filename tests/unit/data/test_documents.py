@@ -231,23 +231,3 @@ def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
     assert list(dataset.report()) == [
         f"{path}: 2 documents, 5 characters, 9 tokens (0.56 characters a token)."
     ]
-
-
-@pytest.mark.data
-def test_the_last_tenth_of_tiny_shakespeare(data_folder: Path, tmp_path: Path) -> None:
-    """The parts are those that others cut with `text[:int(n * 0.9)]`, and decode to them."""
-    path = data_folder / "tinyshakespeare" / "train.txt"
-    if not path.exists():
-        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
-    text = path.read_text(encoding="utf-8")
-    cut = int(len(text) * 0.9)
-    hold_out = HoldOut(share=0.1)
-    tokenizer = train_tokenizer(
-        DocumentTexts([path], "file", hold_out), TokenizerConfig(model="characters")
-    )
-    train, held = prepare_documents([path], "file", tokenizer, tmp_path, hold_out)
-    assert held is not None
-    assert (train.num_chars, held.num_chars) == (cut, len(text) - cut)
-    assert tokenizer.decode(train.texts.ids) == text[:cut]
-    assert tokenizer.decode([*train.texts.ids, *held.texts.ids]) == text
-    assert len(held.texts.ids) == len(text) - cut + 2
