@@ -77,16 +77,6 @@ def test_intervals_hold_the_truth() -> None:
     assert min(held.values()) >= 5
 
 
-def test_more_noise_is_a_wider_interval() -> None:
-    """The interval of a prediction grows with the noise of the runs, and holds its value."""
-    calm, wild = (
-        fit_law(measured(LAW, noise=noise, seed=3), samples=100).predict(*LARGER)
-        for noise in (0.001, 0.01)
-    )
-    assert calm.low < calm.value < calm.high
-    assert wild.high - wild.low > 3 * (calm.high - calm.low)
-
-
 def off_the_law(fit: LawFit, points: Sequence[Point]) -> np.ndarray:
     """Return the log residual of each run."""
     return np.array([np.log(fit.law.loss(p.parameters, p.tokens) / p.loss) for p in points])

@@ -18,33 +18,12 @@ def table(*rows: list[float]) -> Tensor:
     return torch.tensor(rows).log()
 
 
-def test_greedy_takes_the_first_of_the_most_probable() -> None:
-    """The maximum wins, the lower id among equals, and rows stay where they are."""
-    frontier = Greedy().begin(torch.tensor([9, 9]), EOS)
-    advance = frontier.advance(table([0.1, 0.4, 0.1, 0.4], [0.1, 0.1, 0.7, 0.1]))
-    assert advance.tokens_N.tolist() == [1, 2]
-    assert advance.parents_N is None
-    assert advance.ended_N.tolist() == [False, True]
-    assert advance.open_N.tolist() == [True, False]
-
-
 def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
     """With alpha 1 the same prefix can still win within 9 tokens, not within 2."""
     frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([9, 2]), EOS)
     row = [0.1, 0.3, 0.5, 0.1]
     advance = frontier.advance(table(row, row, row, row))
     assert advance.open_N.tolist() == [False, True, False, False]
-
-
-def test_the_bound_stays_with_its_sentence_when_others_leave() -> None:
-    """A sentence of a near limit is decided when its own bound says so, not its neighbour's."""
-    frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([99, 3]), EOS)
-    first = [0.0, 0.5, 0.0, 0.5]
-    frontier.advance(table(first, first, first, first))
-    frontier.keep(torch.tensor([1]))
-    advance = frontier.advance(table([0.0, 0.0, 1.0, 0.0], [0.3, 0.3, 0.1, 0.3]))
-    assert advance.ended_N.tolist() == [True, False]
-    assert advance.open_N.tolist() == [False, False]
 
 
 @pytest.mark.parametrize(
