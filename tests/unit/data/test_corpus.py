@@ -3,7 +3,6 @@
 import gzip
 import json
 import lzma
-import math
 import os
 import re
 import tracemalloc
@@ -283,13 +282,6 @@ def test_a_corpus_has_exactly_one_layout(layout: dict[str, str]) -> None:
     """Too little or too much is refused with the three choices."""
     with pytest.raises(InputError, match=r"src and tgt(, or tsv, or jsonl| \(--src and --tgt\))"):
         CorpusConfig(**layout)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
-def test_a_weight_is_a_number_above_zero(weight: float) -> None:
-    """A corpus that is never read is a mistake, and so is one that is read without end."""
-    with pytest.raises(InputError, match=f"weight is {weight}; it must be above 0"):
-        CorpusConfig(name="spam", tsv="a", weight=weight)
 
 
 def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:

@@ -160,8 +160,6 @@ def test_alphabet_takes_at_most_half_of_a_small_vocabulary() -> None:
     ("change", "words"),
     [
         ({"vocab_size": 100}, "at least 300"),
-        ({"character_coverage": 0.0}, "character_coverage"),
-        ({"max_texts": 0}, "max_texts"),
         ({"model": "wordpiece"}, "wordpiece"),
         ({"vocab_size": 300, "specials": ("<mask>",)}, "at least 301"),
         ({"specials": ("mask",)}, "mask must be"),

@@ -77,5 +77,3 @@ def test_what_would_lose_the_links_is_refused(recipe: TranslateRecipe) -> None:
         replace(recipe, train=saving)
     with pytest.raises(InputError, match=r"contradicts train\.r_drop"):
         replace(recipe, train=TrainConfig(max_steps=1, r_drop=5.0))
-    with pytest.raises(InputError, match="guided_alignment"):
-        replace(recipe.data, guided_alignment=-1.0)

@@ -30,7 +30,7 @@ from dragoman.errors import DragomanError, InputError
 from dragoman.nn import FeedForward
 from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.train.checkpoint import average_weights
+from dragoman.train.checkpoint import average_weights, moving_average
 from dragoman.train.device import Place, choose_precision
 
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
@@ -60,6 +60,24 @@ def test_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> Non
     assert all(part in card for part in ("- bleu: 31", "a.src", "held out"))
     hidden = {path.name for path in Path(recipe.out).rglob(".*")}
     assert hidden == {".gitignore", ".lock"}
+
+
+def test_a_moving_average_is_the_model_where_it_is_better(recipe: TranslateRecipe) -> None:
+    """It moves no other weight."""
+    plain = replace(recipe, out=recipe.out + "-plain")
+    run(plain, 10, 30, 20, 1)
+    recipe = replace(recipe, train=replace(recipe.train, ema=0.5, average_last=1))
+    result, said = run(recipe, 10, 30, 20, 31)
+    average = moving_average(saved(recipe)[-1])
+    weights = load_file(saved(recipe)[-1] / "weights.safetensors")
+    assert same(weights, load_file(saved(plain)[-1] / "weights.safetensors"))
+    assert set(average) == set(weights)
+    assert not same(average, weights)
+    assert same(exported(recipe), average)
+    assert result.progress.best is not None
+    assert result.progress.best["bleu"] == 31
+    assert "The moving average of the weights: loss" in said
+    assert "it is the model" in said
 
 
 def test_a_longer_run_keeps_the_better_average(recipe: TranslateRecipe) -> None:
@@ -215,28 +233,6 @@ def test_another_machine_is_told(recipe: TranslateRecipe, differs: str | None) -
     assert not result.interrupted
     changed = f"this machine has {differs} {machine.get(differs)} (was another), so"
     assert ("this machine has" in said) == (changed in said) == bool(differs)
-
-
-def test_a_warm_up_longer_than_the_clock(recipe: TranslateRecipe) -> None:
-    """A run at half of its minutes has a rate at half of the peak, though its warm-up is not over.
-
-    So it goes on with a checkpoint that does not say how long preparing took.
-    """
-    train = replace(recipe.train, max_minutes=1e6, max_steps=9, warmup_steps=1000)
-    limited = replace(recipe, train=train)
-    interrupt(limited, 3, [1])
-    state = saved(limited)[-1] / "state.json"
-    content = json.loads(state.read_text(encoding="utf-8"))
-    content["progress"]["seconds"] = 30e6
-    content["progress"].pop("prepared", None)
-    state.write_text(json.dumps(content), encoding="utf-8")
-    run(limited, *range(9))
-    lines = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")
-    rates = [
-        step["learning_rate"] for step in map(json.loads, lines.splitlines()) if "loss" in step
-    ]
-    assert rates[0] == pytest.approx(train.learning_rate / 1000, rel=0.01)
-    assert rates[3:5] == pytest.approx([train.learning_rate / 2] * 2, rel=0.01)
 
 
 def test_a_run_keeps_the_sizes_that_it_began_with(recipe: TranslateRecipe, tmp_path: Path) -> None:
