@@ -1,9 +1,10 @@
 """What training on several devices takes: the ring's arithmetic, and what shows of it."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.cost.devices import device_named, device_table
@@ -18,6 +19,7 @@ FAST = 1e15
 """A link that takes no time, in bytes a second."""
 
 
+@cache
 def work_with(*overrides: str) -> Work:
     """A recipe of the preset base."""
     return find_recipe("base", overrides).work()
@@ -37,6 +39,7 @@ def several(work: Work, devices: int, link: float, rates: Rates) -> SeveralEstim
 BYTES = 4 * sum(count_parameters(work_with().config).values())
 
 
+@settings(max_examples=20)
 @given(st.integers(1, 600), st.floats(1e8, 1e12))
 def test_a_ring(devices: int, link: float) -> None:
     """All but the own part of the sum is sent, and again of the result; one device sends none."""

@@ -44,14 +44,6 @@ def test_no_source_is_on_both_sides(src: list[list[int]], count: int, seed: int)
         assert len(held) == max(1, min(count, len(usable) // 10))
 
 
-def test_distinct_sources_all_stay() -> None:
-    """Of pairs with distinct sources, those and only those that are held out leave training."""
-    dataset = dataset_of([[4 + i // 100, 4 + i % 100] for i in range(5000)])
-    rest, held = hold_out(dataset, 100, 100, seed=1)
-    assert len(held) == 100
-    assert rest.usable(100).sum() == 4900
-
-
 def test_pairs_stay_together() -> None:
     """A held-out source has its own target."""
     src = [[4 + i] for i in range(50)]
