@@ -113,7 +113,7 @@ def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
         (PAIRS, SEARCHED, 5, "fp32"),
         (LLAMA, PROMPTED, 4, "fp32"),
         (CONSTANT, PROMPTED, 4, "fp32"),
-        (WIDE, replace(PROMPTED, length=140), 4, "fp32"),
+        (WIDE, replace(PROMPTED, rows=3, length=90), 4, "fp32"),
         (LLAMA, PROMPTED, 4, "bf16"),
     ],
     ids=["beam", "llama", "constant", "wide", "llama-bf16"],

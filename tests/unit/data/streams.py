@@ -24,8 +24,9 @@ def pairs_of(
     **more: Any,  # noqa: ANN401 -- other fields
 ) -> PairDataset:
     """Pairs of ids in memory."""
-    fields = {"special": SpecialIds(0, 2, 3), "content_hash": "made", "name": "made"} | more
-    return PairDataset(src=Ragged.of(src), tgt=Ragged.of(tgt), identical=Finding(), **fields)
+    given: dict[str, Any] = {"special": SpecialIds(0, 2, 3), "content_hash": "made"} | more
+    sides = Ragged.of(src), Ragged.of(tgt)
+    return PairDataset(name="made", src=sides[0], tgt=sides[1], identical=Finding(), **given)
 
 
 def epoch_of(stream: Stream[T]) -> list[T]:
