@@ -1,14 +1,20 @@
 """Ranges of settings, declared beside the field."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from pkgutil import walk_packages
+from typing import Annotated, Any, get_args
 
 import pytest
 
+import dragoman
+from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
-from dragoman.ranges import Count, Positive, Range, check_ranges
+from dragoman.ranges import Count, Positive, Range, check_ranges, ranges_of
 from dragoman.settings import read_settings
 
 
@@ -80,3 +86,40 @@ def test_an_override_out_of_range_is_named(tmp_path: Path) -> None:
     (tmp_path / "bakery.toml").write_text("")
     with pytest.raises(InputError, match=r"override oven.loaves=0: oven.loaves is 0; it must be"):
         read_settings(tmp_path / "bakery.toml", ["oven.loaves=0"]).build(Bakery)
+
+
+def every_class_with_ranges() -> Iterator[Any]:
+    """The settings of all rooms."""
+    for found in walk_packages(dragoman.__path__, "dragoman."):
+        with suppress(ImportError):  # of an extra that is not installed
+            module = vars(import_module(found.name))
+            classes = [x for x in module.values() if isinstance(x, type) and is_dataclass(x)]
+            if "check_ranges" in module:
+                yield from (each for each in classes if each.__module__ == found.name)
+
+
+def test_no_number_is_taken_out_of_its_range() -> None:
+    """Neither beyond its bounds, whichever field of whichever class it is, nor NaN or infinity."""
+    names = set[str]()
+    for settings in every_class_with_ranges():
+        given = [each for each in fields(settings) if each.default is each.default_factory]
+        needed: dict[str, object] = dict.fromkeys((each.name for each in given), 2)
+        if settings is CorpusConfig:
+            needed = {"tsv": "a"}
+        for name, (kind, _) in ranges_of(settings).items():
+            names.add(f"{settings.__name__}.{name}")
+            for value in beyond(*get_args(kind)[1:]):
+                with pytest.raises(InputError, match=rf"\b{name} is {value}; it must be"):
+                    settings(**needed | {name: value})
+    assert len(names) > 150
+    assert {"TrainConfig.max_steps", "Sample.top_p", "Rotary.base"} <= names
+
+
+def beyond(*ranges: Range) -> list[float]:
+    """Numbers that are in none of them."""
+    bounds = [
+        bound
+        for each in ranges
+        for bound in ((each.least, -1), (each.most, 1), (each.above, 0), (each.below, 0))
+    ]
+    return [math.nan, math.inf, -math.inf, *(x + step for x, step in bounds if x is not None)]

@@ -46,17 +46,6 @@ def test_every_shipped_figure_has_a_source_and_a_date() -> None:
                 assert figure.currency == "USD", (section, field.name)
 
 
-def test_shipped_devices_are_of_plausible_order() -> None:
-    """bfloat16 is never slower than float32, and training reaches less than the peak."""
-    table = device_table()
-    for name, device in table.devices.items():
-        rates = rates_of(device, table, "auto")
-        assert device.peak("bf16") >= device.peak("fp32"), name
-        assert rates.training < device.peak(rates.precision)
-        assert rates.memory is not None
-        assert 8e9 <= rates.memory <= 1e12
-
-
 def test_a_device_without_bfloat16_computes_in_float32() -> None:
     """`auto` is what the device has."""
     table = device_table()
@@ -105,20 +94,22 @@ def test_the_default_place_is_read_when_there_is_a_file(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[devices.t4]\nwats = 70", "line 2: unknown key devices.t4.wats; did you mean"),
-        ('[devices.new]\nname = "x"\nkind = "gpu"', "fp32_tflops is missing"),
         ('[devices.t4]\nkind = "tpu"', 'must be one of "cpu", "gpu"'),
         ("[devices.t4]\nwatts = {value = 70, sauce = 'me'}", "devices.t4.watts.source?"),
-        ("[gpus]", "unknown key gpus; did you mean gpu?"),
         (
             'here = {price_per_kwh = "x"}',
             'line 1: here.price_per_kwh must be a number or {value = ..., source = "..."}, not "x"',
         ),
-        ("cpu.training = true", "cpu.training must be a number or {value"),
         ("[devices.t4]\nwatts = [70]", "line 2: devices.t4.watts must be a number or"),
-        ("devices.t4.name = 4", "line 1: devices.t4.name must be a string, not 4"),
-        ("devices = 3", "line 1: devices must be a section, not 3"),
-        ("devices.t4 = 3", "line 1: devices.t4 must be a section, not 3"),
         ("cpu = 3", "line 1: cpu must be a section, not 3"),
+        ("devices.t4.fp32_tflops = 0", "line 1: section devices.t4.fp32_tflops: value is 0"),
+        ("devices.t4.memory_gb = nan", "it must be above 0"),
+        ("here.watts = 0", "it must be above 0"),
+        ("here.price_per_kwh = -0.3", "it must be at least 0"),
+        ("gpu.layer_seconds = -1", "it must be at least 0"),
+        ("cpu.training = 0", "it must be above 0 and at most 1: it is a share"),
+        ("gpu.products = 1.01", "it must be above 0 and at most 1"),
+        ("gpu.decoding = 40", "it must be above 0 and at most 1"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -126,28 +117,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=r"devices\.toml") as error:
         device_table(_own(tmp_path, text))
     assert said in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "bounds"),
-    [
-        ("devices.t4.fp32_tflops", 0, "above 0"),
-        ("devices.t4.watts", 0, "above 0"),
-        ("devices.t4.watts", -70, "above 0"),
-        ("devices.t4.memory_gb", float("nan"), "above 0"),
-        ("here.watts", 0, "above 0"),
-        ("here.price_per_kwh", -0.3, "at least 0"),
-        ("gpu.layer_seconds", -1, "at least 0"),
-        ("cpu.training", 0, "above 0 and at most 1: it is a share"),
-        ("cpu.training", 7, "above 0 and at most 1"),
-        ("gpu.products", 1.01, "above 0 and at most 1"),
-        ("gpu.decoding", 40, "above 0 and at most 1"),
-    ],
-)
-def test_figures_have_bounds(tmp_path: Path, key: str, value: float, bounds: str) -> None:
-    """Line, section and what the value must be."""
-    with pytest.raises(InputError, match=f"line 1: section {key}: value is .* must be {bounds}"):
-        device_table(_own(tmp_path, f"{key} = {value}"))
 
 
 def test_a_machine_is_known_by_what_it_reports(tmp_path: Path) -> None:
@@ -193,17 +162,11 @@ def test_every_shipped_device_is_known_by_its_own_name() -> None:
     "reported",
     [
         "NVIDIA GeForce RTX 4090 Laptop GPU",
-        "NVIDIA GeForce RTX 4090 D",
-        "NVIDIA GeForce RTX 3090 Ti",
         "NVIDIA H100 PCIe",
-        "NVIDIA H100 NVL",
         "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
-        "NVIDIA H200 NVL",
         "NVIDIA GH200 480GB",
-        "NVIDIA A100-PCIE-40GB",
         "NVIDIA L40",
         "AMD EPYC 9654P 96-Core Processor",
-        "AMD Ryzen 9 7950X3D 16-Core Processor",
         "Intel(R) Xeon(R) Platinum 8380H CPU @ 2.90GHz",
         "Apple M2 Ultra",
     ],

@@ -4,22 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.cost.counted import counted, counted_training, make, recipe_for, step_of, variants
+from tests.unit.cost.counted import counted, counted_training, make, step_of, variants
 
-from dragoman.cost.counting import forward_pass
 from dragoman.cost.decoding import decoding_step
-from dragoman.cost.dryrun import DryRun
 from dragoman.data.shape import Shape
 from dragoman.models import (
     DecoderOnly,
     EncoderDecoder,
-    Model,
     ModelConfig,
-    build,
     count_parameters,
-    decoder_preset,
-    encoder_preset,
-    preset,
 )
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
 from dragoman.nn import (
@@ -119,32 +112,6 @@ def test_a_bias_changes_the_path_of_a_pattern(pattern: AttentionPattern) -> None
     config = replace(DECODER, patterns=(pattern,), positions=ALiBi())
     shape = Shape(rows=1, length=1100)
     assert near(step_flops(config, shape), counted_training(config, shape))
-
-
-BASE = replace(preset("base"), num_encoder_layers=2, num_decoder_layers=2)
-GPT2 = replace(decoder_preset("gpt2-small"), vocab_size=50_257, num_layers=2)
-MISTRAL = replace(decoder_preset("mistral-small"), vocab_size=32_000, num_layers=1)
-BERT = replace(encoder_preset("bert-base"), vocab_size=30_522, head=MaskedLanguageHead())
-
-
-@pytest.mark.parametrize(
-    ("config", "shape"),
-    [
-        (replace(BASE, src_vocab_size=37_000, tgt_vocab_size=37_000), SENTENCES),
-        (GPT2, Shape(rows=2, length=1024)),
-        (MISTRAL, Shape(rows=1, length=2048)),
-        (replace(BERT, num_layers=2), Shape(rows=4, length=128)),
-    ],
-    ids=["base", "gpt2-small", "mistral-small", "bert-base"],
-)
-def test_layers_of_presets_cost_what_torch_counts(config: ModelConfig, shape: Shape) -> None:
-    """Layers of the width in use, forward, on tensors without numbers."""
-    dry = DryRun()
-    model: Model = dry.build(lambda: build(config)).eval()
-    ids = [torch.full((shape.rows, length), 5) for length in (shape.src_length, shape.length)]
-    with torch.no_grad(), dry:
-        expected = counted(lambda: model(*[part for part in ids if part.numel()]))
-    assert near(forward_pass(recipe_for(config), config, shape).flops, expected)
 
 
 @pytest.mark.parametrize("length", [40, 700])

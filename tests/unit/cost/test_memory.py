@@ -6,22 +6,17 @@ from typing import Any
 import pytest
 import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak, step_of, variants
-from torch import Tensor
 
 from dragoman.cost.counting import TrainingMemory
 from dragoman.cost.decoding import decoding_memory
-from dragoman.cost.dryrun import DryRun
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits, search
 from dragoman.engine import freeze
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
-    EncoderDecoder,
     EncoderDecoderConfig,
-    Model,
     ModelConfig,
-    build,
     count_parameters,
     decoder_preset,
 )
@@ -37,7 +32,6 @@ from dragoman.nn import (
     row_invariant_products,
 )
 from dragoman.train.config import TrainConfig
-from dragoman.train.objective import reference_loss
 from dragoman.train.optimizer import make_optimizer
 
 CPU = torch.device("cpu")
@@ -99,7 +93,7 @@ def measured_step(
     ("name", "mode"),
     [(name, "fp32") for name in CASES]
     + [(name, "checkpointing") for name in ("pairs", "llama", "window", "rwkv")]
-    + [(name, "bf16") for name in ("pairs", "dropout", "linear", "rwkv", "masked")],
+    + [(name, "bf16") for name in ("pairs", "linear", "rwkv")],
 )
 def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
     """Within a twentieth of torch's own count of allocations, for every variant and pattern."""
@@ -119,11 +113,10 @@ def test_a_step_takes_what_is_measured(name: str, mode: str) -> None:
         (PAIRS, SEARCHED, 5, "fp32"),
         (LLAMA, PROMPTED, 4, "fp32"),
         (CONSTANT, PROMPTED, 4, "fp32"),
-        (WIDE, replace(PROMPTED, length=140), 4, "fp32"),
-        (PAIRS, SEARCHED, 5, "bf16"),
+        (WIDE, replace(PROMPTED, rows=3, length=90), 4, "fp32"),
         (LLAMA, PROMPTED, 4, "bf16"),
     ],
-    ids=["beam", "llama", "constant", "wide", "beam-bf16", "llama-bf16"],
+    ids=["beam", "llama", "constant", "wide", "llama-bf16"],
 )
 def test_decoding_takes_what_is_measured(
     config: EncoderDecoderConfig | DecoderOnlyConfig,
@@ -210,36 +203,9 @@ def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
     assert kept[1] < training_memory(replace(DECODER, num_layers=3), shape).activations / 2
 
 
-def plain_logits(model: Model, shape: Shape) -> Tensor:
-    """Compute the logits of all targets of a batch at once."""
-    ids_BL = torch.full((shape.rows, shape.length), 1)
-    chosen_BL = torch.arange(ids_BL.numel()).view_as(ids_BL) < (shape.targets or ids_BL.numel())
-    if isinstance(model, EncoderDecoder):
-        src_BS = torch.full((shape.rows, shape.src_length), 1)
-        return model.project(model.hidden(src_BS, ids_BL)[chosen_BL])
-    head: Any = model.head
-    words: Tensor = head.output(head.features(model.hidden(ids_BL)[chosen_BL]))
-    return words
-
-
-@pytest.mark.parametrize("name", ["pairs", "masked"])
-def test_the_fused_loss_spares_the_logits(name: str) -> None:
-    """Logits of the whole batch, or their probabilities, would be kept for the backward pass.
-
-    The fused loss keeps the gradients of the hidden states, which stand in for the hidden states
-    themselves, and of the matrix.
-    """
-    config, shape = CASES[name]
-    targets = shape.targets or shape.rows * shape.length
-    dry = DryRun()
-    model: Any = dry.build(lambda: build(config)).train()
-    before = dry.now
-    with dry:
-        logits_MV = plain_logits(model, shape)
-        loss = reference_loss(logits_MV, torch.zeros(targets, dtype=torch.long), 0.1)
-        del logits_MV
-        kept = dry.now - before
-        loss.backward()
-    spared = kept - training_memory(config, shape).activations
-    gradient = 4 * V * config.d_model
-    assert spared + gradient == pytest.approx(4 * targets * V, rel=0.02)
+def test_the_fused_loss_spares_the_logits() -> None:
+    """Those of the whole batch would be kept for the backward pass, and be most of what is."""
+    size = 20 * V
+    config = replace(PAIRS, src_vocab_size=size, tgt_vocab_size=size)
+    logits = 4 * SENTENCES.rows * SENTENCES.length * size
+    assert training_memory(config, SENTENCES).activations < logits / 2

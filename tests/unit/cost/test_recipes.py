@@ -1,22 +1,14 @@
 """The work of a recipe: of each task, shipped or from outside, with sentences as asked for."""
 
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.cost.devices import device_named, device_table
-from dragoman.cost.machine import rates_of
 from dragoman.cost.recipes import find_recipe
-from dragoman.cost.report import cost_of
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import GenerationDefaults
-from dragoman.models import DecoderOnlyConfig
-from dragoman.tasks.generate.batches import PackConfig
-from dragoman.tasks.task import find_task
 from dragoman.train.recipe import LENGTH
 
 ROOM = [
@@ -58,46 +50,3 @@ def test_options_that_nobody_set_are_those_of_the_task(name: str, unset: dict[st
     recipe = find_recipe(name)
     work = replace(recipe, **unset).work()
     assert (work.answer, work.beam_size) == (recipe.work().answer, recipe.work().beam_size)
-
-
-MODULE = '''
-from dataclasses import dataclass, replace
-
-from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.tasks.generate.task import TASK as GENERATE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwiceRecipe(GenerateRecipe):
-    """Reads each batch twice."""
-
-    task: str = "read_twice"
-
-    @staticmethod
-    def loss(model, batch, smoothing):
-        """Sum the losses of both times."""
-        once = GenerateRecipe.loss
-        return once(model, batch, smoothing) + once(model, batch, smoothing)
-
-
-TASK = replace(GENERATE, recipe=TwiceRecipe)
-'''
-
-
-def test_a_task_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All figures are there, and a loss that runs the model twice costs twice."""
-    (tmp_path / "read_twice.py").write_text(MODULE, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    import_module("read_twice")
-    table = device_table()
-    rates = rates_of(device_named("t4", table), table, "fp32")
-    costs = []
-    for name in ("generate", "read_twice"):
-        make: Any = find_task(name).recipe
-        model = DecoderOnlyConfig(d_model=32, num_heads=2, d_ff=64, num_layers=2, vocab_size=300)
-        work = make(task=name, model=model, batch=PackConfig(rows=2, length=32)).work()
-        costs.append(cost_of(name, work, rates))
-    once, twice = costs
-    assert twice.flops_per_token.training == pytest.approx(2 * once.flops_per_token.training)
-    assert twice.memory.training.activations > once.memory.training.activations
-    assert twice.to_dict().keys() == once.to_dict().keys()

@@ -47,12 +47,6 @@ def test_no_other_size_is_better(
     assert law.loss(*found) <= others.min() * (1 + 1e-9)
 
 
-def test_what_a_token_costs_anyway_makes_models_larger() -> None:
-    """Where small models pay for more than their weights, the best size is larger than 6N says."""
-    dear = TokenCost(fixed=1e6, per_parameter=6)
-    assert optimal(LAW, 1e14, dear)[0] > optimal(LAW, 1e14, SIX)[0]
-
-
 def test_costs_on_a_line_are_read_off() -> None:
     """Costs that lie on a line give that line; a part that would be negative is zero."""
     sizes = [1e4, 1e5, 1e6]

@@ -1,13 +1,14 @@
 """What training on several devices takes: the ring's arithmetic, and what shows of it."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.cost.devices import device_named, device_table
-from dragoman.cost.estimate import estimate_training
+from dragoman.cost.estimate import TrainingEstimate, estimate_training
 from dragoman.cost.machine import Rates, rates_of
 from dragoman.cost.recipes import find_recipe
 from dragoman.cost.several import HOP, SeveralEstimate, estimate_several
@@ -18,6 +19,7 @@ FAST = 1e15
 """A link that takes no time, in bytes a second."""
 
 
+@cache
 def work_with(*overrides: str) -> Work:
     """A recipe of the preset base."""
     return find_recipe("base", overrides).work()
@@ -34,18 +36,26 @@ def several(work: Work, devices: int, link: float, rates: Rates) -> SeveralEstim
     return estimate_several(work, rates, estimate_training(work, rates), devices, link)
 
 
+@cache
+def training_alone() -> TrainingEstimate:
+    """Estimate a step on one device."""
+    return estimate_training(work_with(), rates())
+
+
 BYTES = 4 * sum(count_parameters(work_with().config).values())
 
 
+@settings(max_examples=20)
 @given(st.integers(1, 600), st.floats(1e8, 1e12))
 def test_a_ring(devices: int, link: float) -> None:
     """All but the own part of the sum is sent, and again of the result; one device sends none."""
-    found = several(work_with(), devices, link, rates())
+    alone = training_alone()
+    found = estimate_several(work_with(), rates(), alone, devices, link)
     assert not found.sharded
     assert found.states == 4 * BYTES
     assert found.sent == pytest.approx(2 * (devices - 1) / devices * BYTES)
     assert found.communication_seconds == pytest.approx(found.sent / link + 2 * (devices - 1) * HOP)
-    one = estimate_training(work_with(), rates()).step_seconds
+    one = alone.step_seconds
     shown = max(0.0, found.communication_seconds - 2 / 3 * one)
     assert found.step_seconds == pytest.approx(one + shown)
     assert found.efficiency == pytest.approx(one / found.step_seconds)

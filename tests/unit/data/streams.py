@@ -1,7 +1,7 @@
 """What tests of streams share: an epoch as a list, and a sampler of pieces by protocol."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -11,9 +11,22 @@ import pytest
 import torch
 
 from dragoman.data.batches import Batch, BatchSource, Stream
+from dragoman.data.corpus import Finding
+from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
 from dragoman.errors import InputError
 
 T = TypeVar("T")
+
+
+def pairs_of(
+    src: Sequence[Sequence[int]],
+    tgt: Sequence[Sequence[int]],
+    **more: Any,  # noqa: ANN401 -- other fields
+) -> PairDataset:
+    """Pairs of ids in memory."""
+    given: dict[str, Any] = {"special": SpecialIds(0, 2, 3), "content_hash": "made"} | more
+    sides = Ragged.of(src), Ragged.of(tgt)
+    return PairDataset(name="made", src=sides[0], tgt=sides[1], identical=Finding(), **given)
 
 
 def epoch_of(stream: Stream[T]) -> list[T]:

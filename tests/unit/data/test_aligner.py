@@ -6,22 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.data.streams import pairs_of
 
 from dragoman.data import aligner
 from dragoman.data.aligner import NONE, Aligner
-from dragoman.data.corpus import Finding
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.dataset import PairDataset
 
 WORDS, SHIFT = 30, 100
 
 
 def dataset_of(pairs: list[tuple[list[int], list[int]]]) -> PairDataset:
     """Pairs of ids in memory."""
-    src, tgt = (Ragged.of([pair[side] for pair in pairs]) for side in (0, 1))
-    special = SpecialIds(0, 1, 2)
-    return PairDataset(
-        name="", src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
-    )
+    return pairs_of(*([pair[side] for pair in pairs] for side in (0, 1)))
 
 
 def made_up(count: int, seed: int) -> list[tuple[list[int], list[int]]]:

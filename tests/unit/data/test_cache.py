@@ -1,11 +1,8 @@
 """The cache on disk: killed writers, several at once, files that change."""
 
-import gc
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -54,27 +51,6 @@ def test_the_arrays_are_on_the_disk_before_they_have_their_name(
     """Each file of the folder, the folder itself, and afterwards the cache that it is in."""
     dataset = tokenised(corpus)
     disk.assert_renamed(dataset.content_hash)
-
-
-@contextmanager
-def turns_taken_often() -> Iterator[None]:
-    """Let other threads run at every collection of garbage, and collect all the time.
-
-    It may come in the middle of what CPython does in one go elsewhere. Python 3.11 counts the depth
-    of a syntax tree for all threads together, for one; `numpy.load` makes a tree of each header.
-    """
-
-    def give_way(*_: object) -> None:
-        time.sleep(0)
-
-    threshold = gc.get_threshold()
-    gc.callbacks.append(give_way)
-    gc.set_threshold(20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-        gc.callbacks.remove(give_way)
 
 
 BREAKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
@@ -129,7 +105,7 @@ def test_some_at_once_have_the_same(
         dataset = prepare(corpus, make_encoder(), make_encoder(), cache)
         return len(dataset), int(dataset.src.ids.sum())
 
-    with ThreadPoolExecutor(4) as pool, turns_taken_often():
+    with ThreadPoolExecutor(4) as pool:
         for number in range(12):
             cache = tmp_path / f"cache-{number}"
             if number % 2:

@@ -86,11 +86,3 @@ def test_a_seed_decides_the_order() -> None:
     other, _ = docstrings_corpus(1000, 1000, seed=2)
     assert other != train
     assert sorted(other) == sorted(train)
-
-
-@pytest.mark.slow
-def test_python_has_thousands_of_documented_functions() -> None:
-    """Enough to learn from and to validate on, in any version of Python that we run on."""
-    train, valid = docstrings_corpus(100_000, 100_000, seed=1)
-    assert len(train) > 3000
-    assert len(valid) > 100

@@ -9,7 +9,6 @@ import pytest
 from dragoman.data import documents
 from dragoman.data.documents import (
     DocumentDataset,
-    DocumentPart,
     DocumentTexts,
     HoldOut,
     Split,
@@ -159,17 +158,6 @@ def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.Mon
                 assert one.num_chars == two.num_chars
 
 
-def test_blocks_end_only_where_no_word_crosses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A block ends with one line feed after a character, and the next begins with a character."""
-    monkeypatch.setattr(documents, "BLOCK", 1)
-    parts = list(read_documents([written(tmp_path, "a\nb\n\nc\n d\ne \nf\ng")], "file"))
-    assert [part.text for part in parts] == ["a\n", "b\n\nc\n d\n", "e \nf\n", "g"]
-    middle = DocumentPart("b\n\nc\n d\n", held=False, opens=False, inside=True, closes=False)
-    assert parts[1] == middle
-
-
 def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
     """The cache answers; another split, hold-out or file is another entry."""
     encoder, cache, path = Spacing(), tmp_path / "cache", written(tmp_path)
@@ -201,13 +189,6 @@ def test_too_little_text_is_refused(tmp_path: Path) -> None:
         prepare_documents([written(tmp_path, "")], "file", Spacing(), tmp_path / "cache")
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_impossible_shares_are_refused(share: float) -> None:
-    """Something is held out, and something is left."""
-    with pytest.raises(InputError, match="share"):
-        HoldOut(share=share)
-
-
 def test_texts_for_the_tokenizer_are_those_of_training(tmp_path: Path) -> None:
     """What is held out is not seen by the tokenizer either; line feeds are."""
     texts = DocumentTexts([written(tmp_path)], "file", HoldOut(share=0.5))
@@ -231,23 +212,3 @@ def test_the_report_counts_characters_and_tokens(tmp_path: Path) -> None:
     assert list(dataset.report()) == [
         f"{path}: 2 documents, 5 characters, 9 tokens (0.56 characters a token)."
     ]
-
-
-@pytest.mark.data
-def test_the_last_tenth_of_tiny_shakespeare(data_folder: Path, tmp_path: Path) -> None:
-    """The parts are those that others cut with `text[:int(n * 0.9)]`, and decode to them."""
-    path = data_folder / "tinyshakespeare" / "train.txt"
-    if not path.exists():
-        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
-    text = path.read_text(encoding="utf-8")
-    cut = int(len(text) * 0.9)
-    hold_out = HoldOut(share=0.1)
-    tokenizer = train_tokenizer(
-        DocumentTexts([path], "file", hold_out), TokenizerConfig(model="characters")
-    )
-    train, held = prepare_documents([path], "file", tokenizer, tmp_path, hold_out)
-    assert held is not None
-    assert (train.num_chars, held.num_chars) == (cut, len(text) - cut)
-    assert tokenizer.decode(train.texts.ids) == text[:cut]
-    assert tokenizer.decode([*train.texts.ids, *held.texts.ids]) == text
-    assert len(held.texts.ids) == len(text) - cut + 2

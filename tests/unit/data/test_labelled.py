@@ -192,15 +192,14 @@ def test_evaluation_holds_all_texts_in_fixed_batches() -> None:
     assert max(batch.ids_BL.shape[1] for batch in class_batches(made(), short).fixed()) == 12
 
 
-@pytest.mark.parametrize("after", [0, 3, 40])
-def test_resuming_goes_on_with_the_same_batches(after: int) -> None:
+def test_resuming_goes_on_with_the_same_batches() -> None:
     """A saved stream continues exactly; with other texts, labels or settings it is refused."""
     config = BatchConfig(max_tokens=300)
     relabelled = made()
     relabelled.targets[7] += 1
     assert_resumes(
         class_batches(made(), config),
-        after,
+        3,
         class_batches(made(201), config),
         class_batches(relabelled, config),
         class_batches(made(), BatchConfig(max_tokens=301)),
@@ -212,19 +211,3 @@ def test_a_part_is_taken() -> None:
     part = made().take(np.array([5, 3]))
     assert part.targets.tolist() == [2, 0]
     assert set(part.texts[0].tolist()) == {9}
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "count", "positive"), [("sst2", 6920, 3610), ("waimai", 9579, None)]
-)
-def test_the_sentiment_files_load(
-    data_folder: Path, make_encoder: MakeEncoder, name: str, count: int, positive: int | None
-) -> None:
-    """All lines of the real files are examples of two labels."""
-    path = data_folder / "sentiment" / f"{name}.train.tsv.xz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}; set DRAGOMAN_DATA")
-    dataset = load_labelled(path, LabelledLayout(), make_encoder())
-    assert (len(dataset), dataset.labels) == (count, ("0", "1"))
-    assert positive is None or int(dataset.targets.sum()) == positive

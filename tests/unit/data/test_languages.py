@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.data.streams import assert_resumes
+from tests.unit.data.streams import assert_resumes, pairs_of
 
 from dragoman.data.batches import BatchConfig
-from dragoman.data.corpus import CorpusConfig, Finding
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds, hold_out, leave_out
+from dragoman.data.corpus import CorpusConfig
+from dragoman.data.dataset import PairDataset, Ragged, hold_out, leave_out
 from dragoman.data.languages import BalancedTexts, tempered
 from dragoman.tasks.translate.batches import PairBatches
 
@@ -25,12 +25,9 @@ CORPORA = st.lists(st.tuples(st.integers(1, 60), st.floats(0.1, 5)), min_size=1,
 def dataset(number: int, pairs: int, weight: float = 1.0) -> PairDataset:
     """Pairs of two tokens into a language of its own, which has one tag; none is too long."""
     rows = [[100 * number + row, 7] for row in range(pairs)]
-    return PairDataset(
-        name=f"corpus {number}",
-        src=Ragged.of(rows),
-        tgt=Ragged.of([row[::-1] for row in rows]),
-        special=SpecialIds(0, 2, 3),
-        identical=Finding(),
+    return pairs_of(
+        rows,
+        [row[::-1] for row in rows],
         content_hash=str(number),
         weight=weight,
         languages=("en", f"x{number}"),

@@ -29,14 +29,6 @@ def test_the_demo_the_other_way_withholds_what_the_demo_does(tmp_path: Path) -> 
     assert EXAMPLE.tgt not in paths["train.src"].read_text("utf-8")
 
 
-def test_a_corpus_needs_pairs() -> None:
-    """A count below 1 is refused by its key."""
-    with pytest.raises(InputError, match="train is 0; it must be at least 1"):
-        MadeConfig(train=0)
-    with pytest.raises(InputError, match="valid is -1; it must be at least 1"):
-        MadeConfig(valid=-1)
-
-
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [

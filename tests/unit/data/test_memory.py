@@ -2,8 +2,9 @@
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.office import PO, TMX, XLIFF_1, XLIFF_2
@@ -126,24 +127,13 @@ def test_a_cell_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
         list(read_memory(path, ("en", "de")))
 
 
-class _Letters:
-    """Encodes letters."""
-
-    vocab_size, pad_id, bos_id, eos_id, content_hash = 300, 0, 1, 2, "letters"
-
-    def encode_batch(self, texts: list[str]) -> list[list[int]]:
-        return [[*text.encode()] for text in texts]
-
-    encode_rest = encode_batch
-
-
-def test_a_run_says_what_it_left(tmp_path: Path) -> None:
+def test_a_run_says_what_it_left(make_encoder: Callable[..., Any], tmp_path: Path) -> None:
     """The counts are kept with the ids, and depend on the languages."""
     path = tmp_path / "a.tmx"
     path.write_text(FILES["a.tmx"], "utf-8")
     for src_lang, used, count in (("en", 2, 1), ("fr", 0, 3), ("en", 2, 1)):
         corpus = CorpusConfig(tm=str(path), src_lang=src_lang, tgt_lang="de")
-        dataset = prepare(corpus, _Letters(), _Letters(), tmp_path / "cache")  # type: ignore[arg-type]
+        dataset = prepare(corpus, make_encoder(), make_encoder(), tmp_path / "cache")
         assert [*dataset.report(100)][:2] == [
             f"{path}: {used} of {used} pairs are used.",
             f"{path}: not in both languages, left out: {count}.",

@@ -2,14 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
-from dragoman.data.batches import Batch, plan_batches
-from dragoman.tasks.classify.task import ClassBatch
-from dragoman.tasks.generate.batches import LanguageBatch
-from dragoman.tasks.pretrain.batches import MaskedBatch
-from dragoman.tasks.tag.batches import TagBatch
-from dragoman.tasks.translate.batches import PairBatch
+from dragoman.data.batches import plan_batches
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -50,31 +44,3 @@ def test_wider_strips_are_taken_where_they_pad_less() -> None:
 
 def _cost(src: np.ndarray, tgt: np.ndarray, rows: np.ndarray) -> int:
     return len(rows) * int(src[rows].max() + tgt[rows].max())
-
-
-def test_no_pairs_make_no_batches() -> None:
-    """An empty corpus has an empty plan without padding."""
-    none = np.empty(0, dtype=np.int64)
-    plan = plan_batches(none, none, 100, np.random.default_rng(0))
-    assert (len(plan), plan.padding) == (0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "tensors", "more"),
-    [
-        (PairBatch, ("src_BS", "tgt_in_BT", "tgt_out_BT"), {}),
-        (LanguageBatch, ("inputs_BL", "targets_BL"), {"document_lengths": (1, 3)}),
-        (MaskedBatch, ("ids_BL", "targets_BL"), {}),
-        (ClassBatch, ("ids_BL", "labels_B"), {}),
-        (TagBatch, ("ids_BL", "tags_BL"), {"words": np.arange(4)}),
-    ],
-)
-def test_a_batch_moves_to_a_device(
-    kind: type[Batch], tensors: tuple[str, ...], more: dict[str, object]
-) -> None:
-    """Every tensor of every kind moves; the rest stays."""
-    rest = {"num_targets": 4, "num_tokens": 5, "indices": np.arange(1), **more}
-    moved = kind(**{name: torch.zeros(1, 4) for name in tensors}, **rest).to("meta")  # type: ignore[arg-type]
-    assert type(moved) is kind
-    assert {getattr(moved, name).device.type for name in tensors} == {"meta"}
-    assert all(getattr(moved, name) is value for name, value in rest.items())

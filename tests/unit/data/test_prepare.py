@@ -84,16 +84,6 @@ def test_what_another_run_has_put_there_meanwhile_stays(
     assert dataset.src[0].tolist() == [ord(char) + 4 for char in "one"]
 
 
-def test_a_failure_leaves_nothing_in_the_cache(
-    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
-) -> None:
-    """A corpus that turns out to be wrong leaves no folder behind."""
-    Path(str(corpus.tgt)).write_text("eins\n")
-    with pytest.raises(InputError, match="lines"):
-        tokenised(corpus)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
 def test_ids_take_two_bytes_when_they_can(
     corpus: CorpusConfig, make_encoder: MakeEncoder, tmp_path: Path
 ) -> None:
@@ -189,7 +179,7 @@ def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
     At 5 million pairs that is 0.3 GB.
     """
     peaks = {}
-    for count in (25_000, 75_000):
+    for count in (10_000, 30_000):
         path = tmp_path / f"{count}.tsv"
         path.write_text("a sentence of some words\tein Satz aus einigen Wörtern\n" * count)
         result = subprocess.run(
@@ -200,4 +190,4 @@ def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
         )
         pairs, peaks[count] = map(int, result.stdout.split())
         assert pairs == count
-    assert (peaks[75_000] - peaks[25_000]) / 50_000 < 60
+    assert (peaks[30_000] - peaks[10_000]) / 20_000 < 60

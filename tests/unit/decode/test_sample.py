@@ -9,7 +9,6 @@ from torch import Tensor
 
 from dragoman.decode import Sample
 from dragoman.decode.sample import keep_best
-from dragoman.errors import InputError
 
 EOS = 2
 ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
@@ -88,21 +87,6 @@ def test_what_may_be_drawn_is_on_the_device_of_the_model(options: Sample) -> Non
         assert kept_Nk.device.type == "meta"
 
 
-def test_top_k_keeps_the_most_probable() -> None:
-    """The k best share the whole; of equals the lower ids; more than there are is all."""
-    assert kept(Sample(top_k=2), ROW) == pytest.approx({1: 0.4 / 0.65, 3: 0.25 / 0.65})
-    assert set(kept(Sample(top_k=2), [0.25] * 4)) == {0, 1}
-    assert len(kept(Sample(top_k=99), ROW)) == len(ROW)
-
-
-def test_the_cuts_come_one_after_the_other() -> None:
-    """The nucleus is that of the k best: what is left after a cut shares the whole."""
-    row = [0.3, 0.3, 0.2, 0.2]
-    assert set(kept(Sample(top_k=2, top_p=0.5), row)) == {0}
-    assert set(kept(Sample(top_p=0.5), row)) == {0, 1}
-    assert set(kept(Sample(temperature=0.1, top_p=0.9), [0.6, 0.4])) == {0}
-
-
 def test_what_is_impossible_is_never_drawn() -> None:
     """A forbidden token has no weight, first or last in the row."""
     row = [0.0, 0.5, 0.5, 0.0]
@@ -125,20 +109,6 @@ def test_the_ends_of_the_random_numbers_have_tokens(number: float, token: int) -
         assert frontier.advance(table(row)).tokens_N.tolist() == [token]
 
 
-def test_a_sequence_keeps_its_numbers_in_any_company() -> None:
-    """Seed and number decide what is drawn; batch, place and leaving neighbours do not count."""
-    rows = table(ROW)
-    together = Sample(seed=5).begin(torch.full((4,), 99), EOS)
-    history = [together.advance(rows.expand(4, -1)).tokens_N for _ in range(6)]
-    together.keep(torch.tensor([1, 3]))
-    history += [together.advance(rows.expand(2, -1)).tokens_N for _ in range(6)]
-    for number, place in ((1, 0), (3, 1)):
-        alone = Sample(seed=5, numbers=(number,)).begin(torch.tensor([99]), EOS)
-        drawn = [alone.advance(rows).tokens_N.item() for _ in range(12)]
-        before = [tokens_N[number].item() for tokens_N in history[:6]]
-        assert drawn == before + [tokens_N[place].item() for tokens_N in history[6:]]
-
-
 def test_seeds_and_numbers_differ() -> None:
     """Two seeds, and two sequences of one seed, draw differently."""
 
@@ -148,44 +118,6 @@ def test_seeds_and_numbers_differ() -> None:
 
     assert drawn(1, 0) == drawn(1, 0)
     assert len({tuple(drawn(*pair)) for pair in ((1, 0), (2, 0), (1, 1), (0, 1))}) == 4
-
-
-def test_log_probabilities_are_the_model_s() -> None:
-    """Temperature and cuts choose; the score says what the model thinks of the choice."""
-    frontier = Sample(temperature=0.2, top_k=1, length_penalty=0.0).begin(torch.tensor([9]), EOS)
-    for step in (1, 2):
-        advance = frontier.advance(table(ROW))
-        assert advance.token_log_probs_N.tolist() == pytest.approx([math.log(0.4)])
-        assert advance.scores_N.tolist() == pytest.approx([step * math.log(0.4)])
-
-
-def test_a_sequence_ends_with_eos_or_at_its_limit() -> None:
-    """As with any strategy."""
-    frontier = Sample().begin(torch.tensor([1, 9]), EOS)
-    advance = frontier.advance(table([0.0, 1.0, 0.0], [0.0, 0.0, 1.0]))
-    assert advance.ended_N.tolist() == [True, True]
-    assert advance.open_N.tolist() == [False, False]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"temperature": 0.0},
-        {"temperature": math.inf},
-        {"temperature": math.nan},
-        {"top_k": 0},
-        {"top_p": 0.0},
-        {"top_p": 1.1},
-        {"min_p": 1.0},
-        {"min_p": -0.1},
-        {"seed": -1},
-        {"length_penalty": -1.0},
-    ],
-)
-def test_impossible_options_are_refused(options: dict[str, float]) -> None:
-    """The error is the user's and names the option."""
-    with pytest.raises(InputError, match=next(iter(options))):
-        Sample(**options)  # type: ignore[arg-type]
 
 
 def test_numbers_belong_to_the_sequences() -> None:

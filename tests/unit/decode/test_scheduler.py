@@ -49,12 +49,6 @@ def test_the_longest_come_first_and_batches_are_full(lengths: list[int], budget:
         assert (len(batch) + 1) * max(1, lengths[batch[0]]) > budget
 
 
-def test_a_budget_must_be_positive() -> None:
-    """The error names the option."""
-    with pytest.raises(InputError, match="max_batch_tokens"):
-        schedule([1], 0)
-
-
 # ------------------------------------------------------------ requests
 
 

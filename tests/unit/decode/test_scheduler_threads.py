@@ -76,6 +76,12 @@ def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lan
         assert len(batch) == 1 or max(map(len, batch)) * len(batch) <= budget // lanes
 
 
+def one(number: int, lanes: int = 1) -> Course[int, int, int]:
+    """What is computed of a number, in a batch of its own."""
+    (found,) = yield Items(values=[number], costs=[1], budget=lanes, key=number)
+    return found
+
+
 def meeting(lanes: int, texts: int) -> tuple[list[int], list[str]]:
     """Ask for single items whose batches wait for each other; their threads' numbers and names."""
     together, seen = Barrier(lanes), list[tuple[int, str]]()
@@ -85,11 +91,7 @@ def meeting(lanes: int, texts: int) -> tuple[list[int], list[str]]:
         seen.append((torch.get_num_threads(), current_thread().name))
         return batch
 
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=lanes, key=number)
-        return found
-
-    request = Scheduler(run, lambda: lanes).submit([one(number) for number in range(texts)])
+    request = Scheduler(run, lambda: lanes).submit([one(number, lanes) for number in range(texts)])
     assert dict(request) == {number: number for number in range(texts)}
     return [threads for threads, _ in seen], [name for _, name in seen]
 
@@ -151,15 +153,11 @@ def test_ctrl_c_leaves_no_lane_behind() -> None:
         go_on.wait(20)
         return batch
 
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=2, key=number)
-        return found
-
     scheduler = Scheduler(run, lambda: 2)
     with pytest.raises(KeyboardInterrupt):
-        dict(scheduler.submit([one(number) for number in range(5)]))
+        dict(scheduler.submit([one(number, 2) for number in range(5)]))
     go_on.set()
-    assert dict(scheduler.submit([one(7), one(8)])) == {0: 7, 1: 8}
+    assert dict(scheduler.submit([one(7, 2), one(8, 2)])) == {0: 7, 1: 8}
 
 
 def interrupt_after(events: int) -> Callable[[FrameType, str, object], None]:
@@ -257,10 +255,6 @@ def test_two_schedulers_may_ask_each_other() -> None:
 
         return run
 
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
-
     schedulers += [Scheduler(asking(1)), Scheduler(asking(0))]
     with ThreadPoolExecutor(2) as threads:
         found = threads.map(lambda each: dict(each.submit([one(1)])), schedulers)
@@ -276,10 +270,6 @@ def test_its_owner_is_not_kept_alive_and_can_be_copied() -> None:
 
         def run(self, _how: None, batch: list[int], _withdrawn: object) -> list[int]:
             return [number + 1 for number in batch]
-
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
 
     owner = Owner()
     other, gone = deepcopy(owner), ref(owner)
@@ -301,10 +291,6 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
             begun.set()
             ends.wait(20)
         return batch
-
-    def one(number: int) -> Course[int, int, int]:
-        (found,) = yield Items(values=[number], costs=[1], budget=1)
-        return found
 
     scheduler = Scheduler(run)
     thread = Thread(target=lambda: [*scheduler.submit([one(1)])])

@@ -22,9 +22,7 @@ from dragoman.decode import (
     Forbid,
     Greedy,
     Limits,
-    Model,
     PowerBeam,
-    State,
     Strategy,
     search,
     search_steps,
@@ -42,14 +40,6 @@ def copying(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
     """Logits of a model that copies its source, eos included, and is nearly sure of it."""
     wanted = src[len(prefix)] if len(prefix) < len(src) else EOS
     return [20.0 if token == wanted else 0.0 for token in range(8)]
-
-
-def test_a_table_is_a_model() -> None:
-    """The table conforms to the protocol, for the type checker too."""
-    model: Model[TableState] = TableModel(copying)
-    state: State = model.start(sources([3, EOS]), 2)
-    assert isinstance(state, TableState)
-    assert model.step(torch.tensor([BOS, BOS]), state).shape == (2, 8)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -3,27 +3,7 @@
 import torch
 from tests.calls import OperatorCalls
 
-from dragoman.nn import Cache, GrowingStorage, KeyValue, NoPast, RollingStorage, SlidingWindow
-from dragoman.nn.cache import Rows
-
-
-def test_the_length_is_what_every_layer_holds() -> None:
-    """While a token passes through the layers, the place of that token does not move."""
-    cache = Cache([GrowingStorage(), GrowingStorage()])
-    new = KeyValue(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2))
-    lengths = [cache.length]
-    for layer in (0, 1, 0, 1):
-        cache.extend(layer, new)
-        lengths.append(cache.length)
-    assert lengths == [0, 0, 3, 3, 6]
-
-
-def test_no_past_gives_back_its_argument() -> None:
-    """Training runs the code of decoding, with nothing before the first token."""
-    new = KeyValue(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2))
-    past = NoPast()
-    assert past.extend(0, new) is new
-    assert past.length == 0
+from dragoman.nn import Cache, GrowingStorage, KeyValue, RollingStorage, SlidingWindow
 
 
 def test_selecting_in_an_empty_cache_is_nothing() -> None:
@@ -57,9 +37,3 @@ def test_one_question_is_asked_however_many_layers_there_are() -> None:
     moved = cache.extend(0, none)
     assert torch.equal(moved.k_BKSd, new.k_BKSd[[0, 2, 2]])
     assert torch.equal(moved.v_BKSd, new.v_BKSd[[0, 2, 2]])
-
-
-def test_only_rows_that_become_another_one_move() -> None:
-    """A row that stays is not copied onto itself, and one that is dropped is not asked for."""
-    assert Rows.of(torch.tensor([0, 2, 2])).moving.tolist() == [1]
-    assert Rows.of(torch.arange(3)).moving.tolist() == []

@@ -6,7 +6,6 @@ from tests.unit.models.small import distance
 
 from dragoman.nn import (
     MultiHeadAttention,
-    causal_mask,
     length_mask,
     padding_mask,
     reference_attention,
@@ -15,26 +14,10 @@ from dragoman.nn import (
 from dragoman.nn.dot_product import additive
 
 
-def test_padding_keys_are_hidden() -> None:
-    """The mask is False exactly where the id is that of padding."""
-    mask = padding_mask(torch.tensor([[5, 6, 0], [7, 0, 0]]), pad_id=0)
-    assert mask.shape == (2, 1, 1, 3)
-    assert mask.flatten(1).tolist() == [[True, True, False], [True, False, False]]
-
-
 def test_lengths_make_the_same_mask_as_padding() -> None:
     """A mask from lengths is that from the padding id."""
     ids = torch.tensor([[5, 6, 0], [7, 0, 0], [0, 0, 0]])
     assert torch.equal(length_mask(torch.tensor([2, 1, 0]), 3), padding_mask(ids, 0))
-
-
-@pytest.mark.parametrize(("num_queries", "num_keys"), [(1, 1), (4, 4), (2, 5), (1, 6)])
-def test_causal_queries_are_the_last_positions(num_queries: int, num_keys: int) -> None:
-    """Query i stands at place `S - T + i` and sees the keys up to there."""
-    mask = causal_mask(num_queries, num_keys)
-    for i in range(num_queries):
-        for j in range(num_keys):
-            assert bool(mask[i, j]) is (j <= num_keys - num_queries + i)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -100,9 +83,3 @@ def test_a_soft_cap_bends() -> None:
     assert y_N.abs().max() == 30.0
     assert y_N.equal(y_N.sort().values)
     assert y_N[5] == 30 * torch.tanh(torch.tensor(20 / 30, dtype=torch.float64))
-
-
-def test_no_cap_is_no_operation() -> None:
-    """The very tensor comes back."""
-    x = torch.randn(3)
-    assert soft_cap(x, None) is x

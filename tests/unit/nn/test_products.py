@@ -13,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.calls import OperatorCalls
 from torch import Tensor, nn
 from torch.backends import mkldnn
 
@@ -32,7 +31,6 @@ from dragoman.nn.cpu.products import (
     LONG_ROW,
     SMALL_PRODUCT,
     TRIED,
-    _is_amd,
     _measured_setting,
     onednn_setting,
     rows_are_independent,
@@ -103,19 +101,6 @@ def test_a_view_shares_the_weights_and_nothing_else() -> None:
         assert mine.data_ptr() == yours.data_ptr()
 
 
-def test_the_setting_is_put_back() -> None:
-    """Whatever it was before is there again, after nesting and after an error."""
-    before = setting()
-    with row_invariant_products():
-        with row_invariant_products():
-            assert setting() == onednn_setting()
-        assert setting() == onednn_setting()
-    assert setting() == before
-    with pytest.raises(ZeroDivisionError), row_invariant_products():
-        1 / 0  # noqa: B018 (it raises)
-    assert setting() == before
-
-
 @given(st.sampled_from(["none", "ieee"]), st.permutations([0, 0, 1, 1, 2, 2]))
 @settings(max_examples=20)
 def test_the_setting_is_on_while_any_thread_is_inside(before: str, turns: Sequence[int]) -> None:
@@ -179,21 +164,6 @@ def test_the_setting_is_the_processors(
     measured_anew()
     with around:
         assert onednn_setting() == right
-
-
-def test_the_setting_is_found_in_float32(measured_anew: Callable[[], None]) -> None:
-    """Whatever dtype the process makes tensors of: a float64 product tells nothing of float32."""
-    measured_anew()
-    before = torch.get_default_dtype()
-    try:
-        torch.set_default_dtype(torch.float64)
-        with OperatorCalls() as calls:
-            found = _measured_setting()
-    finally:
-        torch.set_default_dtype(before)
-    products = [call for call in calls.seen if call.function is torch.ops.aten.mm.default]
-    assert [call.arguments[0].dtype for call in products] == [torch.float32, torch.float64]
-    assert found == onednn_setting()
 
 
 def test_products_keep_full_float32_accuracy() -> None:
@@ -279,8 +249,3 @@ def test_which_library_multiplies_in_training(
     with training_products(precision, torch.device("cpu")):
         assert uses_onednn(torch.float32) == (precision == "fp32" and amd)
     assert not uses_onednn(torch.float32)
-
-
-def test_a_gpu_is_no_processor() -> None:
-    """What is not the CPU keeps its own library."""
-    assert not _is_amd(torch.device("cuda"))

@@ -3,7 +3,6 @@
 import numpy as np
 
 from dragoman.text.tokenizer import SubwordSplits
-from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 # 4 = abcd = 2 3 or 1 0; 3 = cd = 1 0; 0, 1, 2 cannot be taken apart.
 SPLITS = SubwordSplits.of([(4, 2, 3), (4, 1, 0), (3, 1, 0)], vocab_size=5)
@@ -57,27 +56,3 @@ def test_a_seed_decides_the_sample_and_arguments_stay() -> None:
     assert one[0].dtype == np.uint16
     assert (many == 4).all()
     assert ends.tolist() == [0, 20, 50]
-
-
-def test_no_ids_at_all() -> None:
-    """A batch of empty texts is sampled too."""
-    ids, offsets = SPLITS.sample(np.empty(0, np.uint16), np.zeros(3, int), probability=1, rng=rng())
-    assert len(ids) == 0
-    assert offsets.tolist() == [0, 0, 0]
-
-
-def test_splits_of_a_tokenizer_concatenate_to_the_piece() -> None:
-    """In both models the two parts, written one after the other, are the piece."""
-    for model in ("bpe", "unigram"):
-        config = TokenizerConfig(model=model, vocab_size=400)
-        tokenizer = train_tokenizer(["the small dog sees the other dogs"] * 4, config)
-        splits = tokenizer.splits()
-        counts = np.diff(splits.first)
-        pieces = tokenizer.tokens(np.repeat(np.arange(tokenizer.vocab_size), counts).tolist())
-        left, right = (
-            tokenizer.tokens(splits.left.tolist()),
-            tokenizer.tokens(splits.right.tolist()),
-        )
-        assert pieces == [a + b for a, b in zip(left, right, strict=True)]
-        assert len(pieces) > 0
-        assert counts[:260].sum() == 0

@@ -1,7 +1,7 @@
 """What training is told, training does: a run of each task equals a loop that is written out here.
 
 The loops are plain torch. Of the package they use the model classes and what makes batches of a
-task's files (`told.py`): nothing of `train` but the recipes that say what is to be done.
+task's files (`hand.py`): nothing of `train` but the recipes that say what is to be done.
 """
 
 import copy

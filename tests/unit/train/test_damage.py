@@ -22,7 +22,7 @@ from dragoman.train.report import ConsoleReport, MetricsFile
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import Trainer
 
-CASES = int(os.environ.get("DRAGOMAN_FUZZ", "200"))
+CASES = int(os.environ.get("DRAGOMAN_FUZZ", "100"))
 
 
 @pytest.fixture

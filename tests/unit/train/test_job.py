@@ -1,230 +1,104 @@
-"""A run knows no task: a made-up one, that dragoman does not have, is learned like any other."""
+"""What every run does, whatever its task: it goes on after a kill, and is judged by its own."""
 
-import time
-from dataclasses import dataclass, field, replace
-from functools import partial
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
 
-import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
-from tests.unit.models.saved import Words
+from tests.unit.train.encoder_recipes import classify_recipe
 from tests.unit.train.made import make_console
-from torch import Tensor
 
-from dragoman.data.batches import Batch, Epoch, Stream
-from dragoman.errors import DragomanError, InputError
-from dragoman.folder.format import FolderConfig
-from dragoman.folder.opening import open_folder
-from dragoman.models import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import ClassificationHead
+from dragoman.errors import InputError
+from dragoman.tasks.classify.task import ClassifyRecipe
+from dragoman.tasks.task import train
 from dragoman.train.config import TrainConfig
-from dragoman.train.job import CardPart, Validation, evaluating
-from dragoman.train.recipe import DataFiles, RunRecipe
-from dragoman.train.runfolder import RunFolder
-from dragoman.train.start import begin_model
-from dragoman.train.trainer import Trainer, TrainResult
+from dragoman.train.recipe import RunRecipe
 
-V = 12
-MODEL = EncoderOnlyConfig(
-    vocab_size=V,
-    d_model=16,
-    num_heads=2,
-    d_ff=24,
-    num_layers=1,
-    norm_position="pre",
-    head=ClassificationHead(labels=("even", "odd")),
-)
+CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParityRecipe(RunRecipe):
-    """Say whether the first id is odd."""
-
-    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
-
-    task: Literal["parity"] = "parity"
-    data: DataFiles = field(default_factory=DataFiles)
-    model: EncoderOnlyConfig = MODEL
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """All that is in a folder, folders as None."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(Batch):
-    """Rows of ids and their labels."""
+@contextmanager
+def copied_at_every_change(folder: Path, copies: list[Path]) -> Iterator[None]:
+    """Copy a folder, unless it is as it was, whenever this process sets out to change a file."""
+    looking, last = True, dict[str, bytes | None]()
 
-    ids_BL: Tensor
-    labels_B: Tensor
+    def hook(event: str, arguments: tuple[int, ...]) -> None:
+        nonlocal looking, last
+        writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if looking and (writes or event in CHANGES):
+            looking = False
+            now = contents(folder)
+            if now != last:
+                copies.append(folder.with_name(f"killed-{len(copies)}"))
+                shutil.copytree(folder, copies[-1])
+            looking, last = True, now
+
+    sys.addaudithook(hook)  # for as long as the process lives
+    yield
+    looking = False
 
 
-def rows_of(ids_NBL: Tensor, number: int) -> Rows:
-    """One of these batches, each of eight rows."""
-    ids_BL = ids_NBL[number]
-    return Rows(
-        ids_BL=ids_BL,
-        labels_B=ids_BL[:, 0] % 2,
-        num_targets=len(ids_BL),
-        num_tokens=ids_BL.numel(),
-        indices=np.arange(8) + 8 * number,
+def go_on(recipe: RunRecipe) -> None:
+    """Run a recipe to its end, which it may have reached."""
+    try:
+        train(recipe, console=make_console(terminal=False)[0])
+    except InputError as error:
+        assert "is finished" in str(error)  # noqa: PT017 (it may also end well)
+
+
+def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
+    """Wherever it is killed, a run that goes on leaves the files and bits of one that never was.
+
+    With dropout, hidden words and pieces that are taken apart, all that is random, and averages.
+    """
+    recipe = classify_recipe(tmp_path)
+    steps = replace(
+        recipe.train,
+        max_steps=3,
+        save_every=1,
+        average_last=2,
+        ema=0.5,
+        validate_every=2,
+        log_every=1,
     )
-
-
-class Drawn:
-    """Rows of random ids."""
-
-    fingerprint = "always the same"
-
-    def draw(self, rng: np.random.Generator) -> Epoch[Rows]:
-        """A new epoch of twenty batches."""
-        ids_NBL = torch.from_numpy(rng.integers(1, V, (20, 8, 4)))
-        make = partial(rows_of, ids_NBL)
-        return Epoch(count=20, examples=160, padding=0.0, largest=(0,), make=make)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParityJob:
-    """An encoder that learns parity."""
-
-    config: FolderConfig
-    model: EncoderOnly
-    batches: Stream[Rows]
-    tokenizers: tuple[Words, Words]
-
-    def loss(self, batch: Rows) -> Tensor:
-        """The sum over the rows."""
-        return F.cross_entropy(self.model(batch.ids_BL), batch.labels_B, reduction="sum")
-
-    def measure(self) -> Validation:
-        """Loss and accuracy on rows of its own."""
-        batch = rows_of(torch.arange(1, 9).view(1, 8, 1).expand(1, 8, 4).contiguous(), 0)
-        with evaluating(self.model) as device:
-            logits_BC = self.model(batch.to(device).ids_BL)
-            loss = F.cross_entropy(logits_BC, batch.labels_B)
-            right = (logits_BC.argmax(-1) == batch.labels_B).float().mean()
-        return Validation(loss=loss.item(), scores={"accuracy": 100 * right.item()})
-
-    def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (a protocol)
-        """A few words."""
-        return CardPart(
-            title="Parity",
-            data=("training: dice",),
-            architecture="an encoder",
-            judged="Counted.",
-            use="dragoman parity THIS_FOLDER",
-        )
-
-
-def go(recipe: ParityRecipe, kind: type[ParityJob] = ParityJob) -> tuple[TrainResult, str]:
-    """Run the job of a recipe."""
-    console, file = make_console(terminal=False)
-    with RunFolder.of(recipe).open(recipe) as folder:
-        words = Words()
-        job = kind(
-            config=FolderConfig(model=recipe.model),
-            model=begin_model(EncoderOnly, recipe.model, recipe),
-            batches=Stream(Drawn(), seed=recipe.train.seed),
-            tokenizers=(words, words),
-        )
-        result = Trainer(job, recipe, folder, console).run(time.monotonic())
-    return result, file.getvalue()
-
-
-@pytest.fixture
-def parity(tmp_path: Path) -> ParityRecipe:
-    """Sixty steps."""
-    train = TrainConfig(
-        max_steps=60,
-        warmup_steps=5,
-        learning_rate=1e-2,
-        validate_every=20,
-        save_every=20,
-        device="cpu",
-        precision="fp32",
-    )
-    return ParityRecipe(out=str(tmp_path / "run"), train=train)
-
-
-def test_another_task_is_learned(parity: ParityRecipe) -> None:
-    """A task that is no translating learns, chooses by its own metric, and leaves a model."""
-    result, said = go(parity)
-    assert result.progress.best is not None
-    assert result.progress.best["accuracy"] > 80
-    assert "accuracy" in said
-    opened = open_folder(Path(parity.out))
-    model, config = opened.model, opened.config
-    assert isinstance(model, EncoderOnly)
-    assert config.model == MODEL
-    card = (Path(parity.out) / "README.md").read_text(encoding="utf-8")
-    assert "# Parity" in card
-    assert "- accuracy: " in card
-    assert result.progress.tokens == 60 * 32
+    model = replace(recipe.model, dropout=0.3)
+    batch = replace(recipe.batch, subword_sampling=0.2, token_dropout=0.2)
+    recipe = replace(recipe, train=steps, model=model, batch=batch)
+    copies: list[Path] = []
+    with copied_at_every_change(tmp_path / "run", copies):
+        go_on(recipe)
+    whole = contents(tmp_path / "run")
+    assert len(copies) > 30
+    for copy in copies:
+        go_on(replace(recipe, out=str(copy)))
+        found = contents(copy)
+        assert (copy, sorted(found)) == (copy, sorted(whole))
+        tensors = [name for name in whole if name.endswith(".safetensors")]
+        assert [name for name in tensors if found[name] != whole[name]] == []
 
 
 @pytest.mark.parametrize(
-    ("metric", "message"), [("accurcy", "did you mean accuracy"), ("bleu", "accuracy, loss")]
+    ("metric", "message"), [("accurcy", "did you mean accuracy"), ("bleu", "accuracy, .*loss")]
 )
 def test_a_metric_of_another_task(metric: str, message: str) -> None:
     """A metric that the task does not measure is refused, with those that it does."""
     with pytest.raises(InputError, match=f'train.metric = "{metric}" is not measured .*{message}'):
-        ParityRecipe(train=TrainConfig(max_steps=1, metric=metric))
+        ClassifyRecipe(train=TrainConfig(max_steps=1, metric=metric))
 
 
 def test_the_metric_is_the_tasks_own() -> None:
     """Unless one is set, the best model is chosen by what the task is judged by."""
-    assert ParityRecipe().metric == "accuracy"
-    assert ParityRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"
-
-
-def use_up_memory() -> None:
-    """Ask for more than any processor can address."""
-    torch.empty(1 << 55)
-
-
-class LossTooLarge(ParityJob):
-    """A job whose thirtieth step takes too much."""
-
-    def loss(self, batch: Rows) -> Tensor:
-        """Fail in the second epoch, after a checkpoint."""
-        if self.batches.epoch == 1 and self.batches.position == 10:
-            use_up_memory()
-        return super().loss(batch)
-
-
-class ValidationTooLarge(ParityJob):
-    """A job that cannot be validated."""
-
-    def measure(self) -> Validation:
-        """Fail."""
-        use_up_memory()
-        raise AssertionError
-
-
-def test_a_step_without_memory(parity: ParityRecipe) -> None:
-    """It ends in a sentence with the batch and what to change, and changing that works."""
-    size = (
-        r"out of memory in a batch of 8 examples and 32 tokens: lower .* or add train\.activation"
-    )
-    with pytest.raises(DragomanError, match=size) as raised:
-        go(parity, LossTooLarge)
-    assert raised.value.exit_code == 1
-    spared = replace(parity, train=replace(parity.train, activation_checkpointing=True))
-    result, said = go(spared)
-    assert "Resuming from step 20." in said
-    assert result.progress.step == 60
-    other = replace(spared, out=spared.out + "-other")
-    with pytest.raises(DragomanError, match=r"makes up for it\)$"):
-        go(other, LossTooLarge)
-
-
-def test_a_validation_without_memory(parity: ParityRecipe) -> None:
-    """It ends in a sentence too; what is no lack of memory is not taken for one."""
-    with pytest.raises(DragomanError, match="out of memory during validation"):
-        go(parity, ValidationTooLarge)
-
-    class Wrong(ParityJob):
-        def measure(self) -> Validation:
-            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
-
-    with pytest.raises(RuntimeError, match="shapes"):
-        go(replace(parity, out=parity.out + "-wrong"), Wrong)
+    assert ClassifyRecipe().metric == ClassifyRecipe.metrics[0]
+    assert ClassifyRecipe(train=TrainConfig(max_steps=1, metric="loss")).metric == "loss"

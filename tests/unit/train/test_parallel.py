@@ -1,7 +1,7 @@
 """What several processes share among them, without starting one."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dragoman.data.batches import Epoch, Stream
-from dragoman.errors import DragomanError, InputError
+from dragoman.errors import InputError
 from dragoman.train import parallel
 from dragoman.train.parallel import own_gpu
 from dragoman.train.processes import ALONE, Processes
-from dragoman.train.progress import Progress
 
 
 @dataclass
@@ -88,18 +87,6 @@ def test_random_states_of_several() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_one_process_agrees_with_itself() -> None:
-    """It works and fails without a word of others."""
-    assert ALONE.gather("x") == ["x"]
-    assert ALONE.in_turn(lambda: 5) == 5
-
-    def fail() -> int:
-        raise InputError("wrong")
-
-    with pytest.raises(InputError, match="wrong"):
-        ALONE.in_turn(fail)
-
-
 @pytest.mark.parametrize(("name", "local", "gpus"), [("cuda", "2", 2), ("cuda:1", "0", 2)])
 def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, gpus: int) -> None:
     """More processes than GPUs, or one GPU for all, is one sentence; a CPU serves any number."""
@@ -108,30 +95,6 @@ def test_a_gpu_for_each(monkeypatch: pytest.MonkeyPatch, name: str, local: str, 
     with pytest.raises(InputError, match=r"3 processes take a GPU each: torch sees 2 here"):
         own_gpu(torch.device(name), 3)
     assert own_gpu(torch.device("cpu"), 3) == torch.device("cpu")
-
-
-class Answers(Processes):
-    """One of three processes, to which the others have answered already."""
-
-    def __init__(self, *others: object, rank: int = 0) -> None:
-        super().__init__(rank, 3)
-        self.others = others
-
-    def gather(self, value: object, *, patient: bool = False) -> list[object]:  # type: ignore[override]  # noqa: ARG002
-        """What this one says, and the others."""
-        return [*self.others[: self.rank], value, *self.others[self.rank :]]
-
-
-def test_what_others_say_counts() -> None:
-    """Another rank's error is raised; an interrupt of one stops all, and the progress is shared."""
-    with pytest.raises(DragomanError, match="there"):
-        Answers(None, (False, "there")).together(lambda: 1)
-    first, other = Progress(step=4, stale=2), Progress(step=4)
-    for pressed in (False, True):
-        leader = Answers((False, asdict(other)), (pressed, asdict(other)))
-        assert leader.agree(first, interrupted=False) == (first, pressed)
-        second = Answers((False, asdict(first)), (False, asdict(other)), rank=1)
-        assert second.agree(other, interrupted=pressed) == (first, pressed)
 
 
 def test_nothing_is_unpickled() -> None:

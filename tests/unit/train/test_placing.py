@@ -9,14 +9,13 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from tests.unit.data.streams import pairs_of
 from tests.unit.tasks.tiny import WORDS, random_lines
-from tests.unit.train.runs import bits, interrupt, run
+from tests.unit.train.runs import run
 
-from dragoman import load
 from dragoman.data import dataset
 from dragoman.data.aligner import NONE
 from dragoman.data.batches import BatchConfig
-from dragoman.data.corpus import Finding
 from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.prepare import special_ids
 from dragoman.errors import InputError
@@ -24,7 +23,6 @@ from dragoman.folder.opening import open_folder
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.placing import MOST, Placeholders
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.tasks.translate.translator import Translator
 from dragoman.text.placeholders import PLACEHOLDERS, placeholder_ids
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
@@ -48,15 +46,7 @@ def make_pairs(tokenizer: Tokenizer, count: int = 200) -> PairDataset:
         src.append([*chain(*words)])
         tgt.append([*chain(*(words[n] for n in turned))])
         links.append([*chain(*(range(first[n], first[n + 1]) for n in turned))])
-    return PairDataset(
-        name="turned",
-        src=Ragged.of(src),
-        tgt=Ragged.of(tgt),
-        special=special_ids(tokenizer),
-        identical=Finding(),
-        content_hash="",
-        links=Ragged.of(links),
-    )
+    return pairs_of(src, tgt, special=special_ids(tokenizer), links=Ragged.of(links))
 
 
 @pytest.fixture(scope="module")
@@ -174,22 +164,6 @@ def test_a_share_of_the_pairs_has_some(tokenizer: Tokenizer) -> None:
 def with_placeholders(recipe: TranslateRecipe, share: float = 0.5) -> TranslateRecipe:
     """The recipe with placeholders."""
     return replace(recipe, data=replace(recipe.data, placeholders=share))
-
-
-def test_an_interrupted_run_with_placeholders_ends_the_same(recipe: TranslateRecipe) -> None:
-    """To the bit; its folder has them, and translates with them."""
-    recipe = with_placeholders(recipe)
-    whole = replace(recipe, out=recipe.out + "-whole")
-    run(whole, 10, 30, 20, 31)
-    assert interrupt(recipe, 3, [10, 30, 20, 31]).interrupted
-    run(recipe, 30, 20, 31)
-    assert bits(recipe) == bits(whole)
-    translator = load(recipe.out)
-    assert isinstance(translator, Translator)
-    assert placeholder_ids(translator.src_tokenizer)
-    (alignment,) = translator.translate("3 {name} 5").alignments
-    place = alignment.src_tokens.index("{name}")
-    assert alignment.src_spans[place] == (2, 8)
 
 
 def test_another_share_gives_other_batches(tokenizer: Tokenizer) -> None:

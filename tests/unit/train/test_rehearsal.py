@@ -1,11 +1,20 @@
-"""The largest batches run before all others: what has no memory is told at once, no bit changes."""
+"""What has no memory is told in a sentence, at once: the largest batches run before all others."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.train.runs import bits, change, figures, interrupt, run, saved
+from tests.unit.train.runs import (
+    Scorer,
+    bits,
+    change,
+    figures,
+    interrupt,
+    run,
+    saved,
+    train_scored,
+)
 from torch import Tensor
 
 from dragoman.errors import DragomanError
@@ -14,20 +23,16 @@ from dragoman.tasks.translate.job import TranslateJob
 from dragoman.tasks.translate.recipe import TranslateRecipe
 
 
-@pytest.mark.parametrize("cut", [False, True])
-def test_no_bit_changes(recipe: TranslateRecipe, *, cut: bool) -> None:
-    """A run is the one that would have begun without; one that goes on also."""
+def test_no_bit_changes(recipe: TranslateRecipe) -> None:
+    """A run that is interrupted and goes on is the one that would have begun without."""
     settings = replace(recipe.train, optimizer="adamw", weight_decay=0.1)
     recipe = replace(recipe, train=settings)
     plain, bleu = replace(recipe, out=recipe.out + "-plain"), [10, 30, 20, 31]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dragoman.train.trainer.rehearse", lambda *_: None)
         run(plain, *bleu)
-    if cut:
-        assert interrupt(recipe, 3, bleu).interrupted
-        run(recipe, *bleu[1:])
-    else:
-        run(recipe, *bleu)
+    assert interrupt(recipe, 3, bleu).interrupted
+    run(recipe, *bleu[1:])
     assert bits(recipe) == bits(plain)
     assert figures(recipe) == figures(plain)
 
@@ -53,3 +58,50 @@ def test_what_has_no_memory_is_told_at_once(recipe: TranslateRecipe, accumulate:
     assert seen[0] > 80
     assert not saved(recipe)
     assert not (Path(recipe.out) / "training" / "metrics.jsonl").exists()
+
+
+def use_up_memory() -> None:
+    """Ask for more than any processor can address."""
+    torch.empty(1 << 55)
+
+
+def test_a_step_without_memory(recipe: TranslateRecipe) -> None:
+    """It ends in a sentence with the batch and what to change, and changing that works."""
+    loss = TranslateJob.loss
+
+    def too_large(job: TranslateJob, batch: PairBatch) -> Tensor:
+        if saved(recipe):
+            use_up_memory()
+        return loss(job, batch)
+
+    spared = replace(recipe, train=replace(recipe.train, activation_checkpointing=True))
+    size = r"out of memory in a batch of \d+ examples and \d+ tokens: lower .* or add train\.activ"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TranslateJob, "loss", too_large)
+        with pytest.raises(DragomanError, match=size) as raised:
+            run(recipe, 1)
+        with pytest.raises(DragomanError, match=r"makes up for it\)$"):
+            run(spared)
+    assert raised.value.exit_code == 1
+    result, said = run(spared, 2, 3, 4)
+    assert "Resuming from step 2." in said
+    assert result.progress.step == 6
+
+
+def test_a_validation_without_memory(recipe: TranslateRecipe) -> None:
+    """It ends in a sentence too; what is no lack of memory is not taken for one."""
+    with pytest.raises(DragomanError, match="out of memory during validation"):
+        train_scored(recipe, Scorer(iter([]), before=use_up_memory))
+
+    def wrong() -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        train_scored(recipe, Scorer(iter([]), before=wrong))
+
+
+def test_memory_that_a_model_lacks(recipe: TranslateRecipe) -> None:
+    """Whatever it is that finds no memory, the run ends in a sentence."""
+    with pytest.raises(DragomanError, match="out of memory: give a smaller model") as raised:
+        train_scored(recipe, Scorer(iter([])), check=lambda *_: use_up_memory())
+    assert raised.value.exit_code == 1

@@ -1,16 +1,15 @@
 """What a run begins with: drawn weights, or those of a model folder, some of them frozen."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 import torch
 from tests.unit.models.saved import Words
 from tests.unit.tasks.tiny import make_tokenizer
-from tests.unit.train.encoder_recipes import classify_recipe, masked_recipe, tag_recipe
+from tests.unit.train.hand import TASKS
 from tests.unit.train.made import (
     CONFIG,
     TINY,
@@ -293,12 +292,10 @@ def test_a_model_has_the_special_tokens_of_its_texts() -> None:
         check_tokens(replace(config, vocab_size=size - 1), tokenizer)
 
 
-@pytest.mark.parametrize("make", [classify_recipe, tag_recipe, masked_recipe, None])
-def test_every_run_is_held_to_its_tokens(
-    make: Callable[[Path], RunRecipe] | None, recipe: RunRecipe, tmp_path: Path
-) -> None:
-    """Whatever it learns; `None` is to translate."""
-    recipe = recipe if make is None else make(tmp_path)
+@pytest.mark.parametrize("task", TASKS)
+def test_every_run_is_held_to_its_tokens(task: str, tmp_path: Path) -> None:
+    """Whatever it learns."""
+    recipe: Any = TASKS[task](tmp_path).recipe
     console, _ = make_console(terminal=False)
     with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
         train(replace(recipe, model=replace(recipe.model, pad_id=9)), console=console)

@@ -139,19 +139,28 @@ def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: type[Mlflow]) -> None
     assert mlflow.calls[-1] == ("status", "abc", "FAILED")
 
 
+def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
+    """A stand-in for a run, which logs so, and the codes that it ends with."""
+    ended = list[int]()
+    run = SimpleNamespace(
+        id="xyz",
+        define_metric=lambda *_, **__: None,
+        log=log,
+        finish=lambda exit_code: ended.append(int(exit_code)),
+    )
+    return run, ended
+
+
 @pytest.mark.parametrize(("end", "code"), [("4 steps", 0), ("interrupted", 1), (None, 1)], ids=str)
 def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) -> None:
     """The same for Weights & Biases, offline unless the user says otherwise, and resumed by id."""
-    opened, logged, ended = [], list[Mapping[str, Any]](), list[int]()
+    opened, logged = [], list[Mapping[str, Any]]()
+    run, ended = wandb_run(logged.append)
+    run.define_metric = lambda name, step_metric: logged.append({name: step_metric})
 
     def init(**given: Any) -> Any:  # noqa: ANN401
         opened.append(given | {"reports": os.environ["WANDB_ERROR_REPORTING"]})
-        return SimpleNamespace(
-            id="xyz",
-            define_metric=lambda name, step_metric: logged.append({name: step_metric}),
-            log=logged.append,
-            finish=lambda exit_code: ended.append(int(exit_code)),
-        )
+        return run
 
     module("wandb", init=init)
     before = dict(os.environ)
@@ -180,17 +189,11 @@ def test_a_tracker_that_fails_later_is_ended(
     folder: RunFolder, module: Module, mlflow: type[Mlflow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own page does not show for ever a run that goes on."""
-    ended = list[int]()
 
     def fail(*_: Any, **__: Any) -> None:  # noqa: ANN401
         raise RuntimeError("disk full")
 
-    run = SimpleNamespace(
-        id="xyz",
-        define_metric=lambda *_, **__: None,
-        log=fail,
-        finish=lambda exit_code: ended.append(int(exit_code)),
-    )
+    run, ended = wandb_run(fail)
     module("wandb", init=lambda **_: run)
     (warning,) = report(folder, "wandb")
     assert "disk full" in warning
@@ -205,13 +208,7 @@ def test_a_full_queue_takes_the_end(
     folder: RunFolder, module: Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tracker that was too slow for some numbers is ended all the same."""
-    answer, ended = Event(), list[int]()
-    run = SimpleNamespace(
-        id="xyz",
-        define_metric=lambda *_, **__: None,
-        log=lambda _: None,
-        finish=lambda exit_code: ended.append(int(exit_code)),
-    )
+    answer, (run, ended) = Event(), wandb_run(lambda _: None)
     module("wandb", init=lambda **_: answer.wait() and run)
     monkeypatch.setattr(trackers, "MOST_WAITING", 1)
     monkeypatch.setattr(trackers, "PATIENCE", 5.0)

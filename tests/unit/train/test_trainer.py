@@ -196,20 +196,6 @@ def test_validates_and_saves_at_intervals_and_at_the_end(
     assert watcher.validated_at == at
 
 
-@pytest.mark.parametrize(
-    ("metric", "losses", "kept", "best_step"),
-    [("loss", (3, 4, 2, 2), [3, 2], 15), ("bleu", (3, 4, 2, 5), [3, 4, 5], 20)],
-)
-def test_keeps_the_best(
-    go: Go, metric: str, losses: tuple[float, ...], kept: list[float], best_step: int
-) -> None:
-    """The model is kept when it is better than the best so far, by the metric that was chosen."""
-    quick = go(*losses, max_steps=20, metric=metric)
-    assert quick.kept == kept
-    assert quick.progress.best == {"loss": kept[-1], "bleu": 10 * kept[-1]}
-    assert (quick.progress.best_step, quick.progress.stale) == (best_step, (20 - best_step) // 5)
-
-
 def test_patience(go: Go) -> None:
     """A run ends after so many validations in a row without a better one."""
     quick = go(3, 2, 4, 1, 5, 5, 5, patience=2)
