@@ -1,10 +1,9 @@
 """Settings of batches and options of decoding that cannot be."""
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -46,17 +45,10 @@ BY_HAND = {"num_token_types", "layers", "hold_out", "min_relation", "validate_li
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_number_has_a_range(settings: type[Any]) -> None:
-    """Beyond its bounds it is refused by its name, and so are NaN and more than 64 bits."""
+    """Or has bounds that depend on other settings; tests/unit/test_ranges.py passes each bound."""
     ranges = ranges_of(settings)  # type: ignore[arg-type]  # it is hashable
     numbers = {each.name for each in fields(settings) if re.search("int|float", str(each.type))}
     assert numbers - ranges.keys() <= OF_THE_TEXTS | BY_HAND
-    for name, (expected, _) in ranges.items():
-        _, limits = get_args(expected)
-        bounds = ((limits.least, -1), (limits.above, 0), (limits.most, 1), (limits.below, 0))
-        beyond = [bound + step for bound, step in bounds if bound is not None]
-        for value in (math.nan, 1 << 63, *beyond):
-            with pytest.raises(InputError, match=f"^{name} is {value}; it must be"):
-                settings(**{name: value})
 
 
 WRONG = [
