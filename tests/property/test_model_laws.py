@@ -121,28 +121,3 @@ def test_evaluation_ignores_dropout(name: str) -> None:
     with torch.no_grad():
         assert torch.equal(model(src_BS, tgt_BT), make_model(VARIANTS[name])(src_BS, tgt_BT))
         assert not torch.equal(model.train()(src_BS, tgt_BT), model.eval()(src_BS, tgt_BT))
-
-
-@given(SEEDS, st.integers(1, 4))
-@settings(max_examples=30)
-def test_shared_heads_are_repeated_heads(seed: int, kv_heads: int) -> None:
-    """Grouped-query attention is attention whose key-value weights stand there several times."""
-    torch.manual_seed(seed)
-    group, head_dim = 2, 3
-    shared = MultiHeadAttention(8, group * kv_heads, num_kv_heads=kv_heads, head_dim=head_dim)
-    whole = MultiHeadAttention(8, group * kv_heads, head_dim=head_dim)
-    stir(shared.double())
-    whole.double().load_state_dict(
-        {
-            name: value
-            if not name.startswith("kv_proj")
-            else value.unflatten(0, (2, kv_heads, head_dim))
-            .repeat_interleave(group, dim=1)
-            .flatten(0, 2)
-            for name, value in shared.state_dict().items()
-        }
-    )
-    x, source = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
-    mask = torch.rand(2, 1, 3, 5) < 0.6
-    expected = whole(x, whole.project_kv(source), mask)
-    assert distance(shared(x, shared.project_kv(source), mask), expected) < 1e-14

@@ -12,7 +12,7 @@ from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Full, KeyValue, Scoring, causal_mask, length_mask, row_invariant_products
+from dragoman.nn import Full, KeyValue, Scoring, length_mask, row_invariant_products
 from dragoman.nn.cpu.products import Linear
 from dragoman.nn.feedforward import ACTIVATIONS
 
@@ -123,16 +123,6 @@ def test_attention_knows_neither_padding_nor_company(head_dim: int, num_queries:
                 mask = length_mask(torch.tensor([length, width, width, 1, width]), width)
                 out = attend(q, k[:, :, :width], v[:, :, :width], mask)
                 assert torch.equal(out[:1], expected)
-
-
-def test_causal_attention_knows_no_padding_behind() -> None:
-    """Targets that are padded for their neighbours' sake keep their bits."""
-    q, k, v = (torch.randn(3, 2, 70, 8) for _ in range(3))
-    expected = attend(q, k, v, causal_mask(70, 70))
-    for length in (1, 2, 3, 15, 16, 17, 40):
-        short = q[:1, :, :length], k[:1, :, :length], v[:1, :, :length]
-        out = attend(*short, causal_mask(length, length))
-        assert torch.equal(out, expected[:1, :, :length])
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=list(ACTIVATIONS))
