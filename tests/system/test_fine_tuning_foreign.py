@@ -76,7 +76,7 @@ def test_a_folder_of_hugging_face_goes_on_learning(
         dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface").succeeded()
 
 
-@pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart"])
+@pytest.mark.parametrize("name", ["m2m100", "mbart"])
 def test_a_model_of_many_languages_learns_two(
     name: str, dragoman: CommandLine, tmp_path: Path
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_model_of_many_languages_learns_two(
     assert texts[0] == texts[1] != texts[2]
 
 
-@pytest.mark.parametrize("task", ["translate", "generate", "classify"])
+@pytest.mark.parametrize("task", ["translate", "classify"])
 def test_adapters_of_a_folder_of_hugging_face(
     task: str, dragoman: CommandLine, tmp_path: Path
 ) -> None:
@@ -119,12 +119,10 @@ def test_adapters_of_a_folder_of_hugging_face(
     dragoman.run(*run).succeeded()
     lines = tmp_path / "lines"
     lines.write_text("A man in a hat.\n", encoding="utf-8")
-    given = ("--file", lines, "--temperature", 0, "--max-tokens", 3)
-    verb = (task, *(given if task == "generate" else (lines,)))
-    merged = dragoman.run(verb[0], out, *verb[1:])
+    merged = dragoman.run(task, out, lines)
     assert merged.code == 0, merged.said
     if task != "classify":  # whose head stands in the run's folder only
-        adapted = dragoman.run(verb[0], out / "adapter", *verb[1:])
+        adapted = dragoman.run(task, out / "adapter", lines)
         assert adapted.code == 0, adapted.said
         assert adapted.said.splitlines()[0] == merged.said.splitlines()[0]
     shutil.rmtree(start)
