@@ -26,11 +26,9 @@ from figures.attention import (
     LENGTH,
     PADDED,
     RECURRENT,
-    SCORES,
     allowed,
     gradients_by_distance,
     saturation,
-    softmax_of,
     steps_between,
     weights_by_mistake,
 )
@@ -126,14 +124,6 @@ def test_the_table_knows_distances_alone(length: int, d_model: int) -> None:
         )
 
 
-def test_neighbours_are_alike() -> None:
-    """A row is nearest to itself, and its product falls over the next positions."""
-    products_LL, distances_LL = row_distances(sinusoidal_table(100, 64))
-    assert (products_LL.argmax(dim=1) == torch.arange(100)).all()
-    assert (distances_LL.argmin(dim=1) == torch.arange(100)).all()
-    assert all(near > far for near, far in pairwise(products_LL[50, 50:54].tolist()))
-
-
 def test_rotary_pairs_turn_by_their_own_angle() -> None:
     """Pair i of position m stands at the angle `m * 10000^(-2i/d)`, on the unit circle."""
     pairs_Lp2 = turned_pairs(50, 16)
@@ -168,15 +158,6 @@ def test_schedules_reach_their_peak_and_some_their_end(config: TrainConfig) -> N
         assert rate[-1] == pytest.approx(ends[config.schedule], abs=1e-12)
 
 
-@given(st.floats(0.1, 10.0))
-def test_weights_are_the_softmax_at_a_temperature(temperature: float) -> None:
-    """They sum to 1, keep the order of the scores, and their ratio is that of the exponentials."""
-    weights = softmax_of(SCORES, temperature)
-    assert sum(weights) == pytest.approx(1.0)
-    assert weights == sorted(weights, reverse=True)
-    assert math.log(weights[0] / weights[1]) == pytest.approx(0.5 / temperature)
-
-
 def test_scores_spread_with_the_root_of_the_width() -> None:
     """Without the division the weight of one key goes to 1 and its gradient away; with it, not."""
     plain = [saturation(width, 1.0) for width in (16, 64, 256)]
@@ -207,14 +188,6 @@ def test_the_place_of_the_norm_shows_in_the_gradients() -> None:
     assert post[1].streams == pytest.approx([1.0] * 24, rel=1e-3)
     assert max(deep[1].gradients) < 1.1 * min(deep[1].gradients)
     assert max(deep[1].gradients) < 0.7 * min(deep[0].gradients)
-
-
-def test_measuring_draws_from_no_one_elses_numbers() -> None:
-    """The generator of the program stands where it stood."""
-    before = torch.random.get_rng_state()
-    layer_sizes("pre", 2, draws=1)
-    gradients_by_distance("LSTM", farthest=2, draws=1)
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_caches_grow_as_their_pattern_needs() -> None:

@@ -153,22 +153,6 @@ def test_the_walk_is_found(page: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "heard", "tolerance"),
     [
-        ("loss 2.50 of 3", "loss 2.54 of 3", ROUNDING),
-        ("std 0.02", "std 0.03", ROUNDING),  # one in the last digit
-        ("1,024 words", "1,024  words", ROUNDING),
-        ("3.0 ms", "17.25 ms", None),
-        ("loss 2.0", "loss 2.4", 0.25),
-        ("rate 1.7e-07", "rate 1.8e-07", ROUNDING),
-    ],
-)
-def test_what_may_differ(said: str, heard: str, tolerance: float | None) -> None:
-    """Rounding, blanks, and as much as the page allows."""
-    assert differences(said, heard, tolerance) == []
-
-
-@pytest.mark.parametrize(
-    ("said", "heard", "tolerance"),
-    [
         ("loss 2.50", "loss 2.60", ROUNDING),
         ("100 of 100", "99 of 100", ROUNDING),  # counts are exact
         ("same: True", "same: False", None),
