@@ -161,14 +161,3 @@ def test_learned_positions_end_where_they_end(max_length: int, beyond: int) -> N
     for places in (range(place, place + 1), torch.tensor([[place]])):
         with pytest.raises(InputError, match=rf"{place + 1} tokens.*{max_length} only"):
             table(x, places)
-
-
-@given(SEEDS, st.permutations(range(7)))
-@settings(max_examples=30)
-def test_without_positions_the_last_token_sees_a_set(seed: int, order: list[int]) -> None:
-    """A decoder of one layer without positions: the order of the words before does not matter."""
-    model = make_decoder(replace(DECODER, positions=NoPositions(), num_layers=1))
-    ids_BL = random_ids(seed, 1, 8)
-    mixed_BL = torch.cat([ids_BL[:, order], ids_BL[:, 7:]], dim=1)
-    with torch.no_grad():
-        assert distance(model(mixed_BL)[:, -1], model(ids_BL)[:, -1]) < 1e-12

@@ -1,7 +1,6 @@
 """What each verb that takes a model prints, and where."""
 
 import gzip
-import io
 import json
 import subprocess
 import sys
@@ -10,16 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from tests.system.cli.command import LINES, Run, in_own_process, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny import random_lines, save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
-from dragoman.cli import demo
 from dragoman.engine.products import can_pack
-from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
 
 
@@ -339,21 +335,6 @@ def test_inspect_tells_what_the_folder_holds(
     assert f"{total:,}" in table.out
     assert found["model"]["kind"] in table.out
     assert "tokenizer.json" in table.out
-
-
-def test_the_demo_names_what_brings_pictures(
-    monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
-) -> None:
-    """In brackets, which are not taken for colours of the terminal."""
-    said = io.StringIO()
-
-    def missing(*_: object, **__: object) -> None:
-        raise InputError("in a checkout: pip install '.[plot]'")
-
-    monkeypatch.setattr("dragoman.lens.plot_alignment", missing, raising=False)
-    translator = dragoman.load(model, device="cpu")
-    demo._draw(translator, LINES[0], tmp_path / "a.png", Console(file=said, width=200))
-    assert "5. No picture: in a checkout: pip install '.[plot]'" in said.getvalue()
 
 
 def test_a_model_is_converted(run: Run, model: Path, tmp_path: Path) -> None:
