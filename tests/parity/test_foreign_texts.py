@@ -51,10 +51,12 @@ LINES = [one_line(line) for line in without_special(noisy(SENTENCES, 20))]
 LINES = [line for line in LINES if line]
 
 
-def make_folder(folder: Path, name: str, **generation: object) -> Any:  # noqa: ANN401 -- theirs
+def make_folder(
+    folder: Path, name: str, sizes: Mapping[str, Any] | None = None, **generation: object
+) -> Any:  # noqa: ANN401 -- theirs
     """Write a model of random weights with a tokenizer of its family; return theirs."""
     said = FAMILIES[name](folder)
-    kind, config, sizes = CASES[name]
+    kind, config, usual = CASES[name]
     tokenizer = read_tokenizer(folder)
     ids = {
         "pad_token_id": tokenizer.pad_token_id,
@@ -66,7 +68,7 @@ def make_folder(folder: Path, name: str, **generation: object) -> Any:  # noqa: 
     }
     torch.manual_seed(0)
     made = getattr(transformers, config)(
-        **{**said, **sizes, **ids}, vocab_size=len(tokenizer), max_length=None
+        **{**said, **usual, **(sizes or {}), **ids}, vocab_size=len(tokenizer), max_length=None
     )
     model = getattr(transformers, kind)(made).eval()
     with torch.no_grad():

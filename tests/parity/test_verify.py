@@ -56,15 +56,15 @@ LAYER = {
 """A matrix, and what differs when it does."""
 
 
-def make(path: Path, case: str, spread: float = 0.2) -> Path:
+def make(path: Path, case: str, spread: float = 0.2, **sizes: int) -> Path:
     """Write a folder of random weights with a tokenizer of its family."""
     path.mkdir()
-    tokenizer, name, sizes = CASES[case]
+    tokenizer, name, usual = CASES[case]
     FAMILIES[tokenizer](path)
     vocab_size = len(transformers.AutoTokenizer.from_pretrained(path, local_files_only=True))
     kind = getattr(transformers, name)
     torch.manual_seed(0)
-    model = kind(kind.config_class(**sizes, vocab_size=vocab_size))
+    model = kind(kind.config_class(**{**usual, **sizes}, vocab_size=vocab_size))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(spread * torch.randn_like(parameter))

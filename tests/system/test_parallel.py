@@ -17,7 +17,7 @@ from tests.system.test_generate import write_recipe
 from tests.system.test_resume import assert_same_runs, figures
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
-STEPS = 6
+STEPS = 3
 EXACT = (
     "train.precision=fp32",
     "train.learning_rate=1e-3",
@@ -149,16 +149,16 @@ def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> N
     """What two have saved four go on with, and one, and each says that the bits differ."""
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
-    steps = ("train.max_steps=4", "train.learning_rate=1e-3", "train.schedule=constant")
+    steps = ("train.max_steps=2", "train.learning_rate=1e-3", "train.schedule=constant")
     assert run(dragoman, 2, *command(tmp_path, out), *steps).code == 0
     for size in (4, 1):
         other = tmp_path / f"of-{size}"
         shutil.copytree(out, other)
-        words = [*command(tmp_path, other), *steps, "train.max_steps=6"]
+        words = [*command(tmp_path, other), *steps, "train.max_steps=3"]
         said = run(dragoman, size, *words).succeeded()
-        assert "Resuming from step 4." in said
+        assert "Resuming from step 2." in said
         assert f"has processes {size} (was 2)" in said
-        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
+        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3]
 
 
 PATCH = """
@@ -177,8 +177,6 @@ def fail_in_loss(self, batch):
     late = self.batches.epoch and os.environ.get("RANK", "1") == "1"
     if late and failure == "hang":
         time.sleep(14)
-    if late and failure == "memory":
-        torch.empty(1 << 55)
     once = failure == "once" and os.environ["RANK"] == "1" and self.batches.position == 2
     once = once and not self.batches.epoch
     if late and failure == "backward":
@@ -237,7 +235,6 @@ def run_broken(dragoman: CommandLine, folder: Path, failure: str, *words: object
     ("failure", "sentence", "code"),
     [
         ("nan", "the loss is nan, in a batch of the examples [", 1),
-        ("memory", "out of memory in a batch of ", 1),
         ("backward", "out of memory in a batch of ", 1),
         pytest.param(
             *("hang", "process 1 of 2 has not answered for 0:00:09", 1), marks=pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.corpora import SMALL, reversed_digits
 
-STEPS = 30
+STEPS = 20
 SETTINGS = (
     *SMALL,
     "model.dropout=0.3",
@@ -126,7 +126,7 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     ended = dragoman.start(
-        command(tmp_path, out, "fp32"), random.randint(40, 80), signal.SIGINT
+        command(tmp_path, out, "fp32"), random.randint(40, 60), signal.SIGINT
     ).end()
     assert ended.code == 130, ended.said
     assert "interrupted" in ended.said
@@ -154,7 +154,7 @@ def test_ctrl_c_while_nobody_listens(environment: dict[str, str], tmp_path: Path
     whole, cut = tmp_path / "whole", tmp_path / "cut"
 
     def start(out: Path, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
-        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=12"]
+        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=6"]
         words = [sys.executable, "-m", "dragoman", *map(str, arguments)]
         return subprocess.Popen(words, env=environment, stderr=stderr, text=True)
 
@@ -164,7 +164,7 @@ def test_ctrl_c_while_nobody_listens(environment: dict[str, str], tmp_path: Path
     next(line for line in running.stderr if line.startswith("step 1:"))
     running.stderr.close()
     metrics = cut / "training" / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 5:  # each is said
+    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 2:  # each is said
         assert running.poll() is None
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
