@@ -20,7 +20,7 @@ transformers = pytest.importorskip("transformers", reason="the other side of the
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
 
-LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "600")))
+LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "300")))
 LINES += ["x\ufeff<mask>ing", "x \ufeff <mask>", "x\u3000<mask> y", "\u200b<mask>"]
 BOTH = [(family, fast) for family in FAMILIES for fast in (True, False)]
 
