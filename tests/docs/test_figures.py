@@ -32,11 +32,7 @@ from figures.attention import (
     weights_by_mistake,
 )
 from figures.costs import attention_cost
-from figures.layers import (
-    cache_growth,
-    layer_sizes,
-    stored_bytes,
-)
+from figures.layers import cache_growth, layer_sizes, stored_bytes
 from figures.positions import row_distances
 from figures.scaling import report
 

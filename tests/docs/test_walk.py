@@ -11,15 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.docs.pages import READMES, ROOT, links, name_of
-from tests.docs.walk import (
-    ENGLISH,
-    ROUNDING,
-    WALK,
-    Experiment,
-    chinese,
-    differences,
-    experiments,
-)
+from tests.docs.walk import ENGLISH, ROUNDING, WALK, Experiment, chinese, differences, experiments
 
 from staging import is_chinese, twin_anchors
 
