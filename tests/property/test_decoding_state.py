@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Cache, GrowingStorage, KeyValue, Memory
+from dragoman.nn.cache import Rows
 from dragoman.nn.cpu.storage import GROWTH
 
 SEEDS = st.integers(0, 2**32)
@@ -144,3 +145,14 @@ def test_growth_is_amortised() -> None:
         kept.append(storage.extend(new))
         places.add(kept[-1].k_BKSd.data_ptr())
     assert len(places) <= 7
+
+
+def test_selecting_the_same_rows_copies_nothing() -> None:
+    """A row that stays where it was keeps its memory, also when rows behind it leave."""
+    storage = GrowingStorage()
+    new = KeyValue(torch.randn(4, 1, 5, 2), torch.randn(4, 1, 5, 2))
+    place = storage.extend(new).k_BKSd.data_ptr()
+    storage.select(Rows.of(torch.arange(4)))
+    storage.select(Rows.of(torch.tensor([0, 1])))
+    one = KeyValue(torch.randn(2, 1, 1, 2), torch.randn(2, 1, 1, 2))
+    assert storage.extend(one).k_BKSd.data_ptr() == place

@@ -124,6 +124,7 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        (["nowhere.toml"], "nowhere.toml"),
         ([], "there is nothing to train"),
         (["data.src=a"], "--tgt is missing: give the file with the translations of a"),
         (["--src", "a", __file__], f"{__file__}: not a recipe (its name must end in .toml)"),
