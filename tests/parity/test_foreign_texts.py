@@ -122,7 +122,7 @@ def their_texts(
 @pytest.mark.parametrize("name", CASES)
 def test_a_folder_translates_as_its_own_classes(name: str, tmp_path: Path) -> None:
     """All lines at once, padded and by the cache, with the publisher's own settings; and greedy."""
-    words = {"bad_words_ids": [[5]]} if name == "marian" else {}
+    words: dict[str, Any] = {"bad_words_ids": [[5]]} if name == "marian" else {}
     model = make_folder(tmp_path, name, num_beams=4, length_penalty=1.3, **words)
     translator = dragoman.load(tmp_path, device="cpu")
     assert translator.options.beam_size == 4
