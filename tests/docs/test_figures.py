@@ -19,32 +19,22 @@ from matplotlib.image import imread
 from tests.docs.pages import ROOT
 
 from dragoman.nn import Causal, LinearAttention, MultiHeadAttention, SlidingWindow, sinusoidal_table
-from dragoman.train.config import TrainConfig
 from figures import FIGURES
 from figures.attention import (
     KINDS,
     LENGTH,
     PADDED,
     RECURRENT,
-    SCORES,
     allowed,
     gradients_by_distance,
     saturation,
-    softmax_of,
     steps_between,
     weights_by_mistake,
 )
 from figures.costs import attention_cost
-from figures.layers import (
-    ACTIVATIONS_SHOWN,
-    cache_growth,
-    layer_sizes,
-    stored_bytes,
-    values_and_slopes,
-)
-from figures.positions import row_distances, turned_pairs
+from figures.layers import cache_growth, layer_sizes, stored_bytes
+from figures.positions import row_distances
 from figures.scaling import report
-from figures.training import NOAM, OTHERS, STEPS, VOCABULARY, rates, smoothed_losses
 
 SLOW = {
     *("norm-placement.png", "reach.png", "schedules.png"),
@@ -126,57 +116,6 @@ def test_the_table_knows_distances_alone(length: int, d_model: int) -> None:
         )
 
 
-def test_neighbours_are_alike() -> None:
-    """A row is nearest to itself, and its product falls over the next positions."""
-    products_LL, distances_LL = row_distances(sinusoidal_table(100, 64))
-    assert (products_LL.argmax(dim=1) == torch.arange(100)).all()
-    assert (distances_LL.argmin(dim=1) == torch.arange(100)).all()
-    assert all(near > far for near, far in pairwise(products_LL[50, 50:54].tolist()))
-
-
-def test_rotary_pairs_turn_by_their_own_angle() -> None:
-    """Pair i of position m stands at the angle `m * 10000^(-2i/d)`, on the unit circle."""
-    pairs_Lp2 = turned_pairs(50, 16)
-    assert pairs_Lp2.shape == (50, 8, 2)
-    for position, pair in [(0, 0), (1, 0), (7, 3), (49, 7)]:
-        angle = position * 10000.0 ** (-2 * pair / 16)
-        expected = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
-        torch.testing.assert_close(pairs_Lp2[position, pair], expected)
-
-
-def test_the_papers_rate_peaks_at_the_end_of_its_warm_up() -> None:
-    """At step `warmup` it is `(D * warmup)^-1/2`; wider models and longer warm-ups peak lower."""
-    peaks = []
-    for d_model, warmup in NOAM:
-        config = TrainConfig(
-            max_steps=STEPS[-1], schedule="noam", learning_rate=1.0, warmup_steps=warmup
-        )
-        rate = rates(config, d_model)
-        assert STEPS[rate.index(max(rate))] == warmup
-        assert max(rate) == pytest.approx((d_model * warmup) ** -0.5)
-        peaks.append(max(rate))
-    assert peaks == sorted(peaks, reverse=True)
-
-
-@pytest.mark.parametrize("config", OTHERS, ids=lambda config: config.schedule)
-def test_schedules_reach_their_peak_and_some_their_end(config: TrainConfig) -> None:
-    """None gets above its peak; cosine and linear end at 0, a constant one stays at its peak."""
-    rate = rates(config)
-    assert 0.94 * config.learning_rate < max(rate) <= config.learning_rate * (1 + 1e-12)
-    ends = {"cosine": 0.0, "linear": 0.0, "constant": config.learning_rate}
-    if config.schedule in ends:
-        assert rate[-1] == pytest.approx(ends[config.schedule], abs=1e-12)
-
-
-@given(st.floats(0.1, 10.0))
-def test_weights_are_the_softmax_at_a_temperature(temperature: float) -> None:
-    """They sum to 1, keep the order of the scores, and their ratio is that of the exponentials."""
-    weights = softmax_of(SCORES, temperature)
-    assert sum(weights) == pytest.approx(1.0)
-    assert weights == sorted(weights, reverse=True)
-    assert math.log(weights[0] / weights[1]) == pytest.approx(0.5 / temperature)
-
-
 def test_scores_spread_with_the_root_of_the_width() -> None:
     """Without the division the weight of one key goes to 1 and its gradient away; with it, not."""
     plain = [saturation(width, 1.0) for width in (16, 64, 256)]
@@ -209,14 +148,6 @@ def test_the_place_of_the_norm_shows_in_the_gradients() -> None:
     assert max(deep[1].gradients) < 0.7 * min(deep[0].gradients)
 
 
-def test_measuring_draws_from_no_one_elses_numbers() -> None:
-    """The generator of the program stands where it stood."""
-    before = torch.random.get_rng_state()
-    layer_sizes("pre", 2, draws=1)
-    gradients_by_distance("LSTM", farthest=2, draws=1)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 def test_caches_grow_as_their_pattern_needs() -> None:
     """Full: twice the keys, twice the bytes; by the number of key-value heads; a window and linear
     attention: no more from some token on.
@@ -230,18 +161,6 @@ def test_caches_grow_as_their_pattern_needs() -> None:
     linear = cache_growth(LinearAttention(), 8, 20)
     assert set(linear) == {8 * 64 * 65 * 4}
     assert stored_bytes(Causal().make_storage()) == 0
-
-
-@pytest.mark.parametrize("smoothing", [0.1, 0.3])
-def test_smoothing_has_a_lowest_point(smoothing: float) -> None:
-    """The loss is lowest where the right token has `1 - eps + eps / V`; without it, nowhere."""
-    best = 1 - smoothing + smoothing / VOCABULARY
-    below, at, above = smoothed_losses(
-        torch.tensor([best - 0.01, best, best + 0.01], dtype=torch.float64), smoothing
-    ).tolist()
-    assert at < min(below, above)
-    plain = smoothed_losses(torch.tensor([0.5, 0.9, 0.999], dtype=torch.float64), 0.0)
-    assert plain.tolist() == pytest.approx([-math.log(0.5), -math.log(0.9), -math.log(0.999)])
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -271,24 +190,6 @@ def test_each_mistake_shows_in_the_weights_as_it_is_told(seed: int) -> None:
     undivided = drawn["not divided by sqrt(d)"]
     assert undivided[hidden].max() == 0
     assert (undivided.amax(-1)[PADDED + 1 :] > right.amax(-1)[PADDED + 1 :]).all()
-
-
-def test_activations_and_slopes_are_those_of_their_formulas() -> None:
-    """ReLU's slope is 0 or 1; the smooth ones dip below 0 and have slope 1/2 at 0; GELU's two forms
-    differ by less than 0.0005.
-    """
-    x = torch.linspace(-5, 5, 1001, dtype=torch.float64)
-    drawn = {name: values_and_slopes(name, x) for name, _, _ in ACTIVATIONS_SHOWN}
-    normal = torch.distributions.Normal(0.0, 1.0)
-    torch.testing.assert_close(drawn["gelu"][0], x * normal.cdf(x))
-    torch.testing.assert_close(drawn["gelu"][1], normal.cdf(x) + x * normal.log_prob(x).exp())
-    torch.testing.assert_close(drawn["silu"][0], x / (1 + (-x).exp()))
-    torch.testing.assert_close(drawn["relu"], (x.clamp(min=0), (x > 0).double()))
-    for name in ("gelu", "gelu_tanh", "silu"):
-        values, slopes = drawn[name]
-        assert values[:500].max() < 0
-        assert float(slopes[500]) == pytest.approx(0.5)
-    assert 0 < float((drawn["gelu"][0] - drawn["gelu_tanh"][0]).abs().max()) < 0.0005
 
 
 @pytest.mark.slow

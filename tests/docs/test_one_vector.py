@@ -148,20 +148,6 @@ def test_a_translation_is_the_same_dates(names: dict[str, Any], days: list[date]
     assert torch.equal(tgt_BT[:, 1:], next_BT[:, :-1])
 
 
-@pytest.mark.parametrize(
-    ("day", "words"),
-    [
-        (date(1910, 1, 12), "the twelfth of January nineteen ten"),
-        (date(1999, 8, 20), "the twentieth of August nineteen ninety nine"),
-        (date(1930, 12, 31), "the thirty first of December nineteen thirty"),
-        (date(1917, 2, 15), "the fifteenth of February nineteen seventeen"),
-    ],
-)
-def test_the_english_of_a_date(names: dict[str, Any], day: date, words: str) -> None:
-    """In the words of a book on grammar, without hyphens."""
-    assert names["english"](day) == words
-
-
 def test_no_test_date_was_seen(page: SimpleNamespace) -> None:
     """Of all days each is for training or for the test, by tenths; no two are written alike."""
     days = [date.fromordinal(number) for number in range(page.BEGIN, page.END + 1)]

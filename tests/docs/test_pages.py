@@ -248,13 +248,6 @@ def test_the_example_of_images_and_texts_finds_words_for_digits() -> None:
     assert min(float(share) for _, _, share in right) > 50
 
 
-@pytest.mark.parametrize("name", ["clip.md", "code.md", "in-context.md", "vit.md"])
-def test_worked_examples_are_the_same_in_both_languages(name: str) -> None:
-    """Their code, comments aside."""
-    english, chinese = (blocks(ROOT / "docs" / part / name, "python") for part in ("", "zh"))
-    assert [block.code for block in english] == [block.code for block in chinese]
-
-
 def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> None:
     """At a few steps and one size each they print what the page shows, whatever the figures."""
     page = ROOT / "docs" / "in-context.md"

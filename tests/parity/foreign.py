@@ -143,13 +143,13 @@ def cases(
 
 
 @cache
-def both(case: Case, dtype: torch.dtype) -> tuple[Any, PreTrainedModel]:
-    """Our model and theirs with the same weights."""
-    theirs, config = make_theirs(case.kind, case.config, dtype), case.config
+def both(case: Case) -> tuple[Any, PreTrainedModel]:
+    """Our model and theirs with the same weights, in float64."""
+    theirs, config = make_theirs(case.kind, case.config), case.config
     if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
         # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
         shape = theirs.lm_head.weight.shape
-        theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=dtype) / 3)
+        theirs.lm_head.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64) / 3)
     return make_ours(theirs), theirs
 
 

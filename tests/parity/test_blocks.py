@@ -12,7 +12,6 @@ from torch import nn
 
 from dragoman.nn import (
     FeedForward,
-    KeyValue,
     LayerNorm,
     MultiHeadAttention,
     RMSNorm,
@@ -164,17 +163,6 @@ def test_activations_hold_at_the_ends_of_the_range(activation: str) -> None:
     assert bool(y.isfinite().all())
 
 
-@pytest.mark.parametrize("d_model", [2, 6, 512])
-def test_the_positional_table_is_the_formula(d_model: int) -> None:
-    """Sines at even and cosines at odd places, of `pos / 10000^(2i/D)`."""
-    table = sinusoidal_table(300, d_model).numpy()
-    for pos in (0, 1, 17, 299):
-        for i in range(d_model // 2):
-            angle = pos / 10000 ** (2 * i / d_model)
-            assert abs(table[pos, 2 * i] - math.sin(angle)) < 1e-12
-            assert abs(table[pos, 2 * i + 1] - math.cos(angle)) < 1e-12
-
-
 def test_positions_are_added_from_the_offset_on() -> None:
     """Place `l` of the input receives `PE(offset + l)`."""
     x = inputs(2, 3, 6)
@@ -192,14 +180,3 @@ def test_embedding_is_a_scaled_row(*, scale: bool, factor: float) -> None:
     expected = weights(embedding)["weight"][ids.numpy()] * factor
     np.testing.assert_allclose(embedding(ids).detach().numpy(), expected, atol=1e-14)
     assert not expected[0, 1].any()
-
-
-def test_keys_and_values_are_the_halves_of_one_product() -> None:
-    """`project_kv` gives `(B, K, S, d)` tensors; head k reads its own columns."""
-    attn = MultiHeadAttention(8, 4, num_kv_heads=2).double()
-    source = inputs(3, 5, 8)
-    kv = attn.project_kv(source)
-    assert isinstance(kv, KeyValue)
-    flat = source.numpy() @ weights(attn)["kv_proj.weight"].T
-    np.testing.assert_allclose(kv.k_BKSd[:, 1].detach().numpy(), flat[..., 2:4], atol=1e-13)
-    np.testing.assert_allclose(kv.v_BKSd[:, 1].detach().numpy(), flat[..., 6:8], atol=1e-13)

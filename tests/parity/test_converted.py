@@ -14,7 +14,6 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from dragoman.convert.targets import TargetName, convert
 from dragoman.folder.foreign import family
-from dragoman.folder.foreign.bart import sines_before_cosines
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
@@ -136,14 +135,3 @@ def test_ctranslate2_computes_the_same(tmp_path: Path, config: EncoderDecoderCon
     pairs = list(zip(LINES, reversed(LINES), strict=True))
     for theirs, own in zip(scored, translator.score([(a, b) for a, b in pairs]), strict=True):
         assert theirs.log_probs == pytest.approx(own.token_log_probs, abs=1e-3, rel=1e-4)
-
-
-def test_positions_are_a_permutation_of_channels() -> None:
-    """The renumbered weights with Marian's layout of positions make the same model, exactly."""
-    config = replace(PAPER, tie_embeddings="none", output_bias=True)
-    halves = replace(config, positions=Sinusoidal(layout="halves"))
-    model, other = (EncoderDecoder(c).double().eval() for c in (config, halves))
-    stir(model)
-    other.load_state_dict(sines_before_cosines(model.state_dict(), config.d_model))
-    src_BS, tgt_BT = torch.randint(4, 300, (2, 3, 7)).unbind()
-    assert distance(other(src_BS, tgt_BT), model(src_BS, tgt_BT)) < 1e-12

@@ -71,9 +71,13 @@ def make(folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any]) -> A
 
 
 @pytest.mark.parametrize(
-    ("name", "num_beams"), [*((name, 1) for name in DECODERS), ("GemmaForCausalLM", 3)]
+    ("name", "num_beams", "several"),
+    [
+        *((name, 1, True) for name in DECODERS),
+        ("GPT2LMHeadModel", 1, False),
+        ("GemmaForCausalLM", 3, True),
+    ],
 )
-@pytest.mark.parametrize("several", [True, False])
 def test_a_decoder_generates_as_its_class(
     name: str, num_beams: int, tmp_path: Path, *, several: bool
 ) -> None:

@@ -140,7 +140,7 @@ def test_a_prompt_has_the_ids_of_transformers(style: str, tmp_path: Path) -> Non
     """Whatever ordinary text the messages hold, with a system prompt and without."""
     ours, theirs = make_template(tmp_path, style)
     system = None if style == "gemma" else "Be brief."
-    for number in (0, 6, 12, 18, len(LINES) - 4, len(LINES) - 3):
+    for number in (0, len(LINES) - 4):
         turns = LINES[number : number + 3]
         for messages in (
             as_messages(*turns, system=system),
@@ -162,7 +162,7 @@ def test_a_message_forges_no_special_token(style: str, tmp_path: Path) -> None:
 
     honest = written("a", "b", "c")
     names = [*FORGED, *ours.tokenizer.specials]
-    for between in ("", " ", "a", "\n"):
+    for between in ("", "\n"):
         text = between.join(["", *names, ""])
         assert written(text, text, f"{text}c") == honest
     assert written(names[0], "b", names[1]) == honest

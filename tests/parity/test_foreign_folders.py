@@ -86,8 +86,10 @@ def both_logits(folder: Path, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("name", KINDS)
 @torch.no_grad()
 def test_a_folder_gives_their_logits(name: str, tmp_path: Path) -> None:
-    """In one file, in shards with an index, and in 16 bits, which become fp32 without a loss."""
+    """In one file; of one family in shards, and in 16 bits, which become fp32 without a loss."""
     assert_same_logits(*both_logits(saved(name, tmp_path / "one"), theirs(name)))
+    if name != "marian":
+        return
     folder = saved(name, tmp_path / "shards", max_shard_size="5KB")
     assert len(list(folder.glob("model-*.safetensors"))) > 1
     assert_same_logits(*both_logits(folder, theirs(name)))

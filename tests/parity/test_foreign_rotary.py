@@ -11,7 +11,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from dragoman.folder.foreign.llama import rotary
-from dragoman.nn import DynamicScaling, LinearScaling, Llama3Scaling, Rotary, YaRN
+from dragoman.nn import DynamicScaling, Llama3Scaling, Rotary, YaRN
 
 FACTORS = st.floats(1.0, 40.0)
 SCALINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -75,12 +75,7 @@ def test_angles_are_theirs(kind: str, data: st.DataObject) -> None:
 OLD = {"max_position_embeddings": 4096}
 TOLD: dict[str, tuple[dict[str, Any], Rotary]] = {
     "nothing": ({}, Rotary()),
-    "the-base": ({"rope_theta": 5e5}, Rotary(base=5e5)),
     "no-scaling": ({"rope_theta": 5e5, "rope_scaling": None}, Rotary(base=5e5)),
-    "type": (
-        {"rope_scaling": {"type": "linear", "factor": 2.0}},
-        Rotary(scaling=LinearScaling(factor=2.0)),
-    ),
     "rope-type": (
         {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
         Rotary(scaling=DynamicScaling(factor=2.0, trained_length=4096)),
@@ -115,10 +110,6 @@ TOLD: dict[str, tuple[dict[str, Any], Rotary]] = {
             },
         },
         Rotary(base=5e5, scaling=Llama3Scaling()),
-    ),
-    "since-5": (
-        {"rope_parameters": {"rope_type": "linear", "rope_theta": 7.0, "factor": 3.0}},
-        Rotary(base=7.0, scaling=LinearScaling(factor=3.0)),
     ),
 }
 

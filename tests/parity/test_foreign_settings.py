@@ -64,8 +64,10 @@ def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- th
     return model
 
 
-@pytest.mark.parametrize("limit", ["max_length", "max_new_tokens"])
-@pytest.mark.parametrize(("name", "end"), [("marian", 5.0), ("bart", 4.0), ("bart", 5.0)])
+@pytest.mark.parametrize(
+    ("name", "end", "limit"),
+    [("marian", 5.0, "max_length"), ("bart", 4.0, "max_new_tokens"), ("bart", 5.0, "max_length")],
+)
 def test_a_forced_end_cuts_as_their_class(
     name: str, end: float, limit: str, tmp_path: Path
 ) -> None:

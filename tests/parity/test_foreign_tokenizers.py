@@ -3,14 +3,12 @@
 import json
 import os
 import random
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.damage import damage
 from tests.foreign_folders import FAMILIES, SENTENCES, marian, noisy
 
 from dragoman.errors import InputError
@@ -22,7 +20,7 @@ transformers = pytest.importorskip("transformers", reason="the other side of the
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes punctuation
 
-LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "600")))
+LINES = noisy(SENTENCES, int(os.environ.get("DRAGOMAN_LINES", "300")))
 LINES += ["x\ufeff<mask>ing", "x \ufeff <mask>", "x\u3000<mask> y", "\u200b<mask>"]
 BOTH = [(family, fast) for family in FAMILIES for fast in (True, False)]
 
@@ -171,36 +169,6 @@ def test_a_stream_gives_the_whole_text(tmp_path: Path, family: str) -> None:
         rest = ours.encode_rest([line])[0]
         assert ours.decode_rest(rest) == line
         assert ours.decode_rest(ours.encode_rest([" " + line])[0]) == " " + line
-
-
-FILES = {
-    "marian": ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"],
-    "m2m100": ["sentencepiece.bpe.model", "vocab.json"],
-    "t5": ["spiece.model"],
-    "nllb": ["tokenizer.json"],
-    "gpt2": ["tokenizer.json", "tokenizer_config.json"],
-    "bert": ["vocab.txt"],
-    "roberta": ["vocab.json", "merges.txt"],
-}
-
-
-@pytest.mark.parametrize("family", FILES)
-def test_a_damaged_file_is_one_sentence(tmp_path: Path, family: str) -> None:
-    """Whatever is cut off or changed: it is read, or InputError is raised, nothing else."""
-    fast = FILES[family][0] == "tokenizer.json"
-    config, draw = FAMILIES[family](tmp_path, fast=fast), random.Random(0)
-    for name in FILES[family]:
-        whole = (tmp_path / name).read_bytes()
-        for _ in range(DAMAGES):
-            (tmp_path / name).write_bytes(damage(whole, draw))
-            with suppress(InputError):
-                for each in read_tokenizers(tmp_path, config):
-                    each.decode([*each.frame().before, *each.encode("Ein Hund\x00 <b>")])
-        (tmp_path / name).write_bytes(whole)
-    assert read_tokenizers(tmp_path, config)[0].encode("Ein Hund")
-
-
-DAMAGES = 30
 
 
 @pytest.mark.parametrize("lower", [True, False])

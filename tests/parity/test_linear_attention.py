@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.parity.attention_cases import LINEAR, SIZES, assert_equals_reference, draw_case
 from tests.unit.models.small import distance
 
-from dragoman.nn import Cache, KeyValue, LinearAttention, Scoring, StateStorage, reference_attention
+from dragoman.nn import Cache, KeyValue, LinearAttention, Scoring, reference_attention
 from dragoman.nn.patterns.linear import linear_attention, phi
 
 
@@ -82,17 +82,6 @@ def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
         (phi(q) @ phi(k).mT, LinearAttention(causal=False).reference(q, k, v)[0]),
     ):
         torch.testing.assert_close(kernel @ v / kernel.sum(-1, keepdim=True), expected)
-
-
-def test_a_state_does_not_grow() -> None:
-    """Decoding keeps `d x (d + 1)` numbers a head, however long the text."""
-    pattern, new = LinearAttention(), torch.randn(1, 2, 1, 8)
-    storage, sizes = StateStorage(), set()
-    for _ in range(300):
-        pattern.attend(new, storage.extend(KeyValue(new, new)), None, Scoring(scale=1.0))
-        assert storage.state_BKde is not None
-        sizes.add(storage.state_BKde.untyped_storage().nbytes())
-    assert sizes == {2 * 8 * 9 * 4}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

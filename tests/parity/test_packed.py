@@ -16,7 +16,6 @@ from dragoman.nn import (
     Documents,
     Full,
     KeyValue,
-    LinearAttention,
     Packed,
     Pattern,
     Scoring,
@@ -65,15 +64,6 @@ def test_packed_documents_are_the_documents_alone(within: Pattern, data: st.Data
     for got, *(q1, k1, v1) in parts:
         if got.shape[2]:
             assert distance(got, within.attend(q1, KeyValue(k1, v1), None, scoring)) < 1e-12
-
-
-@pytest.mark.parametrize("within", [LinearAttention(), LinearAttention(causal=False)], ids=repr)
-def test_an_empty_document_has_no_place_in_a_scan(within: LinearAttention) -> None:
-    """Linear attention goes through chunks; a document without positions has none."""
-    q, k, v = torch.randn(3, 1, 2, 3, 4)
-    scoring = Scoring(scale=1.0)
-    out = Packed(within, Documents((0, 3, 0))).attend(q, KeyValue(k, v), None, scoring)
-    assert distance(out, within.attend(q, KeyValue(k, v), None, scoring)) < 1e-6
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.integers(0, 2**32))

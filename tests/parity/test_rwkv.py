@@ -13,7 +13,6 @@ from torch import Tensor
 
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import NoPositions, Rwkv, wkv
-from dragoman.nn.rwkv import scan
 
 CONFIG = DecoderOnlyConfig(
     vocab_size=40,
@@ -99,18 +98,6 @@ def test_the_scan_is_the_recurrence(
     assert distance(found[1][1], found[0][1]) < 1e-10 * spread
     for one, other in zip(*grads, strict=True):
         assert distance(one, other) < 1e-9
-
-
-@given(SEEDS, st.integers(1, 200))
-@settings(max_examples=40)
-def test_a_scan_of_other_operations(seed: int, length: int) -> None:
-    """Largest exponents: the same scan with `+` and `max`, for every length."""
-    torch.manual_seed(seed)
-    factor, added = torch.randn(2, 2, length, 1, 3).double()
-    expected = [added[:, 0]]
-    for place in range(1, length):
-        expected.append(torch.maximum(expected[-1] + factor[:, place], added[:, place]))
-    assert distance(scan(factor, added, torch.add, torch.maximum), torch.stack(expected, 1)) < 1e-12
 
 
 def test_large_keys_stay_finite_in_float32() -> None:

@@ -223,24 +223,6 @@ def test_what_is_traced_has_the_bits_of_decoding() -> None:
         assert torch.equal(trace_text(model, ids)[1], together_LD)
 
 
-@pytest.mark.parametrize("name", ["deep-encoder", "gqa", "alibi"])
-def test_what_is_kept_is_what_was_asked_for(name: str) -> None:
-    """Layers and heads are those of a whole trace; the alignment is the mean of all heads."""
-    model = make_translator(VARIANTS[name])
-    src, read = random_ids(1, 6).tolist(), random_ids(2, 4).tolist()
-    whole = trace_translation(model, src, read)
-    part = trace_translation(model, src, read, Wanted(layers=[0, 2], heads=[3, 1]))
-    for kind, each in part.items():
-        last = each.num_layers - 1
-        layers = [layer for layer in (0, 2) if layer <= last]
-        assert (each.layers, each.heads) == (tuple(layers), (1, 3))
-        expected_LHTS = whole[kind].weights_LHTS[layers][:, [1, 3]]
-        assert distance(each.weights_LHTS, expected_LHTS) < CLOSE
-        assert list(each.means) == ([last] if kind == "cross" else [])
-    mean_TS = whole["cross"].weights_LHTS[-1].mean(0)
-    assert distance(part["cross"].means[last], mean_TS) < CLOSE
-
-
 def test_what_nobody_asked_for_is_not_computed() -> None:
     """The arithmetic of watching is that of the asked heads, in each of the asked layers."""
     model = make_decoder(DECODER)

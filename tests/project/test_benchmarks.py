@@ -4,11 +4,9 @@ import json
 import lzma
 import subprocess
 import sys
-from argparse import Namespace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,72 +179,6 @@ def test_each_measures(name: str, data: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found
     for figures in found.values():
         assert "environment" in json.loads(json.dumps(figures))
-
-
-def test_settings_go_on_where_they_were(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The first seed of all comes first; what fails is named with its log, what is done is kept."""
-    settings = import_module("benchmarks.settings")
-    asked: list[str] = []
-
-    def run(_: object, command: list[str], log: Path) -> str:
-        if command[0] == "evaluate":
-            Path(command[command.index("--hyp") + 1]).write_text("the cat\n" * 9, "utf-8")
-            names = ("bleu", "chrf", "bleu_signature", "chrf_signature")
-            return json.dumps(dict.fromkeys(names, 30.0 + ("ema" in command[1])))
-        out = Path(command[2].removeprefix("out="))
-        asked.append(out.name)
-        log.write_text("a line\nwhat is wrong\n", "utf-8")
-        if out.name == "ema-0.999-2":
-            raise RuntimeError("it failed")
-        training = out / "training"
-        training.mkdir(parents=True)
-        finished = {"valid": {"bleu": 20.0}, "step": 9, "reason": "9 steps"}
-        (training / "finished.json").write_text(json.dumps(finished), "utf-8")
-        rows: list[dict[str, Any]] = [
-            {"step": n, "seconds": n / 2, "grad_norm": 1} for n in (1, 5, 9)
-        ]
-        rows.append({"step": 9, "seconds": 70.0, "stopped": "9 steps"})
-        (training / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-        return ""
-
-    monkeypatch.setattr(settings.Programs, "run", run)
-    options = [f"--out={data}", "--seeds", "1", "2", "--steps=9", "--only", "plain", "ema-0.999"]
-    found = settings.main(options)["settings"]
-    assert asked == ["plain-1", "ema-0.999-1", "plain-2", "ema-0.999-2"]
-    assert found["failed"]["ema-0.999-2"]["log"] == ["a line", "what is wrong"]
-    row = found["table"]["ema-0.999"]
-    assert row["differences"] == [1.0]
-    assert (row["seconds"][0], row["steps_per_second"][0]) == (70.0, 2.0)
-    assert "what is wrong" in capsys.readouterr().out
-    settings.main(options)
-    assert asked[4:] == ["ema-0.999-2"]
-    other = settings.main([*options, "--", "model.dropout=0.5"])["settings"]
-    assert "other settings" in other["failed"]["plain-1"]["error"]
-
-
-def test_minutes_are_the_same_for_all(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has the same minutes and settings and its own cache; what was cut short is refused."""
-    nine = import_module("benchmarks.nine_minutes")
-    seen: list[list[str]] = []
-
-    def popen(command: list[str], **_: object) -> object:
-        seen.append(command[3:])
-        return SimpleNamespace(wait=lambda: 0, kill=lambda: None)
-
-    monkeypatch.setattr(nine.subprocess, "Popen", popen)
-    options = {"minutes": 4, "together": True, "threads": 2, "recipe": "multi30k-en-de"}
-    options |= {"compiled": False, "peer_rate": [1e-3, 2e-3], "settings": ["model.d_ff=8"]}
-    nine.train(Namespace(**options), data)
-    assert all({"train.max_minutes=8", "model.d_ff=8"} <= {*command} for command in seen)
-    assert len({command[-1] for command in seen}) == len(seen) == 3
-    (data / "marian-0.002-eager").mkdir()
-    with pytest.raises(SystemExit, match=r"marian-0\.002-eager is unfinished"):
-        nine.train(Namespace(**options), data)
-    (data / "marian-0.002-eager" / "finished.json").touch()
-    nine.train(Namespace(**options), data)
-    assert len(seen) == 3 + 2 + 2
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -46,11 +46,26 @@ import dragoman
 
 dragoman.prepare_process()
 
+import json
+import sys
+
 import mine.own_task
 from dragoman.cli.main import main
 
-main()
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        if ended.code:
+            raise
 """
+COMMANDS = [
+    ["train", "odd.toml", "--out", "run"],
+    ["train", "odd.toml", "--out", "run", "train.max_steps=60"],
+    ["evaluate", "run", "--data", "lines.txt", "--json"],
+    ["cost", "odd.toml", "--json"],
+    ["inspect", "run"],
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,32 +83,25 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def dragoman(outside: Path, *arguments: str) -> str:
-    """Run a command in a program that imports `mine`, and return all that it prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(outside), *sys.path))}
-    command = [sys.executable, "program.py", *arguments]
-    done = subprocess.run(
-        command, cwd=outside, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
 def test_a_task_from_outside_goes_all_the_way(
     outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It trains, goes on where it ended, is loaded by what its folder says, and is measured."""
-    said = dragoman(outside, "train", "odd.toml", "--out", "run")
-    assert "odd run" in said.splitlines()
-    assert "Estimate for the whole run" in said
-    said = dragoman(outside, "train", "odd.toml", "--out", "run", "train.max_steps=60")
-    assert "Resuming from step 40." in said
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(outside), *sys.path))}
+    command = [sys.executable, "program.py", json.dumps(COMMANDS)]
+    done = subprocess.run(
+        command, cwd=outside, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "odd run" in done.stderr.splitlines()
+    assert "Estimate for the whole run" in done.stderr
+    assert "Resuming from step 40." in done.stderr
     config = json.loads((outside / "run" / "config.json").read_text(encoding="utf-8"))
     assert config["task"] == "mine.own_task"
-    said = dragoman(outside, "evaluate", "run", "--data", "lines.txt", "--json")
-    assert json.loads(said) == {"accuracy": 100.0}
-    assert "even" in dragoman(outside, "inspect", "run")
-    assert json.loads(dragoman(outside, "cost", "odd.toml", "--json"))["parameters"]
+    measured, costs, *inspected = done.stdout.splitlines()
+    assert json.loads(measured) == {"accuracy": 100.0}
+    assert json.loads(costs)["parameters"]
+    assert "even" in "".join(inspected)
     with pytest.raises(InputError, match=r"no task \"mine.own_task\".*imported"):
         load(outside / "run", device="cpu")
     with pytest.raises(InputError, match=r"holds a model of the task \"mine.own_task\""):

@@ -17,7 +17,6 @@ from dragoman.nn.cpu import native
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dragoman"
-HAS_CLI = (PACKAGE / "cli" / "main.py").is_file()
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -120,10 +119,9 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
     """The wheel brings the command `dragoman`, and it explains itself."""
     command = installed / "dragoman"
     assert command.is_file()
-    if HAS_CLI:
-        done = run(command, "--help", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert "translate" in done.stdout
+    done = run(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "translate" in done.stdout
 
 
 @contextmanager
@@ -147,7 +145,6 @@ def started(*command: str | Path, cwd: Path) -> Iterator["subprocess.Popen[str]"
             process.kill()
 
 
-@pytest.mark.skipif(not HAS_CLI, reason="this checkout has no command line")
 def test_the_demo_starts(installed: Path, tmp_path: Path) -> None:
     """`dragoman demo` finds its embedded corpus in the wheel and begins to train."""
     with started(installed / "dragoman", "demo", "--out", "run", cwd=tmp_path) as process:

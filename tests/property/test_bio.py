@@ -3,7 +3,6 @@
 from itertools import product
 from math import isclose
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,26 +66,6 @@ def test_what_is_no_word_does_not_matter(seed: int, length: int, extra: int) -> 
     longer_BL = torch.cat([tagged_BL, torch.zeros(2, extra, dtype=torch.bool)], dim=1)
     chosen_BL = best_tags(others_BLC, longer_BL, LABELS)
     assert torch.equal(chosen_BL[:, :length], best_tags(logits_BLC, tagged_BL, LABELS))
-
-
-@pytest.mark.parametrize(
-    ("before", "tag", "allowed"),
-    [
-        ("", "O", True),
-        ("", "B-A", True),
-        ("", "I-A", False),
-        ("O", "I-A", False),
-        ("B-A", "I-A", True),
-        ("I-A", "I-A", True),
-        ("B-B", "I-A", False),
-        ("I-B", "B-A", True),
-        ("I-A", "O", True),
-    ],
-)
-def test_what_may_follow_what(before: str, tag: str, *, allowed: bool) -> None:
-    """I-X stands behind B-X and I-X alone; before the first word there is nothing."""
-    row = LABELS.index(before) if before else -1
-    assert allowed_pairs(LABELS)[row, LABELS.index(tag)].item() is allowed
 
 
 def test_a_type_that_nothing_begins_is_tagged_word_by_word() -> None:

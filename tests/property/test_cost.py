@@ -138,14 +138,3 @@ def test_a_cache_is_what_the_next_token_sees(
     config = replace(ONE_NUMBER, patterns=(pattern,))
     seen = storage.extend(KeyValue(*torch.zeros(2, 1, 1, 1, 1)))
     assert cache_read(config, prompt + more) == 8 * (seen.k_BKSd.shape[2] - 1)
-
-
-@given(DECODERS, st.integers(1, 2000))
-@settings(max_examples=20)
-def test_a_quarter_of_the_heads_is_a_quarter_of_the_cache(
-    config: DecoderOnlyConfig, length: int
-) -> None:
-    """Grouped queries (Ainslie et al., 2023) with K = H / 4 keep a quarter."""
-    config = replace(config, num_heads=4, head_dim=24)
-    whole, quarter = (cache_read(replace(config, num_kv_heads=heads), length) for heads in (4, 1))
-    assert whole == 4 * quarter

@@ -37,7 +37,7 @@ def save_in_eight_bits(folder: Path) -> Path:
     return folder
 
 
-CASES = int(os.environ.get("DRAGOMAN_FUZZ", "1200"))
+CASES = int(os.environ.get("DRAGOMAN_FUZZ", "800"))
 SAVE: dict[str, Callable[[Path], Path]] = {
     "encoder-decoder": save_translator,
     "eight-bits": lambda folder: save_in_eight_bits(save_translator(folder)),

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -25,7 +24,7 @@ from dragoman.tasks.translate.translator import Translator
 
 transformers = pytest.importorskip("transformers", reason="makes the folders")
 
-TRIES = int(os.environ.get("DRAGOMAN_FUZZ", "8"))
+TRIES = int(os.environ.get("DRAGOMAN_FUZZ", "10"))
 """Damaged folders of each kind."""
 BART = {
     "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
@@ -147,20 +146,6 @@ def test_any_damage_is_one_sentence(
         path.unlink()
         path.write_bytes(whole[path])
     used(folder, kind)
-
-
-def test_files_of_two_models_are_told_apart(tmp_path: Path) -> None:
-    """Weights, config and tokenizer of one family in the folder of another."""
-    folders = {name: make(name, tmp_path / name) for name in ("bart", "gpt2", "bert")}
-    for kind, folder in folders.items():
-        for other in set(folders.values()) - {folder}:
-            for file in ("model.safetensors", "config.json"):
-                whole = (folder / file).read_bytes()
-                shutil.copy(other / file, folder)
-                with pytest.raises(InputError):
-                    used(folder, kind)
-                (folder / file).write_bytes(whole)
-        used(folder, kind)
 
 
 def test_a_header_that_lies_takes_no_memory(tmp_path: Path) -> None:

@@ -156,16 +156,3 @@ def test_selecting_the_same_rows_copies_nothing() -> None:
     storage.select(Rows.of(torch.tensor([0, 1])))
     one = KeyValue(torch.randn(2, 1, 1, 2), torch.randn(2, 1, 1, 2))
     assert storage.extend(one).k_BKSd.data_ptr() == place
-
-
-def test_two_requests_share_one_model() -> None:
-    """States are the caller's: interleaved requests do not meet."""
-    model = make_model()
-    sources = random_ids(1, 2, 5).split(1)
-    targets = random_ids(2, 2, 6).split(1)
-    with torch.no_grad():
-        states = [model.start(src, 1) for src in sources]
-        for t in range(6):
-            for src, tgt, state in zip(sources, targets, states, strict=True):
-                logits = model.step(tgt[:, t], state)
-                assert distance(logits, model(src, tgt[:, : t + 1])[:, -1]) < 1e-12

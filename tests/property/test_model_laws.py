@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.models.small import (
     PAD,
-    SMALL,
     VARIANTS,
     V,
     distance,
@@ -19,7 +18,7 @@ from tests.unit.models.small import (
 )
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Encoder, MultiHeadAttention, NoPositions
+from dragoman.nn import Encoder, NoPositions
 
 SEEDS = st.integers(0, 2**32)
 NAMES = st.sampled_from(list(VARIANTS))
@@ -74,27 +73,6 @@ def test_without_positions_a_stack_commutes_with_permutations(
         assert distance(encoder(x_BSD[:, order]), encoder(x_BSD)[:, order]) < 1e-12
 
 
-@given(NAMES.filter(lambda name: name != "no-positions"), SEEDS, st.permutations(range(6)))
-@settings(max_examples=30)
-def test_positions_break_the_symmetry_and_the_memory_is_a_set(
-    name: str, seed: int, order: list[int]
-) -> None:
-    """With positions order matters; cross-attention alone sees the memory as a set."""
-    model = make_model(VARIANTS[name])
-    src_BS = random_ids(seed, 1, 6)
-    src_BS[0, :2] = torch.tensor([4, 5])
-    with torch.no_grad():
-        memory_BSD, mask = model.encode(src_BS)
-        swapped_BSD, _ = model.encode(src_BS[:, [1, 0, 2, 3, 4, 5]])
-        assert not torch.allclose(memory_BSD[:, 2:], swapped_BSD[:, 2:])
-        attn = model.decoder.layers[0].cross_attn
-        assert isinstance(attn, MultiHeadAttention)
-        query_BTD = torch.randn(1, 3, SMALL.d_model, dtype=torch.float64)
-        out = attn(query_BTD, attn.project_kv(memory_BSD), mask)
-        again = attn(query_BTD, attn.project_kv(memory_BSD[:, order]), mask[..., order])
-    assert distance(again, out) < 1e-12
-
-
 @given(NAMES, SEEDS)
 @settings(max_examples=40)
 def test_a_source_of_padding_alone_is_harmless(name: str, seed: int) -> None:
@@ -121,28 +99,3 @@ def test_evaluation_ignores_dropout(name: str) -> None:
     with torch.no_grad():
         assert torch.equal(model(src_BS, tgt_BT), make_model(VARIANTS[name])(src_BS, tgt_BT))
         assert not torch.equal(model.train()(src_BS, tgt_BT), model.eval()(src_BS, tgt_BT))
-
-
-@given(SEEDS, st.integers(1, 4))
-@settings(max_examples=30)
-def test_shared_heads_are_repeated_heads(seed: int, kv_heads: int) -> None:
-    """Grouped-query attention is attention whose key-value weights stand there several times."""
-    torch.manual_seed(seed)
-    group, head_dim = 2, 3
-    shared = MultiHeadAttention(8, group * kv_heads, num_kv_heads=kv_heads, head_dim=head_dim)
-    whole = MultiHeadAttention(8, group * kv_heads, head_dim=head_dim)
-    stir(shared.double())
-    whole.double().load_state_dict(
-        {
-            name: value
-            if not name.startswith("kv_proj")
-            else value.unflatten(0, (2, kv_heads, head_dim))
-            .repeat_interleave(group, dim=1)
-            .flatten(0, 2)
-            for name, value in shared.state_dict().items()
-        }
-    )
-    x, source = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
-    mask = torch.rand(2, 1, 3, 5) < 0.6
-    expected = whole(x, whole.project_kv(source), mask)
-    assert distance(shared(x, shared.project_kv(source), mask), expected) < 1e-14

@@ -1,6 +1,6 @@
 """A sentence's logits do not depend on its neighbours, bit for bit, in float32 on a CPU."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,19 +12,12 @@ from tests.unit.models.small import PAD, SMALL, VARIANTS, V, make_model, random_
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Full, KeyValue, Scoring, causal_mask, length_mask, row_invariant_products
+from dragoman.nn import row_invariant_products
 from dragoman.nn.cpu.products import Linear
-from dragoman.nn.feedforward import ACTIVATIONS
 
 pytestmark = needs_independent_rows
 
 SEEDS = st.integers(0, 2**32)
-
-
-def attend(q_BHTd: Tensor, k_BHSd: Tensor, v_BHSd: Tensor, mask: Tensor) -> Tensor:
-    """Attend as the paper weighs."""
-    scoring = Scoring(scale=q_BHTd.shape[-1] ** -0.5)
-    return Full().attend(q_BHTd, KeyValue(k_BHSd, v_BHSd), mask, scoring)
 
 
 # Sentences on both sides of the borders where kernels change, 16 and 32 among them.
@@ -108,41 +101,3 @@ def test_a_row_of_a_product_knows_no_other(columns: int, rows: int) -> None:
     for count in (1, 2, 3, 5, 6, 7, 8, 9, 16, 17, 31, 33, 64, 65, 129):
         assert torch.equal(linear(x[:count]), expected[:count])
         assert torch.equal(linear(x[-count:]), expected[-count:])
-
-
-@pytest.mark.parametrize("head_dim", [4, 16, 64])
-@pytest.mark.parametrize("num_queries", [1, 2, 9])
-def test_attention_knows_neither_padding_nor_company(head_dim: int, num_queries: int) -> None:
-    """Masked keys and other sentences change no bit of a query's result."""
-    q, k, v = (torch.randn(5, 2, n, head_dim) for n in (num_queries, 200, 200))
-    for length in (1, 2, 3, 11, 15, 16, 17, 31, 40):
-        alone = q[:1], k[:1, :, :length], v[:1, :, :length]
-        expected = attend(*alone, length_mask(torch.tensor([length]), length))
-        for width in (length, length + 1, 16, 17, 32, 41, 199):
-            if width >= length:
-                mask = length_mask(torch.tensor([length, width, width, 1, width]), width)
-                out = attend(q, k[:, :, :width], v[:, :, :width], mask)
-                assert torch.equal(out[:1], expected)
-
-
-def test_causal_attention_knows_no_padding_behind() -> None:
-    """Targets that are padded for their neighbours' sake keep their bits."""
-    q, k, v = (torch.randn(3, 2, 70, 8) for _ in range(3))
-    expected = attend(q, k, v, causal_mask(70, 70))
-    for length in (1, 2, 3, 15, 16, 17, 40):
-        short = q[:1, :, :length], k[:1, :, :length], v[:1, :, :length]
-        out = attend(*short, causal_mask(length, length))
-        assert torch.equal(out, expected[:1, :, :length])
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=list(ACTIVATIONS))
-@pytest.mark.parametrize("width", [3, 100, 1024])
-def test_an_activation_knows_no_other_element(
-    activation: Callable[[Tensor], Tensor], width: int
-) -> None:
-    """Whatever part of the tensor a thread's kernel has left over."""
-    x = torch.randn(150, width)
-    expected = activation(x)
-    for count in (1, 2, 7, 67, 109, 133):
-        assert torch.equal(activation(x[:count]), expected[:count])
-        assert torch.equal(activation(x[-count:]), expected[-count:])

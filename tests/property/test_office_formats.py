@@ -1,10 +1,9 @@
 """Laws of documents in XML and in archives: unchanged text is the same file, whatever it is.
 
-By hand: `python -m tests.property.test_office_formats 100000 a.docx` mutates so many of one format.
+`DRAGOMAN_FUZZ=100000` mutates so many files of each format.
 """
 
-import sys
-from collections import Counter
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,30 +88,15 @@ def test_texts_written_as_they_are_are_read_as_they_were(name: str) -> None:
     ]
 
 
-def check_mutated(name: str, draw: Random) -> str:
-    """A damaged file has a sentence or a result; gives which."""
-    data = mutated(sample(name), draw)
-    try:
-        document = read(data, name)
-    except InputError:
-        return "refused"
-    assert_unchanged(document, data)
-    try:
-        assert_readable_when_changed(document, name)
-    except InputError:
-        return "unwritten"
-    return "read"
-
-
 @pytest.mark.parametrize("name", SAMPLES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=int(os.environ.get("DRAGOMAN_FUZZ", "40")), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_damaged_file_has_a_sentence_or_a_result(name: str, seed: int) -> None:
     """And a result is the same file where nothing is changed, and one that can be read if not."""
-    assert check_mutated(name, Random(seed)) in {"refused", "read"}
-
-
-if __name__ == "__main__":
-    for each in sys.argv[2:] or SAMPLES:
-        outcomes = Counter(check_mutated(each, Random(seed)) for seed in range(int(sys.argv[1])))
-        print(each, dict(outcomes), flush=True)  # noqa: T201 -- its report
+    data = mutated(sample(name), Random(seed))
+    try:
+        document = read(data, name)
+    except InputError:
+        return
+    assert_unchanged(document, data)
+    assert_readable_when_changed(document, name)

@@ -1,6 +1,5 @@
 """Laws of the position schemes, each against a formula written anew."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -83,75 +82,6 @@ def test_rotary_scores_depend_on_offsets_alone(
     assert abs(score(apart + shift, shift) - score(apart, 0)) < 1e-10
 
 
-@given(PAIRINGS, st.integers(1, 300))
-def test_dynamic_scaling_rests_until_the_text_is_longer(pairing: Pairing, length: int) -> None:
-    """Up to the trained length nothing changes; beyond it within one call offsets still decide."""
-    scaling = DynamicScaling(factor=2.0, trained_length=100)
-    plain, scaled = Rotary(pairing=pairing), Rotary(pairing=pairing, scaling=scaling)
-    x = torch.randn(1, 1, length, 8).double()
-    got, want = (
-        rotate(x, scheme.make_rotation(8).angles(range(length), x)) for scheme in (scaled, plain)
-    )
-    assert torch.equal(got, want) == (length <= 100)
-    same = x[:, :, :1].expand_as(x)
-    turned = rotate(same, scaled.make_rotation(8).angles(range(length), same))
-    scores = turned @ turned.mT
-    assert distance(scores[..., 1:, 1:], scores[..., :-1, :-1]) < 1e-10
-
-
-def bucket(offset: int, num_buckets: int, max_distance: int, *, bidirectional: bool) -> int:
-    """Say in plain arithmetic which bucket T5's paper and code put `j - i` into."""
-    first = 0
-    if bidirectional:
-        num_buckets //= 2
-        first = num_buckets if offset > 0 else 0
-        far = abs(offset)
-    else:
-        far = max(-offset, 0)
-    exact = num_buckets // 2
-    if far < exact:
-        return first + far
-    growth = math.log(far / exact) / math.log(max_distance / exact)
-    return first + min(exact + int(growth * (num_buckets - exact)), num_buckets - 1)
-
-
-@pytest.mark.parametrize("bidirectional", [True, False])
-@given(num_buckets=st.integers(2, 16).map(lambda n: 2 * n), max_distance=st.integers(33, 300))
-@settings(max_examples=40)
-def test_buckets_are_those_of_t5(num_buckets: int, max_distance: int, bidirectional: bool) -> None:  # noqa: FBT001 (a parameter)
-    """Every distance to 400 on both sides; where a logarithm falls on a border, the next one."""
-    table = RelativeBias(num_buckets=num_buckets, max_distance=max_distance).make_bias(
-        1, bidirectional=bidirectional
-    )
-    offsets = torch.arange(-400, 401)
-    got = table.buckets(offsets[None])[0].tolist()
-    for offset, found in zip(offsets.tolist(), got, strict=True):
-        wanted = bucket(offset, num_buckets, max_distance, bidirectional=bidirectional)
-        if found != wanted:  # the float32 logarithm of the original stands at the border
-            near = {
-                bucket(offset + step, num_buckets, max_distance, bidirectional=bidirectional)
-                for step in (-1, 1)
-            }
-            assert found in near
-    assert set(got) <= set(range(num_buckets))
-    behind = got[:401][::-1]
-    assert behind == sorted(behind)
-    assert len(set(got[:50])) == 1 or max_distance > 350
-
-
-def test_a_bias_belongs_to_its_head_and_bucket() -> None:
-    """`bias[h, i, j] = table[bucket(j - i), h]`."""
-    torch.manual_seed(0)
-    table = RelativeBias(num_buckets=8, max_distance=20).make_bias(3, bidirectional=True)
-    distance_TS = torch.arange(7)[None, :] - torch.arange(5)[:, None]
-    bias_HTS = table(distance_TS)
-    for h in range(3):
-        for i in range(5):
-            for j in range(7):
-                row = bucket(j - i, 8, 20, bidirectional=True)
-                assert bias_HTS[h, i, j] == table.weight[row, h]
-
-
 def test_alibi_slopes_are_the_papers() -> None:
     """Eight heads: 1/2 ... 1/256; sixteen: the roots between them too; twelve: eight of one and
     every other of the next (section 3 and the code of the paper).
@@ -231,14 +161,3 @@ def test_learned_positions_end_where_they_end(max_length: int, beyond: int) -> N
     for places in (range(place, place + 1), torch.tensor([[place]])):
         with pytest.raises(InputError, match=rf"{place + 1} tokens.*{max_length} only"):
             table(x, places)
-
-
-@given(SEEDS, st.permutations(range(7)))
-@settings(max_examples=30)
-def test_without_positions_the_last_token_sees_a_set(seed: int, order: list[int]) -> None:
-    """A decoder of one layer without positions: the order of the words before does not matter."""
-    model = make_decoder(replace(DECODER, positions=NoPositions(), num_layers=1))
-    ids_BL = random_ids(seed, 1, 8)
-    mixed_BL = torch.cat([ids_BL[:, order], ids_BL[:, 7:]], dim=1)
-    with torch.no_grad():
-        assert distance(model(mixed_BL)[:, -1], model(ids_BL)[:, -1]) < 1e-12

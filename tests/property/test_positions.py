@@ -10,27 +10,6 @@ from dragoman.nn import SinusoidalPositions, sinusoidal_table
 EVEN = st.integers(1, 40).map(lambda half: 2 * half)
 
 
-@given(EVEN, st.integers(0, 500))
-@settings(max_examples=50)
-def test_the_map_is_a_rotation_of_each_pair(d_model: int, k: int) -> None:
-    """The map is known: each sine-cosine pair turns by `k / 10000^(2i/D)`."""
-    table = sinusoidal_table(100 + k, d_model)
-    angles = k / 10000.0 ** (torch.arange(0, d_model, 2).double() / d_model)
-    sin, cos = table[:100, 0::2], table[:100, 1::2]
-    turned = torch.stack(
-        [sin * angles.cos() + cos * angles.sin(), cos * angles.cos() - sin * angles.sin()], dim=-1
-    )
-    torch.testing.assert_close(turned.flatten(1), table[k:], atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("d_model", [4, 64, 512])
-def test_rows_are_unique_and_bounded(d_model: int) -> None:
-    """No two of 5000 positions share a row, and every value lies in [-1, 1]."""
-    table = sinusoidal_table(5000, d_model)
-    assert len(table.unique(dim=0)) == 5000
-    assert bool((table.abs() <= 1).all())
-
-
 @given(EVEN, st.integers(1, 8), st.integers(0, 100), st.integers(1, 30), st.integers(1, 60))
 @settings(max_examples=60)
 def test_a_grown_table_is_a_table_made_long(

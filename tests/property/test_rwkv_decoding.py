@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.processors import needs_independent_rows
 from tests.unit.models.family import RWKV, make_decoder
 from tests.unit.models.small import distance, random_ids
@@ -21,7 +19,6 @@ from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
 from dragoman.convert.eight_bits import quantize
 from dragoman.cost.decoding import decoding_memory, decoding_step
 from dragoman.data.shape import Shape
-from dragoman.decode import Beam, Greedy, Limits, search
 from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, save_model
@@ -39,28 +36,6 @@ from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe
-
-SEEDS = st.integers(0, 2**32)
-
-
-@given(SEEDS, st.integers(2, 4))
-@settings(max_examples=10)
-def test_search_scores_what_the_full_pass_does(seed: int, beam_size: int) -> None:
-    """Greedy and beams: each hypothesis has the log-probability of reading it at once."""
-    model = make_decoder(replace(RWKV, bos_id=2, eos_id=3), seed)
-    prompts = random_ids(seed, 2, 5)
-    limits = Limits(bos_id=2, eos_id=3, max_B=torch.tensor([7, 4]), first_B=prompts[:, -1].clone())
-    for strategy in (Greedy(), Beam(beam_size=beam_size, n_best=beam_size)):
-        with torch.no_grad():
-            found = search(model, prompts, strategy, limits=limits)
-        for prompt, hypotheses in zip(prompts, found, strict=True):
-            assert len({h.ids for h in hypotheses}) == len(hypotheses)
-            for h in hypotheses:
-                end = [3] if h.stopped == "eos" else []
-                ids = torch.tensor([*prompt.tolist(), *h.ids, *end])[None]
-                log_probs = model(ids[:, :-1])[0, len(prompt) - 1 :].log_softmax(-1)
-                expected = log_probs.gather(1, ids[0, len(prompt) :, None]).sum()
-                assert h.log_prob == pytest.approx(float(expected.detach()), abs=1e-5)
 
 
 def tiny() -> DecoderOnlyConfig:

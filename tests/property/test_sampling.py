@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.decode.tables import BOS, EOS, PromptModel, Table, leaves, random_table
+from tests.unit.decode.tables import BOS, EOS, PromptModel, Table, random_table
 
 from dragoman.decode import (
     Beam,
@@ -95,19 +95,6 @@ def test_a_text_does_not_depend_on_its_neighbours(
         strategy = beam or Sample(seed=seed, numbers=(number,))
         [alone] = search(model, prompt_BS, strategy, limits=prompt_limits(prompt_BS, most))
         assert alone == together[number]
-
-
-@given(SEEDS, st.integers(3, 5), st.integers(1, 3), st.lists(st.integers(3, 9), min_size=1))
-def test_a_whole_tree_beam_is_exhaustive_from_a_prompt(
-    seed: int, vocab_size: int, most: int, prompt: list[int]
-) -> None:
-    """Beam search goes on from the prompt's last token, which the model reads first."""
-    table = random_table(seed, vocab_size)
-    every = leaves(lambda _, prefix: table((), (*prompt, *prefix)), (), most, 0.6)
-    beam = Beam(beam_size=len(every), length_penalty=0.6, n_best=1)
-    prompts_BS = torch.tensor([prompt])
-    [[best]] = search(PromptModel(table), prompts_BS, beam, limits=prompt_limits(prompts_BS, most))
-    assert best.score == pytest.approx(every[0].score, rel=1e-5)
 
 
 def log_softmax(table: Table, read: tuple[int, ...]) -> list[float]:

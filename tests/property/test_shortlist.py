@@ -13,7 +13,7 @@ from tests.unit.models.small import PAD, SMALL, make_model
 from tests.unit.tasks.complete import translating
 
 from dragoman.decode import Hypothesis
-from dragoman.decode.shortlist import Lists, Shortlist
+from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import Decoding
 from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
@@ -157,18 +157,6 @@ def test_a_prefix_may_have_what_is_never_written() -> None:
     sources = [Source([7, 8], (unknown, 9))]
     ((best,),) = searched(translator(shortlist(1, 2)), sources, OPTIONS["greedy"])
     assert best.ids[:2] == (unknown, 9)
-
-
-def test_lists_are_padded_and_read_back() -> None:
-    """End, beginning, tokens, then padding."""
-    lists = Lists([np.array([7, 9]), np.array([8])], bos_id=2, eos_id=3)
-    assert lists.ids_BW.shape == (2, 64)
-    assert lists.ids_BW[:, :4].tolist() == [[3, 2, 7, 9], [3, 2, 8, 2]]
-    assert lists.places(0, [9, 7]) == [3, 2]
-    assert lists.closed_BW[:, :5].tolist() == [
-        [False, True, False, False, True],
-        [False, True, False, True, True],
-    ]
 
 
 def test_sentences_end_where_they_begin_with_the_token_that_ends_them() -> None:

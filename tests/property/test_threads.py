@@ -14,7 +14,6 @@ from torch import nn
 
 from dragoman.engine import freeze
 from dragoman.engine.products import can_pack
-from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.lens.choices import Choices
@@ -189,24 +188,6 @@ def test_any_number_of_lanes_gives_the_same_bits(
             ]
         )
     assert found[0] == found[1] == found[2]
-
-
-def test_a_call_that_fails_harms_no_other() -> None:
-    """Of eight threads one asks what is an error: it is told, and the others are served."""
-    translator = tiny.make_translator()
-    expected = translator.translate(LINES, beam_size=1)
-
-    def ask(number: int) -> object:
-        return translator.translate(LINES, n_best=2 if number % THREADS == 3 else 1, beam_size=1)
-
-    with ThreadPoolExecutor(THREADS) as threads:
-        answers = [threads.submit(ask, number) for number in range(3 * THREADS)]
-    for number, answer in enumerate(answers):
-        if number % THREADS == 3:
-            with pytest.raises(InputError, match="n_best is 2"):
-                answer.result()
-        else:
-            assert answer.result() == expected
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

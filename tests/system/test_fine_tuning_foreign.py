@@ -7,7 +7,7 @@ import pytest
 from tests.parity.test_foreign_texts import CODES, make_folder
 from tests.parity.test_verify import make
 from tests.system.conftest import CommandLine
-from tests.unit.train.encoder_recipes import labelled_file, tagged_file
+from tests.unit.train.encoder_recipes import labelled_file
 
 RECIPE = """
 task = "{task}"
@@ -27,9 +27,8 @@ STARTS = {
     "generate": "qwen2",
     "pretrain": "bert-words",
     "classify": "bert-words",
-    "tag": "bert-words",
 }
-VERBS = {task: task for task in ("translate", "generate", "classify", "tag")}
+VERBS = ("translate", "generate", "classify")
 
 
 def recipe(folder: Path, task: str) -> Path:
@@ -47,8 +46,6 @@ def recipe(folder: Path, task: str) -> Path:
             data = f'texts = ["{text}"]'
         case "classify":
             data = f'train = "{labelled_file(folder / "texts.tsv")}"'
-        case "tag":
-            data = f'train = "{tagged_file(folder / "words.conll")}"'
     path = folder / f"{task}.toml"
     path.write_text(RECIPE.format(task=task, data=data, batch=batch), encoding="utf-8")
     return path
@@ -71,12 +68,12 @@ def test_a_folder_of_hugging_face_goes_on_learning(
         lines = tmp_path / "lines"
         lines.write_text("A man in a hat.\n", encoding="utf-8")
         given = ("--file", lines, "--max-tokens", 3) if task == "generate" else (lines,)
-        dragoman.run(VERBS[task], out, *given).succeeded()
+        dragoman.run(task, out, *given).succeeded()
     if task in ("translate", "generate"):
         dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface").succeeded()
 
 
-@pytest.mark.parametrize("name", ["m2m100", "nllb", "mbart"])
+@pytest.mark.parametrize("name", ["m2m100", "mbart"])
 def test_a_model_of_many_languages_learns_two(
     name: str, dragoman: CommandLine, tmp_path: Path
 ) -> None:
@@ -106,7 +103,7 @@ def test_a_model_of_many_languages_learns_two(
     assert texts[0] == texts[1] != texts[2]
 
 
-@pytest.mark.parametrize("task", ["translate", "generate", "classify"])
+@pytest.mark.parametrize("task", ["translate", "classify"])
 def test_adapters_of_a_folder_of_hugging_face(
     task: str, dragoman: CommandLine, tmp_path: Path
 ) -> None:
@@ -119,12 +116,10 @@ def test_adapters_of_a_folder_of_hugging_face(
     dragoman.run(*run).succeeded()
     lines = tmp_path / "lines"
     lines.write_text("A man in a hat.\n", encoding="utf-8")
-    given = ("--file", lines, "--temperature", 0, "--max-tokens", 3)
-    verb = (task, *(given if task == "generate" else (lines,)))
-    merged = dragoman.run(verb[0], out, *verb[1:])
+    merged = dragoman.run(task, out, lines)
     assert merged.code == 0, merged.said
     if task != "classify":  # whose head stands in the run's folder only
-        adapted = dragoman.run(verb[0], out / "adapter", *verb[1:])
+        adapted = dragoman.run(task, out / "adapter", lines)
         assert adapted.code == 0, adapted.said
         assert adapted.said.splitlines()[0] == merged.said.splitlines()[0]
     shutil.rmtree(start)

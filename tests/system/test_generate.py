@@ -4,7 +4,6 @@ import json
 import random
 from pathlib import Path
 
-import pytest
 from tests.system.conftest import CommandLine
 from tests.system.test_resume import assert_killing_changes_nothing
 
@@ -89,19 +88,9 @@ def test_a_model_of_dialogues_is_to_be_talked_to(dragoman: CommandLine, tmp_path
     assert f"dragoman chat {tmp_path / 'run'}\n" in said
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        {"tokenizer": "bpe", "sampling": 0.2, "dropout": 0.2},
-        {"packing": "documents", "split": "blank-line", "dropout": 0.2},
-    ],
-    ids=["stream", "documents"],
-)
-def test_killed_again_and_again(
-    dragoman: CommandLine, tmp_path: Path, chosen: dict[str, object]
-) -> None:
+def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
     """Killed at random moments until it ends, a run has every bit of one that never was."""
-    recipe = write_recipe(tmp_path, **chosen)
+    recipe = write_recipe(tmp_path, tokenizer="bpe", sampling=0.2, dropout=0.2)
     settings = (
         f"data.root={tmp_path}",
         "train.max_steps=16",

@@ -17,7 +17,7 @@ from tests.system.test_generate import write_recipe
 from tests.system.test_resume import assert_same_runs, figures
 from tests.unit.train.encoder_recipes import labelled_file, tagged_file
 
-STEPS = 6
+STEPS = 3
 EXACT = (
     "train.precision=fp32",
     "train.learning_rate=1e-3",
@@ -68,7 +68,6 @@ def arguments_of(task: str, folder: Path) -> list[object]:
 @pytest.mark.parametrize(
     ("task", "size", "shard"),
     [
-        ("translate", 2, "auto"),
         ("translate", 4, "on"),
         ("generate", 2, "on"),
         ("dialogue", 2, "auto"),
@@ -98,13 +97,22 @@ def test_a_step_is_that_of_one_process(
     assert ours[-1]["valid"]["loss"] == pytest.approx(theirs[-1]["valid"]["loss"], rel=1e-6)
 
 
+@pytest.fixture(scope="module")
+def whole(server: "subprocess.Popen[str]", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts, and in `run` an unbroken run of two processes on them."""
+    folder = tmp_path_factory.mktemp("whole")
+    reversed_digits(folder, 120)
+    run(CommandLine(server, folder), 2, *command(folder, folder / "run")).succeeded()
+    return folder
+
+
 @pytest.mark.parametrize("victims", [[0], [1]])
-def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int]) -> None:
+def test_killed_ranks(
+    dragoman: CommandLine, whole: Path, tmp_path: Path, victims: list[int]
+) -> None:
     """Where a rank is killed the others end; the run goes on with every bit of an unbroken one."""
-    reversed_digits(tmp_path, 120)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    run(dragoman, 2, *command(tmp_path, whole)).succeeded()
-    ranks = start(dragoman, 2, command(tmp_path, killed))
+    killed = tmp_path / "killed"
+    ranks = start(dragoman, 2, command(whole, killed))
     metrics = killed / "training" / "metrics.jsonl"
     lines = random.randint(3, 9)
 
@@ -119,40 +127,38 @@ def test_killed_ranks(dragoman: CommandLine, tmp_path: Path, victims: list[int])
     if victims == [1]:
         assert "another process of the run has ended" in ranks[0].said().splitlines()[-1]
         assert "Traceback" not in ranks[0].said() + ranks[1].said()
-    said = run(dragoman, 2, *command(tmp_path, killed)).succeeded()
+    said = run(dragoman, 2, *command(whole, killed)).succeeded()
     assert "this machine has" not in said
-    assert_same_runs(killed, whole)
+    assert_same_runs(killed, whole / "run")
 
 
-def test_one_rank_is_interrupted(dragoman: CommandLine, tmp_path: Path) -> None:
+def test_one_rank_is_interrupted(dragoman: CommandLine, whole: Path, tmp_path: Path) -> None:
     """All stop after the same step and save; the run goes on with the bits of an unbroken one."""
-    reversed_digits(tmp_path, 120)
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert run(dragoman, 2, *command(tmp_path, whole)).code == 0
-    ranks = start(dragoman, 2, command(tmp_path, stopped))
+    stopped = tmp_path / "stopped"
+    ranks = start(dragoman, 2, command(whole, stopped))
     metrics = stopped / "training" / "metrics.jsonl"
     assert ranks[0].wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") > 2)
     os.kill(ranks[1].pid, signal.SIGTERM)
     assert [running.end().code for running in ranks] == [130, 130]
     assert "The same command resumes from there." in ranks[0].said()
-    assert run(dragoman, 2, *command(tmp_path, stopped)).code == 0
-    assert_same_runs(stopped, whole)
+    assert run(dragoman, 2, *command(whole, stopped)).code == 0
+    assert_same_runs(stopped, whole / "run")
 
 
 def test_another_number_of_processes(dragoman: CommandLine, tmp_path: Path) -> None:
     """What two have saved four go on with, and one, and each says that the bits differ."""
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
-    steps = ("train.max_steps=4", "train.learning_rate=1e-3", "train.schedule=constant")
+    steps = ("train.max_steps=2", "train.learning_rate=1e-3", "train.schedule=constant")
     assert run(dragoman, 2, *command(tmp_path, out), *steps).code == 0
-    for size in (4, 1, 2):
+    for size in (4, 1):
         other = tmp_path / f"of-{size}"
         shutil.copytree(out, other)
-        words = [*command(tmp_path, other), *steps, "train.max_steps=6"]
+        words = [*command(tmp_path, other), *steps, "train.max_steps=3"]
         said = run(dragoman, size, *words).succeeded()
-        assert "Resuming from step 4." in said
-        assert (f"has processes {size} (was 2)" in said) == (size != 2)
-        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3, 4, 5, 6]
+        assert "Resuming from step 2." in said
+        assert f"has processes {size} (was 2)" in said
+        assert [line["step"] for line in figures(other) if "loss" in line] == [1, 2, 3]
 
 
 PATCH = """
@@ -171,8 +177,6 @@ def fail_in_loss(self, batch):
     late = self.batches.epoch and os.environ.get("RANK", "1") == "1"
     if late and failure == "hang":
         time.sleep(14)
-    if late and failure == "memory":
-        torch.empty(1 << 55)
     once = failure == "once" and os.environ["RANK"] == "1" and self.batches.position == 2
     once = once and not self.batches.epoch
     if late and failure == "backward":
@@ -231,7 +235,6 @@ def run_broken(dragoman: CommandLine, folder: Path, failure: str, *words: object
     ("failure", "sentence", "code"),
     [
         ("nan", "the loss is nan, in a batch of the examples [", 1),
-        ("memory", "out of memory in a batch of ", 1),
         ("backward", "out of memory in a batch of ", 1),
         pytest.param(
             *("hang", "process 1 of 2 has not answered for 0:00:09", 1), marks=pytest.mark.slow

@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.corpora import SMALL, reversed_digits
 
-STEPS = 30
+STEPS = 20
 SETTINGS = (
     *SMALL,
     "model.dropout=0.3",
@@ -113,13 +112,10 @@ def assert_killing_changes_nothing(
     assert_same_runs(killed, whole)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path, precision: str) -> None:
+def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
     """Killed at random moments until it ends, a run has every bit of one that never was."""
     reversed_digits(tmp_path, 120)
-    assert_killing_changes_nothing(
-        dragoman, tmp_path, lambda out: command(tmp_path, out, precision)
-    )
+    assert_killing_changes_nothing(dragoman, tmp_path, lambda out: command(tmp_path, out, "bf16"))
 
 
 def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
@@ -130,7 +126,7 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
     reversed_digits(tmp_path, 120)
     out = tmp_path / "run"
     ended = dragoman.start(
-        command(tmp_path, out, "fp32"), random.randint(40, 80), signal.SIGINT
+        command(tmp_path, out, "fp32"), random.randint(40, 60), signal.SIGINT
     ).end()
     assert ended.code == 130, ended.said
     assert "interrupted" in ended.said
@@ -147,36 +143,28 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
     assert "is finished" in again.said
 
 
-@pytest.mark.parametrize(("threads", "log"), [(1, "/dev/full"), (2, "a pipe")])
-def test_ctrl_c_while_nobody_listens(
-    environment: dict[str, str], tmp_path: Path, threads: int, log: str
-) -> None:
+def test_ctrl_c_while_nobody_listens(environment: dict[str, str], tmp_path: Path) -> None:
     """Ctrl-C saves also where standard error takes no more, as when it ends `| tee log` first.
 
-    A full disk is the same. Going on ends with the bits of a run that was heard, with two threads
-    as well as with one.
+    Going on ends with the bits of a run that was heard, with two threads too.
     """
     reversed_digits(tmp_path, 400)
     wide = ("model.d_model=64", "batch.max_tokens=1500", "train.validate_every=1")
-    environment = environment | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = environment | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
 
     def start(out: Path, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
-        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=12"]
+        arguments = [*command(tmp_path, out, "fp32"), *wide, "train.max_steps=6"]
         words = [sys.executable, "-m", "dragoman", *map(str, arguments)]
         return subprocess.Popen(words, env=environment, stderr=stderr, text=True)
 
     assert start(whole).wait() == 0
-    if log == "a pipe":
-        running = start(cut, subprocess.PIPE)
-        assert running.stderr is not None
-        next(line for line in running.stderr if line.startswith("step 1:"))
-        running.stderr.close()
-    else:
-        with Path(log).open("w") as full:
-            running = start(cut, full.fileno())
+    running = start(cut, subprocess.PIPE)
+    assert running.stderr is not None
+    next(line for line in running.stderr if line.startswith("step 1:"))
+    running.stderr.close()
     metrics = cut / "training" / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 5:  # each is said
+    while not metrics.exists() or metrics.read_bytes().count(b'"valid"') < 2:  # each is said
         assert running.poll() is None
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)

@@ -49,7 +49,7 @@ def test_a_number_is_understood(number: int) -> None:
 def readings(kind: Kind) -> dict[str, set[str]]:
     """The words for each spelling that a kind comes up with."""
     dice, found = Dice(0), dict[str, set[str]]()
-    for _ in range(60_000):
+    for _ in range(20_000):
         expression = kind(dice)
         found.setdefault(expression.figures, set()).add(expression.words)
     return found

@@ -25,22 +25,6 @@ KINDS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def test_the_page_of_chosen_heads_has_their_numbers(show: Opener, tmp_path: Path) -> None:
-    """Of a model whose heads share keys and values: each has the weights of the whole page."""
-    folder = read_folder(save_generator(tmp_path / "model"), device="cpu")
-    asked = Choices(seed=1, layers=(1,), heads=(1, 3))
-    seen = inspect_folder(folder, "the cat", asked)
-    whole = inspect_folder(folder, "the cat", Choices(seed=1))
-    page = show(write_page(seen, tmp_path / "look.html"))
-    for head in (1, 3):
-        page.get_by_role("button", name=f"Decoder, layer 1, head {head}:").click()
-        cells = page.locator(".heat tbody tr").last.locator("td").all_inner_texts()
-        row_S = whole.attention[0].weights_LHTS[1, head, -1]
-        assert [cell or "0" for cell in cells] == [str(round(100 * weight)) for weight in row_S]
-        assert page.locator(".thumb").count() == 2
-        page.keyboard.press("Escape")
-
-
 @pytest.mark.parametrize("save", KINDS.values(), ids=KINDS)
 def test_the_page_of_a_model_opens(
     save: Callable[[Path], Path], show: Opener, tmp_path: Path

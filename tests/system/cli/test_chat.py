@@ -12,7 +12,6 @@ from tests.system.cli.command import Run
 from tests.system.cli.test_typed import END_OF_INPUT, PATIENCE, answer, at_a_keyboard, shown_on
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny_chat import save_chat_generator
-from tests.unit.tasks.tiny_generator import save_generator
 
 from dragoman.tasks.generate.generator import Generator
 
@@ -63,12 +62,6 @@ def test_a_line_longer_than_the_context_is_refused(run: Run, folder: Path) -> No
     """From a pipe the command ends, since the rest would answer something else."""
     stdin = ("the cat " * 40 + "\na\n").encode()
     assert_refused(run("chat", folder, *GREEDY, stdin=stdin), "shorten it")
-
-
-def test_a_model_of_texts_is_refused(run: Run, tmp_path: Path) -> None:
-    """It has no template."""
-    writer = save_generator(tmp_path / "writer")
-    assert_refused(run("chat", writer), "no chat template")
 
 
 def test_a_terminal_is_a_conversation(folder: Path) -> None:

@@ -78,18 +78,6 @@ def test_money_has_a_currency(run: Run) -> None:
     assert json.loads(run(*fixed, "--json").out)["texts"]["million"]["currency"] == "USD"
 
 
-def test_one_is_no_plural(run: Run) -> None:
-    """One row, step, validation and checkpoint, one minute; and more of them in the plural."""
-    fixed = ("cost", "tinyshakespeare", *SMALL, "batch.rows=1", "--device", "t4")
-    one = run(*fixed, "train.max_steps=1").out
-    assert "a batch of 1 row of 16 tokens." in one
-    assert "by 1 step, at 1 step and 16 tokens, with 1 validation and 1 checkpoint." in one
-    assert (
-        "by 1 minute, at " in run(*fixed, "train.max_steps=1000000000", "train.max_minutes=1").out
-    )
-    assert "by 2 steps, at 2 steps and 32 tokens, " in run(*fixed, "train.max_steps=2").out
-
-
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
@@ -147,14 +135,3 @@ def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
     said = " ".join(again.err.split())
     assert "Estimate for the rest of the run (after step 1) on this machine: about" in said
     assert "for 2 steps," in said
-
-
-def test_training_refuses_what_cannot_fit(run: Run, tmp_path: Path) -> None:
-    """With the numbers and what to change, before there is a folder."""
-    large = ("model.d_model=65536", "model.d_ff=262144", "model.num_encoder_layers=200")
-    out = tmp_path / "run"
-    done = run("train", "numbers", *NUMBERS, *large, f"out={out}")
-    assert done.code == 2
-    assert "the run needs at least" in done.err
-    assert "make model.d_model" in done.err
-    assert not out.exists()

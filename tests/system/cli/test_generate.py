@@ -139,15 +139,3 @@ def test_a_model_is_measured_on_what_it_does(
     assert_refused(run("evaluate", folder), "measured on --text")
     assert_refused(run("evaluate", model, "--text", file), "--src and --ref")
     assert_refused(run("evaluate", model, "--src", file), "--src and --ref")
-
-
-def test_texts_behind_prompts_are_scored(
-    run: Run, folder: Path, generator: Generator, tmp_path: Path
-) -> None:
-    """As pairs are for a translator."""
-    prompts, texts = ["the", "a cat"], [" cat", " sees"]
-    src, tgt = write(tmp_path / "src", prompts), write(tmp_path / "tgt", texts)
-    done = run("score", folder, "--src", src, "--tgt", tgt)
-    expected = generator.score(zip(prompts, texts, strict=True))
-    for line, scored in zip(done.lines, expected, strict=True):
-        assert float(line.split("\t")[0]) == pytest.approx(scored.log_prob, abs=1e-5)

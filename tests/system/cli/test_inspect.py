@@ -138,15 +138,6 @@ def test_alternatives_and_links_are_those_of_the_chosen_way(model: Path) -> None
     assert ends
 
 
-def test_the_beam_can_be_chosen(run: Run, model: Path) -> None:
-    """And greedy search is a beam of one."""
-    translator = dragoman.load(model, device="cpu")
-    for size in (1, 2):
-        found = look(run, model, TEXT, "--beam-size", str(size))
-        assert found["tgt"]["text"] == translator.translate(TEXT, beam_size=size).text
-        assert found["beam"]["beam_size"] == size
-
-
 def test_a_continuation_is_looked_at(run: Run, tmp_path: Path) -> None:
     """Text and probabilities are those of `generate`; given tokens have those of `score`."""
     folder = save_generator(tmp_path / "model")

@@ -73,7 +73,7 @@ def shown_on(terminal: int) -> bytes:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("translate",), ("generate", "--max-tokens", "3"), ("generate", "--json", "--seed", "1")],
+    [("translate",), ("generate", "--json", "--seed", "1")],
     ids=" ".join,
 )
 def test_each_line_is_answered(models: dict[str, Path], arguments: tuple[str, ...]) -> None:

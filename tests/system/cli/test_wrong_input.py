@@ -35,14 +35,6 @@ def test_a_missing_model_is_told_with_the_nearest(run: Run, model: Path, tmp_pat
     assert_refused(run("inspect", file), "is a file")
 
 
-def test_a_broken_model_is_told(run: Run, model: Path, tmp_path: Path) -> None:
-    """The sentence of the folder reaches the user."""
-    broken = shutil.copytree(model, tmp_path / "broken")
-    weights = broken / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-50])
-    assert_refused(run("translate", broken, write(tmp_path / "in", LINES)), "damaged or cut short")
-
-
 def test_removed_pairs_do_not_replace_the_corpus(run: Run, tmp_path: Path) -> None:
     """Nothing is read or written before that is known."""
     corpus = write(tmp_path / "a.tsv", ["same here now\tsame here now"])

@@ -277,18 +277,6 @@ def test_documents_survive_a_restart(
     assert left == {"letter.source", "2024", f"{one.id}.target"}
 
 
-def test_documents_need_a_key(translator_folder: Path) -> None:
-    """Where the server has keys; a file that was translated needs none but its address."""
-    with serving(translator_folder, keys=ApiKeys(["k"])) as live:
-        assert sent(live, "/translate_file", PAIR).status == 400
-        assert sent(live, "/v1/documents", {}).status == 401
-        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 403
-        answer = sent(live, "/translate_file", PAIR | {"api_key": "k"})
-        name = answer.json["translatedFileUrl"].rpartition("/")[2]
-        assert live.get(f"/download_file/{name}").status == 200
-        assert json.loads(live.get("/frontend/settings").body)["filesTranslation"]
-
-
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     """With what to do."""
     (tmp_path / "file").write_text("x")
@@ -308,12 +296,26 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> None:
-    """Another key does not find them, even with the document's own."""
-    with serving(translator_folder, keys=ApiKeys(["mine", "yours"])) as live:
+    """Another key does not find them, even with the document's own; each has a share of places.
+
+    A file that was translated needs no key but its address.
+    """
+    limits, keys = RequestLimits(files=8), ApiKeys(["mine", "yours"])
+    with serving(translator_folder, limits=limits, keys=keys) as live:
+        assert sent(live, "/translate_file", PAIR).status == 400
+        assert sent(live, "/v1/documents", {}).status == 401
+        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 403
         mine, yours = ({"authorization": f"DeepL-Auth-Key {key}"} for key in ("mine", "yours"))
         path, key = uploaded(live, mine)
         assert live.post(path, key, yours).status == 404
         assert live.post(path, key, mine).status == 200
+        until(lambda: live.post(path, key, mine).json["status"] == "done")
+        answer = sent(live, "/translate_file", PAIR | {"api_key": "mine"})
+        assert sent(live, "/translate_file", PAIR | {"api_key": "mine"}).status == 429
+        assert sent(live, "/translate_file", PAIR | {"api_key": "yours"}).status == 200
+        name = answer.json["translatedFileUrl"].rpartition("/")[2]
+        assert live.get(f"/download_file/{name}").status == 200
+        assert json.loads(live.get("/frontend/settings").body)["filesTranslation"]
 
 
 def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,27 +337,6 @@ def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.Monkey
         assert sent(live, "/translate_file", PAIR).status == 200
         assert first.partition(".")[0] not in {one.id for one in kept(StoredDocument)}
         assert len(kept(StoredDocument)) == 2
-
-
-def test_what_was_fetched_is_removed(
-    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a while, in which it may be fetched once more."""
-    monkeypatch.setattr(documents, "SWEEP", 0.05)
-    monkeypatch.setattr(documents, "AGAIN", 0.2)
-    with serving(translator_folder) as live:
-        url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
-        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
-        until(lambda: not live.service.store.all(StoredDocument))
-
-
-def test_a_key_has_a_share_of_the_documents(translator_folder: Path) -> None:
-    """So that others have places."""
-    limits, keys = RequestLimits(files=4), ApiKeys(["mine", "yours"])
-    with serving(translator_folder, limits=limits, keys=keys) as live:
-        asked = [("mine", 200), ("mine", 429), ("yours", 200)]
-        for key, status in asked:
-            assert sent(live, "/translate_file", PAIR | {"api_key": key}).status == status
 
 
 def test_terms_of_a_document_lie_beside_it(translator_folder: Path) -> None:

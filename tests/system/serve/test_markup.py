@@ -6,17 +6,7 @@ from typing import Any
 import pytest
 from tests.system.serve.live import Live
 
-from dragoman.documents.translate import Draft
-from dragoman.errors import InputError
-from dragoman.serve.markup import (
-    MarkedResult,
-    answers_of,
-    check_xml,
-    in_html,
-    in_xml,
-    joined,
-    outline_of,
-)
+from dragoman.serve.markup import check_xml, in_xml, outline_of
 from dragoman.tasks.translate.translator import Translator
 
 HTML = '<p class="a">the <b>cat</b> sees a dog</p>\n<ul><li>a house<li>a &lt; tree</ul>'
@@ -67,14 +57,6 @@ def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
     assert first["terms"] == plain[0]["terms"] + plain[1]["terms"]
     assert (second["flags"], second["terms"]) == (plain[1]["flags"], plain[1]["terms"])
     assert (third["flags"], third["terms"]) == ([], [])
-
-
-def test_a_text_says_that_an_element_lost_its_words() -> None:
-    """Beside the flags of the translation."""
-    page = in_html("<p>see <a>it</a> now")
-    found = MarkedResult("seht jetzt", ((0, 3, 0, 4), (7, 10, 5, 10)), ("numbers",), ())
-    (answer,) = answers_of([page], Draft(joined([page])), [found])
-    assert (answer.text, answer.flags) == ("<p>seht <a></a>jetzt", ["numbers", "empty_tag"])
 
 
 def test_links_are_found_with_the_translations(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +141,3 @@ def test_tags_split_sentences_as_they_are_told() -> None:
     assert sentences(XML, joining=["t"])[0] == "the cat sees a doga big house"
     assert outline_of("a <b>c</b>") == set()
     assert outline_of("<b>c</b></x> <d/>") == {"b", "d"}
-
-
-def test_what_is_no_xml_is_said() -> None:
-    """Several elements, and text, are some."""
-    check_xml("a <b/> c<d>&amp;</d>")
-    with pytest.raises(InputError, match="the text is no XML"):
-        check_xml("</x><x>")

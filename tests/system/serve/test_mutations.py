@@ -19,7 +19,7 @@ from dragoman.serve.service import Service
 from dragoman.serve.settings import RequestLimits, ServeSettings
 from dragoman.serve.state import StoredDocument, StoredGlossary
 
-REQUESTS = int(os.environ.get("DRAGOMAN_FUZZ", "10000"))
+REQUESTS = int(os.environ.get("DRAGOMAN_FUZZ", "3000"))
 TOGETHER = 50
 """Requests at a time."""
 PATIENCE = 20.0
