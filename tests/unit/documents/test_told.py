@@ -1,0 +1,62 @@
+"""Whatever has text is translated, or the report says that it is not."""
+
+import pytest
+import yaml
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import DocumentReport, translate_document
+
+
+def translated(source: str, name: str) -> tuple[str, DocumentReport]:
+    """A document in capitals, and the report."""
+    document = read_document(source.encode(), name)
+    data, report = translate_document(document, WordTranslator(str.upper))
+    return data.decode(), report
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a: >\n  one two \n  three\n", "a: >\n  ONE TWO\n  THREE\n"),
+        ("a: >-\r\n  one two\t\r\n  three \r\n", "a: >-\r\n  ONE TWO\r\n  THREE \r\n"),
+        ("a: >\r  one\r  two\r", "a: >\r  ONE\r  TWO\r"),
+        ("a: !!str one\nb: ! two\n", "a: !!str ONE\nb: ! TWO\n"),
+        ("a: !!str yes\nb: yes\n", 'a: !!str "YES"\nb: yes\n'),
+        ("a: &x # b\n  one\n", "a: &x # b\n  ONE\n"),
+        ("a: &x # \"b\"\n  'one'\n", "a: &x # \"b\"\n  'ONE'\n"),
+        ("a: &x\n  |\n   one\n", "a: &x\n  |\n   ONE\n"),
+    ],
+)
+def test_all_forms_of_yaml_values(source: str, expected: str) -> None:
+    """Spaces at the ends of lines, bare CR, the type of strings, comments before a value."""
+    data, report = translated(source, "a.yaml")
+    assert (data, report.left) == (expected, ())
+
+
+def test_yaml_that_is_left_alone() -> None:
+    """A value of another type, and one whose lines are ended by NEL."""
+    source = "a: !Ref one\nb: |\n  one\x85  two\nc: 12\nd: no\n"
+    data, report = translated(source, "a.yaml")
+    assert data == source
+    why = ["1, a has a type of its own (!Ref)", "2, b is in an unknown form"]
+    assert [*report.left] == [f"line {each}" for each in why]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a text\n\t# c\n",
+        "--- a text \n\n\t\n",
+        "- one\n- a text\n \t \n- b\n",
+        "k:\n  a text\n \t# c",
+    ],
+)
+def test_a_tab_after_a_plain_yaml_value(source: str) -> None:
+    """Behind quotes, which the translation needs, the parser takes none in a line without text."""
+    document = read_document(source.encode(), "a.yaml")
+    data, _ = translate_document(document, WordTranslator(lambda word: f"{word}: x"))
+    assert "a: x text: x" in str(yaml.load(data, yaml.CSafeLoader))
+    before, after = source.split("a text")
+    assert data.decode().startswith(before.replace("one", '"one: x"') + '"a: x text: x"')
+    assert data.decode().endswith(after.replace("\t", " ").replace("b", '"b: x"'))
