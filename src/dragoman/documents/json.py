@@ -10,11 +10,10 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked
 
@@ -33,12 +32,11 @@ _AFTER = {"{": "key or }", "[": "value or ]"}
 def read(data: bytes, name: str) -> Document:
     """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
     text, encode = decoded(data, name)
-    left = list[str]()
-    document = one_part(text, encode, _segments(text, name, left), name)
-    return replace(document, left=tuple(left))
+    left = Left()
+    return one_part(text, encode, _segments(text, name, left), name, left)
 
 
-def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
     """The texts, in order; what is left alone is added to `left`."""
     is_arb, about = name.lower().endswith(".arb"), sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
@@ -57,7 +55,7 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
             if "{" in sign and CHOICE.search(json.loads(sign)):
-                left.append(f"{where} chooses a form (plural, select)")
+                left.add("messages that choose a form (plural, select)", where)
                 continue
             for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
                 if part[1]:

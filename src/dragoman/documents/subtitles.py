@@ -14,9 +14,9 @@ from html import escape, unescape
 from itertools import accumulate, pairwise
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.text.marked import Marked, Tag, paired
-from dragoman.wording import clock, counted
+from dragoman.wording import clock
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
 _EOL = r"(?:\r\n|\r|\n)"
@@ -28,7 +28,10 @@ _CUE = re.compile(
 _TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
 _MOMENT = re.compile(r"<[\d:.]+>")
 """A time inside a cue, which must stay there."""
-_ARROW = re.compile(r"-->[^\r\n]*")
+_BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EOL}|\Z))+")
+"""Lines without blank ones; the last of them."""
+_NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b")
+"""How what WebVTT has besides cues begins."""
 _END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
 _SPEAKER = re.compile(r"[-–—•]\s*")
 _OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
@@ -51,9 +54,26 @@ def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
-    lost = sum(1 for _ in _ARROW.finditer(text)) - sum(1 for _ in _CUE.finditer(text))
-    left = (f"{counted(lost, 'cue')} with times that are none",) if lost else ()
+    left = Left()
+    for line in _outside(text):
+        left.add("text in no cue with valid times", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
+
+
+def _outside(text: str) -> Iterator[int]:
+    """The lines at which text begins that is in no cue; a line right before one is its name."""
+    line, place = 1, 0
+    for cue in (*_CUE.finditer(text), None):
+        end = cue.start() if cue else len(text)
+        for block in _BLOCK.finditer(text, place, end):
+            line += len(re.findall(_EOL, text[place : block.start()]))
+            place = block.start()
+            last = block.start(1) if cue and block.end() == end else block.end()
+            if any(map(str.isalpha, text[place:last])) and not _NO_CUE.match(text, place):
+                yield line
+        after = cue.end() if cue else end
+        line += len(re.findall(_EOL, text[place:after]))
+        place = after
 
 
 @dataclass(frozen=True, slots=True)

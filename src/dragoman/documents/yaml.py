@@ -8,13 +8,12 @@ block that is folded (`>`) is one text; of one whose lines stay (`|`), what is w
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
 
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.documents.json import CHOICE
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
@@ -37,12 +36,11 @@ _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 def read(data: bytes, name: str) -> Document:
     """The values of a YAML file. Raises InputError for what is none."""
     text, encode = decoded(data, name)
-    left = list[str]()
-    document = one_part(text, encode, _segments(text, name, left), name)
-    return replace(document, left=tuple(left))
+    left = Left()
+    return one_part(text, encode, _segments(text, name, left), name, left)
 
 
-def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
     """The texts, in order; what is left alone is added to `left`."""
     import yaml
 
@@ -64,26 +62,34 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
                     key = event.value[:40]
                 elif isinstance(event, yaml.ScalarEvent):
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
-                    found = [*_scalar(text, event, where, flow=any(flows[-1:]))]
-                    why = _why_not(event, is_read=bool(found))
-                    left += [f"{where} {why}"] if why else []
-                    yield from () if why is not None else found
+                    yield from _value(text, event, where, left, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:
                 raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{name} is not YAML: {' '.join(str(error).split())}.") from None
 
 
-def _why_not(event: Any, *, is_read: bool) -> str | None:  # noqa: ANN401
-    """Why a value is not translated; "" if it is no text, None if it is translated."""
+def _value(
+    text: str,
+    event: Any,  # noqa: ANN401
+    where: str,
+    left: Left,
+    *,
+    flow: bool,
+) -> Iterator[Segment]:
+    """The segments of a value that is a text, unless it is left alone."""
     value = event.value
     if not any(map(str.isalpha, value)) or not (event.style or event.tag or _is_text(value)):
-        return ""
+        return
+    found = [*_scalar(text, event, where, flow=flow)]
     if event.tag not in _STRINGS:
-        return f"has a type of its own ({event.tag})"
-    if CHOICE.search(value):
-        return "chooses a form (plural, select)"
-    return None if is_read else "is in an unknown form"
+        left.add("values with a type of their own", where)
+    elif CHOICE.search(value):
+        left.add("messages that choose a form (plural, select)", where)
+    elif not found:
+        left.add("values in a form that is not known", where)
+    else:
+        yield from found
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401

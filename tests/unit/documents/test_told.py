@@ -39,8 +39,10 @@ def test_yaml_that_is_left_alone() -> None:
     source = "a: !Ref one\nb: |\n  one\x85  two\nc: 12\nd: no\n"
     data, report = translated(source, "a.yaml")
     assert data == source
-    why = ["1, a has a type of its own (!Ref)", "2, b is in an unknown form"]
-    assert [*report.left] == [f"line {each}" for each in why]
+    assert report.left == (
+        "values with a type of their own: line 1, a",
+        "values in a form that is not known: line 2, b",
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,28 @@ def test_a_tab_after_a_plain_yaml_value(source: str) -> None:
     before, after = source.split("a text")
     assert data.decode().startswith(before.replace("one", '"one: x"') + '"a: x text: x"')
     assert data.decode().endswith(after.replace("\t", " ").replace("b", '"b: x"'))
+
+
+def test_cells_that_go_on_behind_their_quotes() -> None:
+    """They are read in several ways."""
+    data, report = translated('a\n"b c"\n"d" e\n', "a.csv")
+    assert data == 'a\n"B C"\n"d" e\n'
+    assert report.left[1] == "cells that go on behind their quotes: row 3, a"
+
+
+def test_html_that_is_left_alone() -> None:
+    """With its lines, the first twenty of them; what has no text is not said."""
+    source = "<p>a<pre>b</pre>\n<pre>c</pre><svg><g/></svg><style>d</style><textarea>e</textarea>\n"
+    data, report = translated(source + "<pre>f</pre>\n" * 23 + "<script>f</script>\n\ng", "a.html")
+    where = "; ".join(f"line {n}" for n in range(1, 21))
+    assert report.left == (
+        f"<pre>, text whose spaces and line ends count, such as code: {where}; 5 more",
+        "<textarea>, a page or a text of its own: line 2",
+    )
+    assert data.endswith("G")
+
+
+def test_the_line_of_a_text_in_html() -> None:
+    """Where its first word is."""
+    document = read_document(b"<p>\n\n one\n<p>two", "a.html")
+    assert [each.where for each in document.segments] == ["line 3", "line 4"]
