@@ -32,13 +32,16 @@ _BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EO
 """Lines without blank ones; the last of them."""
 _NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b")
 """How what WebVTT has besides cues begins."""
-_END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
-_SPEAKER = re.compile(r"[-–—•]\s*")
-_OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
+_DIRECTION = "[\u200e\u200f\u202a-\u202e\u2066-\u2069]*"
+"""What each line of Arabic or Hebrew may begin and end with."""
+_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
+_DASH = re.compile(r"[-–—•]\s*")
+_SPEAKER = re.compile(_DIRECTION + _DASH.pattern)
+_OTHER = re.compile(rf"(?:<[^<>]*>)*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
-    rf"(?:{_TAG.pattern})*"
+    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""
 _WHITE = re.compile(r"\s*")
@@ -131,7 +134,7 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
 
 
 def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
-    dash = _SPEAKER.match(text, *cues[0].lines[0])
+    dash = _DASH.match(text, *cues[0].lines[0])
     start, pieces = dash.end() if dash else cues[0].lines[0][0], list[tuple[str, str | Tag]]()
     place = start
     for cue in cues:

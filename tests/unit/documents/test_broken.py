@@ -1,5 +1,6 @@
 """What is written otherwise than it should be, and what is left alone."""
 
+import re
 from time import thread_time
 
 import pytest
@@ -250,6 +251,22 @@ def test_signs_in_cues_that_are_no_tags() -> None:
     source = f"WEBVTT\n\n{cue}a <00:01.500>b\n\n{following}c <00:00:02.500>d\n"
     made = read_document(source.encode(), "a.vtt")
     assert [segment.source.text for segment in made.parts[0].segments] == ["a b", "c d"]
+
+
+@pytest.mark.parametrize("end", [".", "؟", "۔", '."', "।"])
+def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
+    """A sentence ends before one; who speaks, and what is a sound, is seen behind one."""
+    times = iter(range(1, 9))
+
+    def cue(*lines: str) -> str:
+        second = next(times)
+        marked = "\n".join(f"\u202b{line}\u202c" for line in lines)
+        return f"00:00:0{second},000 --> 00:00:0{second + 1},000\n{marked}\n\n"
+
+    cues = [cue("a", f"b{end}"), cue("c"), cue(f"d{end}"), cue("e"), cue("- f", "- g"), cue("[h]")]
+    read = read_document("".join(cues).encode(), "a.srt")
+    texts = [re.sub("[\u202b\u202c]", "", each.source.text) for each in read.segments]
+    assert texts == [f"a b{end}", f"c d{end}", "e", "- f", "- g", "h"]
 
 
 def test_references_in_webvtt() -> None:
