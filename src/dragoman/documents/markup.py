@@ -199,14 +199,11 @@ class Page:
 
         def mark(found: re.Match[str]) -> str:
             value = found[2] or ""
-            if (
-                found[1].lower() not in wanted
-                or len(value) < 2
-                or value[0] not in "\"'"
-                or value[-1] != value[0]
-            ):
+            quote = value[0] if value[:1] in {'"', "'"} else ""
+            if found[1].lower() not in wanted or not value or (quote and value[1:][-1:] != quote):
                 return found[0]
-            text, quote, end = value[1:-1], value[0], self._place + found.end() - 1
+            size = len(quote)
+            text, end = value[size : len(value) - size], self._place + found.end() - size
             source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"{self._in}line {self._line}, {found[1]} of <{name}>"
@@ -289,4 +286,6 @@ def _written(marked: Marked) -> str:
 
 
 def _written_value(marked: Marked, quote: str) -> str:
-    return escape(marked.text, quote=False).replace(quote, "&quot;" if quote == '"' else "&#39;")
+    text, sign = escape(marked.text, quote=False), quote or '"'
+    text = text.replace(sign, "&quot;" if sign == '"' else "&#39;")
+    return text if quote else f'"{text}"'

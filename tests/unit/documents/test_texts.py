@@ -48,6 +48,7 @@ def translated(
             "<p>A <iframe title='B' srcdoc='<p>c'></iframe>",
         ),
         ("<img translate=no alt='a b'>", None),
+        ("<img alt=a&amp;b id=c><img title=d>", '<img alt="A&amp;B" id=c><img title="D">'),
         ("<meta name=description content='a b'>", "<meta name=description content='A B'>"),
         ("<meta name=generator content='a b'>", None),
         (
