@@ -1,7 +1,6 @@
 """JSON: the strings that are values, line by line; keys and all else stay.
 
-So do strings that choose a form, `{n, plural, one {# file} other {# files}}`, and in ARB what is
-told about a string under a key that begins with `@`.
+So does, in ARB, what is told about a string under a key that begins with `@`.
 
 The grammar is checked token by token, so that no object is made of it.
 """
@@ -9,9 +8,10 @@ The grammar is checked token by token, so that no object is made of it.
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
+from dragoman.documents import choices
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
@@ -22,8 +22,6 @@ _TOKEN = re.compile(
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
 )
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
-CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
-"""How a message of ICU begins to choose a form."""
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
@@ -54,16 +52,29 @@ def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            if "{" in sign and CHOICE.search(json.loads(sign)):
-                left.add("messages that choose a form (plural, select)", where)
-                continue
-            for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
-                if part[1]:
-                    source = Marked((json.loads(f'"{part[1]}"'),))
-                    yield Segment(*part.span(), source, write, where)
+            yield from _texts(text, match.span(1), where, left, write)
         if not expected:
             break
     raise InputError(f"{name} line {line} is not JSON; correct it.")
+
+
+def _texts(
+    text: str, place: tuple[int, int], where: str, left: Left, write: Callable[..., str]
+) -> Iterator[Segment]:
+    """The lines of a string, or the branches of a message that chooses a form."""
+    raw, start = text[slice(*place)], place[0] + 1
+    if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
+        found = choices.branches(raw[1:-1], message, '"')
+        if found is None:
+            left.add(choices.LEFT, where)
+        for a, b, source in found or ():
+            write_branch = partial(write, written=choices.written)
+            yield Segment(start + a, start + b, source, write_branch, where)
+        return
+    for part in _LINE.finditer(text, start, place[1] - 1):
+        if part[1]:
+            source = Marked((json.loads(f'"{part[1]}"'),))
+            yield Segment(*part.span(), source, write, where)
 
 
 def _next(expected: str, sign: str, opened: list[str]) -> str:
@@ -85,6 +96,12 @@ def _next(expected: str, sign: str, opened: list[str]) -> str:
     return _AFTER.get(sign, "end")
 
 
-def _written(marked: Marked, *, escapes: bool, slashes: bool) -> str:
-    text = json.dumps(marked.text, ensure_ascii=escapes)[1:-1]
+def _written(
+    marked: Marked,
+    *,
+    escapes: bool,
+    slashes: bool,
+    written: Callable[[Marked], str] = Marked.written,
+) -> str:
+    text = json.dumps(written(marked), ensure_ascii=escapes)[1:-1]
     return text.replace("/", "\\/") if slashes else text

@@ -1,7 +1,7 @@
 """YAML: the strings that are values, in the style that they have; keys and all else stay.
 
 PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone, and so are messages that choose a form. A paragraph of a
+numbers, dates and the like are left alone. A paragraph of a
 block that is folded (`>`) is one text; of one whose lines stay (`|`), what is wrapped prose.
 """
 
@@ -12,9 +12,9 @@ from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
 
+from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
-from dragoman.documents.json import CHOICE
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
@@ -81,15 +81,29 @@ def _value(
     value = event.value
     if not any(map(str.isalpha, value)) or not (event.style or event.tag or _is_text(value)):
         return
-    found = [*_scalar(text, event, where, flow=flow)]
+    found, why = None, "values in a form that is not known"
     if event.tag not in _STRINGS:
-        left.add("values with a type of their own", where)
-    elif CHOICE.search(value):
-        left.add("messages that choose a form (plural, select)", where)
-    elif not found:
-        left.add("values in a form that is not known", where)
+        why = "values with a type of their own"
+    elif choices.CHOICE.search(value):
+        found, why = _branches(text, event, where), choices.LEFT
     else:
-        yield from found
+        found = [*_scalar(text, event, where, flow=flow)] or None
+    if found is None:
+        left.add(why, where)
+    yield from found or ()
+
+
+def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noqa: ANN401
+    """The branches of a message that chooses a form, in quotes and in one line."""
+    raw, quote = text[event.start_mark.index : event.end_mark.index], event.style
+    before, found = _PROPERTIES.match(raw), None
+    start = (before.end() if before else 0) + 1
+    if quote in {"'", '"'}:
+        found = choices.branches(raw[start:-1], event.value, quote)
+    if found is None:
+        return None
+    start, write = start + event.start_mark.index, partial(_written_branch, quote=quote)
+    return [Segment(start + a, start + b, source, write, where) for a, b, source in found]
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
@@ -207,5 +221,14 @@ def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
         return text + after
     if style == "'" and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
+    return _quoted(text) + after
+
+
+def _written_branch(marked: Marked, *, quote: str) -> str:
+    text = choices.written(marked)
+    return text.replace("'", "''") if quote == "'" else _quoted(text)[1:-1]
+
+
+def _quoted(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
-    return _SPECIAL.sub(lambda c: f"\\u{ord(c[0]):04x}", quoted) + after
+    return _SPECIAL.sub(lambda c: f"\\u{ord(c[0]):04x}", quoted)

@@ -187,9 +187,9 @@ def test_what_is_told_about_a_string_of_arb() -> None:
     assert capitals('{"@c": "d e"}', "a.json") == '{"@c": "D E"}'
 
 
-def test_strings_that_choose_a_form_are_left() -> None:
+def test_damaged_strings_that_choose_a_form_are_left() -> None:
     """With a remark; what has braces only is not."""
-    source = '{"a": "{n, plural, one {# file} other {# files}}",\n"b": "hello {name}, you"}'
+    source = '{"a": "{n, plural, one {# file} other {# files}",\n"b": "hello {name}, you"}'
     assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
         "{name}, you", "{NAME}, YOU"
     )
