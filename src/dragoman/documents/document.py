@@ -8,6 +8,7 @@ whole content; an archive has a part for each of its members that has text.
 import marshal
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ from dragoman.text.marked import Marked, Tag
 
 MOST = 1 << 18
 """Most segments of a document."""
+NAMED = 20
+"""Places that are named of what is left alone for one reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,25 @@ class Segment:
     can."""
     beside: bool = False
     """Whether a translation stands beside the source, not in its place."""
+
+
+class Left:
+    """What a document has that is not translated: why, and in which places."""
+
+    def __init__(self) -> None:
+        self._places, self._counts = dict[str, list[str]](), Counter[str]()
+
+    def add(self, why: str, where: str) -> None:
+        """Add what is at a place."""
+        self._counts[why] += 1
+        if self._counts[why] <= NAMED:
+            self._places.setdefault(why, []).append(where)
+
+    def __iter__(self) -> Iterator[str]:
+        """A sentence for each reason."""
+        for why, places in self._places.items():
+            rest = self._counts[why] - len(places)
+            yield f"{why}: {'; '.join([*places, *[f'{rest:,} more'] * (rest > 0)])}"
 
 
 class PackedValues:
@@ -206,11 +228,11 @@ def one_part(
     encode: Encode,
     segments: Iterable[Segment],
     name: str,
-    left: tuple[str, ...] = (),
+    left: Iterable[str] = (),
 ) -> Document:
-    """A document that is one text, written by `encode`."""
+    """A document that is one text, written by `encode`; `left` is read after the segments."""
     part = Part(text, Segments(name, segments))
-    return Document((part,), lambda parts: encode(parts[0]), left)
+    return Document((part,), lambda parts: encode(parts[0]), tuple(left))
 
 
 def reject_more(count: int, name: str) -> None:

@@ -40,6 +40,7 @@ RULES = Rules(
     copied=_names("code kbd samp tt var"),
     opaque={
         **dict.fromkeys(_RAW - {"title"}, "a page or a text of its own"),
+        **dict.fromkeys(("script", "style"), ""),
         **dict.fromkeys(("audio", "object", "video"), "media, which another program shows"),
         **dict.fromkeys(("canvas", "svg"), "a drawing, whose texts have their places"),
         "math": "a formula",

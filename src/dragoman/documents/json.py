@@ -1,7 +1,6 @@
 """JSON: the strings that are values, line by line; keys and all else stay.
 
-So do strings that choose a form, `{n, plural, one {# file} other {# files}}`, and in ARB what is
-told about a string under a key that begins with `@`.
+So does, in ARB, what is told about a string under a key that begins with `@`.
 
 The grammar is checked token by token, so that no object is made of it.
 """
@@ -9,12 +8,12 @@ The grammar is checked token by token, so that no object is made of it.
 import json
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import partial
 
+from dragoman.documents import choices
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked
 
@@ -23,8 +22,6 @@ _TOKEN = re.compile(
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
 )
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
-CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
-"""How a message of ICU begins to choose a form."""
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
@@ -33,12 +30,11 @@ _AFTER = {"{": "key or }", "[": "value or ]"}
 def read(data: bytes, name: str) -> Document:
     """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
     text, encode = decoded(data, name)
-    left = list[str]()
-    document = one_part(text, encode, _segments(text, name, left), name)
-    return replace(document, left=tuple(left))
+    left = Left()
+    return one_part(text, encode, _segments(text, name, left), name, left)
 
 
-def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
     """The texts, in order; what is left alone is added to `left`."""
     is_arb, about = name.lower().endswith(".arb"), sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
@@ -56,16 +52,29 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            if "{" in sign and CHOICE.search(json.loads(sign)):
-                left.append(f"{where} chooses a form (plural, select)")
-                continue
-            for part in _LINE.finditer(text, match.start(1) + 1, match.end(1) - 1):
-                if part[1]:
-                    source = Marked((json.loads(f'"{part[1]}"'),))
-                    yield Segment(*part.span(), source, write, where)
+            yield from _texts(text, match.span(1), where, left, write)
         if not expected:
             break
     raise InputError(f"{name} line {line} is not JSON; correct it.")
+
+
+def _texts(
+    text: str, place: tuple[int, int], where: str, left: Left, write: Callable[..., str]
+) -> Iterator[Segment]:
+    """The lines of a string, or the branches of a message that chooses a form."""
+    raw, start = text[slice(*place)], place[0] + 1
+    if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
+        found = choices.branches(raw[1:-1], message, '"')
+        if found is None:
+            left.add(choices.LEFT, where)
+        for a, b, source in found or ():
+            write_branch = partial(write, written=choices.written)
+            yield Segment(start + a, start + b, source, write_branch, where)
+        return
+    for part in _LINE.finditer(text, start, place[1] - 1):
+        if part[1]:
+            source = Marked((json.loads(f'"{part[1]}"'),))
+            yield Segment(*part.span(), source, write, where)
 
 
 def _next(expected: str, sign: str, opened: list[str]) -> str:
@@ -87,6 +96,12 @@ def _next(expected: str, sign: str, opened: list[str]) -> str:
     return _AFTER.get(sign, "end")
 
 
-def _written(marked: Marked, *, escapes: bool, slashes: bool) -> str:
-    text = json.dumps(marked.text, ensure_ascii=escapes)[1:-1]
+def _written(
+    marked: Marked,
+    *,
+    escapes: bool,
+    slashes: bool,
+    written: Callable[[Marked], str] = Marked.written,
+) -> str:
+    text = json.dumps(written(marked), ensure_ascii=escapes)[1:-1]
     return text.replace("/", "\\/") if slashes else text

@@ -17,12 +17,11 @@ import numpy as np
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Segment, Segments
+from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import tokens_of
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
-from dragoman.wording import counted
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -35,7 +34,6 @@ _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
-_LEFT |= {"Directive": "directives of other tools"}
 _DIRECTIVE = re.compile(
     r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?)[ \t][^\r\n]*)|:{3,}[^\r\n]*"
     r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*+(?:\r?\n(?=\{%))?)+(?=[\r\n]|\Z))"
@@ -76,22 +74,28 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name)
     reader = _Paragraphs(text, name)
     segments = Segments(name, reader.segments())
-    left = [f"{counted(count, 'block')} of {_LEFT[kind]}" for kind, count in reader.left.items()]
-    return reader.asides.document(segments, encode, left)
+    return reader.asides.document(segments, encode, reader.left)
 
 
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
     def __init__(self, text: str, name: str) -> None:
-        self._text, self.left, self.asides = text, Counter[str](), Asides(text, name)
+        self._text, self.left, self.asides = text, Left(), Asides(text, name)
+        self._line, self._counted = 1, 0  # and how far lines are counted
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
         self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
-        self._line, self._counted = 1, 0  # and how far lines are counted
+        self._line, self._counted = 1, 0
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+
+    def _where(self, place: int) -> str:
+        """The line of a place behind those that were asked for before."""
+        self._line += self._text.count("\n", self._counted, place)
+        self._counted = place
+        return f"line {self._line}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """As much white space; a note is an item of a list, so that what is indented is no code;
@@ -102,7 +106,7 @@ class _Paragraphs:
         begins = not last.strip(" \t>\r\n")
         if found["code"] and not begins:  # words of a sentence
             return found[0]
-        self.left["Directive"] += 1
+        self.left.add("directives of other tools", self._where(start))
         blank = re.sub(r"[^\r\n]", " ", found[0])
         if last.startswith("|") and _TABLE_ROW.match(text, found.end()):
             blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
@@ -128,16 +132,14 @@ class _Paragraphs:
                 skipped = self._add(kind, name, more, start, end)
             else:
                 if any(piece_name == " " for piece_name, _ in self._pieces):
-                    self._line += self._text.count("\n", self._counted, self._start)
-                    self._counted, source = self._start, paired(self._pieces)
+                    where, source = self._where(self._start), paired(self._pieces)
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    where = f"line {self._line}"
                     yield Segment(self._start, self._end, source, _written, where, _fault)
                 self._pieces = []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
-                    self.left[name] += 1
+                    self.left.add(_LEFT[name], self._where(start))
                     skipped = name
 
     def _add(self, kind: str, name: str, more: Any, start: int, end: int) -> str:  # noqa: ANN401

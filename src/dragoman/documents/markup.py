@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode
-from dragoman.documents.document import Document, Segment, Segments
+from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -44,6 +44,7 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
+_TAG = re.compile("<[^<>]*>")
 _SPACE = re.compile(rf"{_W}+")
 _REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![A-Za-z0-9=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
@@ -58,7 +59,7 @@ class Rules:
     copied: frozenset[str] = frozenset()
     """Those whose text is copied."""
     opaque: Mapping[str, str] = field(default_factory=dict)
-    """Those that are left alone, and why."""
+    """Those that are left alone, and why; "" for what has no text."""
     raw: frozenset[str] = frozenset()
     """Those without tags inside."""
     breaks: frozenset[str] = frozenset()
@@ -138,14 +139,12 @@ class Page:
         self._place, self._line = 0, 1
         self._items: list[_Item] = []
         self._segments = Segments(name)
-        self._passed = Counter[tuple[str, str]]()
+        self._left = Left()
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Encode) -> Document:
         """The document, whose bytes are written by `encode`."""
-        passed = self._passed.items()
-        left = (f"{self._in}{count} of <{name}>: {why}" for (name, why), count in passed if count)
-        return self._asides.document(self._segments, encode, left)
+        return self._asides.document(self._segments, encode, self._left)
 
     def _read(self, tokens: Iterator[Token]) -> None:
         token = next(tokens, None)
@@ -175,7 +174,8 @@ class Page:
             rest = "".join(inner)
             kind, raw, marked = "void", raw + rest, marked + rest
             why = rules.opaque.get(name, "marked as not to be translated")
-            self._passed[name, why] += name not in rules.raw or " srcdoc" in raw.lower()
+            if why and (" srcdoc" in raw.lower() or any(map(str.isalpha, _TAG.sub("", rest)))):
+                self._left.add(f"<{name}>, {why}", f"{self._in}line {self._line}")
         if block or (name in rules.breaks and self._ends_in(name)):
             self._flush()
         if block:
@@ -199,14 +199,11 @@ class Page:
 
         def mark(found: re.Match[str]) -> str:
             value = found[2] or ""
-            if (
-                found[1].lower() not in wanted
-                or len(value) < 2
-                or value[0] not in "\"'"
-                or value[-1] != value[0]
-            ):
+            quote = value[0] if value[:1] in {'"', "'"} else ""
+            if found[1].lower() not in wanted or not value or (quote and value[1:][-1:] != quote):
                 return found[0]
-            text, quote, end = value[1:-1], value[0], self._place + found.end() - 1
+            size = len(quote)
+            text, end = value[size : len(value) - size], self._place + found.end() - size
             source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
             write = partial(_written_value, quote=quote)
             where = f"{self._in}line {self._line}, {found[1]} of <{name}>"
@@ -235,7 +232,8 @@ class Page:
             name, piece = pieces[n]
             pieces[n] = name, strip(piece, _WHITE) if isinstance(piece, str) else piece
         start, end = items[0].edges[0], items[-1].edges[1]
-        where = f"{self._in}line {items[0].line}"
+        line = items[0].line + items[0].raw[: start - items[0].start].count("\n")
+        where = f"{self._in}line {line}"
         self._segments.append(Segment(start, end, paired(pieces), _written, where))
 
 
@@ -288,4 +286,6 @@ def _written(marked: Marked) -> str:
 
 
 def _written_value(marked: Marked, quote: str) -> str:
-    return escape(marked.text, quote=False).replace(quote, "&quot;" if quote == '"' else "&#39;")
+    text, sign = escape(marked.text, quote=False), quote or '"'
+    text = text.replace(sign, "&quot;" if sign == '"' else "&#39;")
+    return text if quote else f'"{text}"'

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from dragoman.documents.paragraphs import Half, Raw, lines, paired
 from dragoman.files.xml import Element, escape_xml
@@ -83,7 +84,7 @@ class RunWriter:
             written.extend(begins[n] for n in range(level, to))
             level = to
 
-        for piece in marked.pieces:
+        for before, piece in pairwise(("", *marked.pieces)):
             if isinstance(piece, str):
                 move(2)
                 written.append(escape_xml(piece))
@@ -91,6 +92,8 @@ class RunWriter:
                 move(0)
                 properties.append(self.switches[piece.raw])
             elif piece.raw == self.run[1]:
+                is_empty = isinstance(before, Tag) and before.raw in self.switches
+                move(2 * (is_empty and "hlink" in properties[-1]))  # a link is kept without words
                 move(0)
                 properties.pop()
             else:

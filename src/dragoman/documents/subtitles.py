@@ -14,9 +14,9 @@ from html import escape, unescape
 from itertools import accumulate, pairwise
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.text.marked import Marked, Tag, paired
-from dragoman.wording import clock, counted
+from dragoman.wording import clock
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
 _EOL = r"(?:\r\n|\r|\n)"
@@ -28,14 +28,20 @@ _CUE = re.compile(
 _TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
 _MOMENT = re.compile(r"<[\d:.]+>")
 """A time inside a cue, which must stay there."""
-_ARROW = re.compile(r"-->[^\r\n]*")
-_END = re.compile(r"[.!?…:;。！？♪*)\]][\"'”’»」』]*$")
-_SPEAKER = re.compile(r"[-–—•]\s*")
-_OTHER = re.compile(r"(?:<[^<>]*>)*[-–—•♪\[(]")
+_BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EOL}|\Z))+")
+"""Lines without blank ones; the last of them."""
+_NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b")
+"""How what WebVTT has besides cues begins."""
+_DIRECTION = "[\u200e\u200f\u202a-\u202e\u2066-\u2069]*"
+"""What each line of Arabic or Hebrew may begin and end with."""
+_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
+_DASH = re.compile(r"[-–—•]\s*")
+_SPEAKER = re.compile(_DIRECTION + _DASH.pattern)
+_OTHER = re.compile(rf"(?:<[^<>]*>)*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
-    rf"(?:{_TAG.pattern})*"
+    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""
 _WHITE = re.compile(r"\s*")
@@ -51,9 +57,26 @@ def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
-    lost = sum(1 for _ in _ARROW.finditer(text)) - sum(1 for _ in _CUE.finditer(text))
-    left = (f"{counted(lost, 'cue')} with times that are none",) if lost else ()
+    left = Left()
+    for line in _outside(text):
+        left.add("text in no cue with valid times", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
+
+
+def _outside(text: str) -> Iterator[int]:
+    """The lines at which text begins that is in no cue; a line right before one is its name."""
+    line, place = 1, 0
+    for cue in (*_CUE.finditer(text), None):
+        end = cue.start() if cue else len(text)
+        for block in _BLOCK.finditer(text, place, end):
+            line += len(re.findall(_EOL, text[place : block.start()]))
+            place = block.start()
+            last = block.start(1) if cue and block.end() == end else block.end()
+            if any(map(str.isalpha, text[place:last])) and not _NO_CUE.match(text, place):
+                yield line
+        after = cue.end() if cue else end
+        line += len(re.findall(_EOL, text[place:after]))
+        place = after
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +134,7 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
 
 
 def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
-    dash = _SPEAKER.match(text, *cues[0].lines[0])
+    dash = _DASH.match(text, *cues[0].lines[0])
     start, pieces = dash.end() if dash else cues[0].lines[0][0], list[tuple[str, str | Tag]]()
     place = start
     for cue in cues:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError, did_you_mean
 from dragoman.text.marked import Marked
 
@@ -24,17 +24,19 @@ def read(data: bytes, name: str, columns: Sequence[str] = ()) -> Document:
     Raises InputError for a column that it does not have, and for a quote that does not end.
     """
     text, encode = decoded(data, name)
-    left = ("the first row, which names the columns",) if text else ()
-    return one_part(text, encode, _segments(text, name, columns), name, left)
+    left = Left()
+    return one_part(text, encode, _segments(text, name, columns, left), name, left)
 
 
-def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]:
+def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Iterator[Segment]:
     first = re.split("[\r\n]", text, maxsplit=1)[0]
     bare = _CELL.sub("", first)
     sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
     sign = sign if sign in bare or sign == "\t" else ""
     write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')
     head, chosen = list[str](), None
+    if text:
+        left.add("the names of the columns", "row 1")
     for row, column, place, raw in _cells(text, sign):
         if _OPEN.fullmatch(raw):
             raise InputError(f"{name} row {row} has a quote that does not end; end it or leave it.")
@@ -45,8 +47,10 @@ def _segments(text: str, name: str, columns: Sequence[str]) -> Iterator[Segment]
             continue
         chosen = chosen or {_number(asked, head, name) for asked in columns}
         where = f"row {row}, {head[column] if column < len(head) else column + 1}"
-        is_text = closed or raw[:1] != '"'
-        if (chosen and column not in chosen) or not is_text or not any(map(str.isalpha, raw)):
+        if (chosen and column not in chosen) or not any(map(str.isalpha, raw)):
+            continue
+        if raw[:1] == '"' and not closed:
+            left.add("cells that go on behind their quotes", where)
             continue
         if not closed:
             yield Segment(place, place + len(raw), Marked((cell,)), write, where)

@@ -205,7 +205,7 @@ class Draft:
                 if made != segment.source:
                     self._found_at[number] = len(self._found)
                     self._found.append(segment.write(made))
-                if made.hollow - segment.source.hollow:
+                if any(made.hollow(each) - segment.source.hollow(each) for each in _COUNTED):
                     raised.append("empty_tag")
             if flagged := tuple(f for f in raised if f not in _USUAL):
                 self.flagged[number] = flagged
@@ -235,6 +235,8 @@ class Draft:
         return tuple(Remark(s.where, s.source.text.strip()[:60], what) for s, what in found)
 
 
+_COUNTED = str.isalnum, lambda char: not char.isspace()
+"""What a tag is not to lose: its words, and its signs."""
 _USUAL = {"empty", "memory", "retried", "split"}
 """Flags that nobody need look at."""
 _NO_LETTER = "it has no letter"

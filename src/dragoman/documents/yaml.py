@@ -1,21 +1,20 @@
 """YAML: the strings that are values, in the style that they have; keys and all else stay.
 
 PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone, and so are messages that choose a form. A paragraph of a
+numbers, dates and the like are left alone. A paragraph of a
 block that is folded (`>`) is one text; of one whose lines stay (`|`), what is wrapped prose.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, pairwise
 from typing import Any
 
+from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
-from dragoman.documents.document import Document, Segment, one_part
-from dragoman.documents.json import CHOICE
+from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, merged
@@ -25,6 +24,11 @@ _CODE = re.compile(r"[=;<>{}|&$\\`]|\(\)|^\W|\w:(?!//)\s")
 """What hardly stands in prose: a line that begins with a sign, or has those of programs."""
 DEEPEST = 200
 """Most collections that are open at a time: the parser's time grows with their square."""
+_STRINGS = {None, "!", "tag:yaml.org,2002:str"}
+"""The types of values that are texts."""
+_PROPERTIES = re.compile(r"(?:[&!]\S*+\s++|#[^\r\n]*+\s++)*+")
+"""An anchor, a type and comments before a value."""
+_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
 _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
@@ -32,12 +36,11 @@ _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 def read(data: bytes, name: str) -> Document:
     """The values of a YAML file. Raises InputError for what is none."""
     text, encode = decoded(data, name)
-    left = list[str]()
-    document = one_part(text, encode, _segments(text, name, left), name)
-    return replace(document, left=tuple(left))
+    left = Left()
+    return one_part(text, encode, _segments(text, name, left), name, left)
 
 
-def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
     """The texts, in order; what is left alone is added to `left`."""
     import yaml
 
@@ -57,30 +60,57 @@ def _segments(text: str, name: str, left: list[str]) -> Iterator[Segment]:
                     flows.append(event.flow_style)
                 elif isinstance(event, yaml.ScalarEvent) and state == "key":
                     key = event.value[:40]
-                elif isinstance(event, yaml.ScalarEvent) and event.tag is None:
+                elif isinstance(event, yaml.ScalarEvent):
                     where = f"line {event.start_mark.line + 1}, {key}".rstrip(", ")
-                    found = _scalar(text, event, where, flow=any(flows[-1:]))
-                    yield from _without_choices(found, event.value, where, left)
+                    yield from _value(text, event, where, left, flow=any(flows[-1:]))
             if len(opened) > DEEPEST:
                 raise InputError(f"{name} has more than {DEEPEST} levels; cut it into parts.")
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{name} is not YAML: {' '.join(str(error).split())}.") from None
 
 
-def _without_choices(
-    segments: Iterator[Segment], value: str, where: str, left: list[str]
+def _value(
+    text: str,
+    event: Any,  # noqa: ANN401
+    where: str,
+    left: Left,
+    *,
+    flow: bool,
 ) -> Iterator[Segment]:
-    """The segments of a value; none of a message that chooses a form, which is added to `left`."""
-    if CHOICE.search(value):
-        left.append(f"{where} chooses a form (plural, select)")
+    """The segments of a value that is a text, unless it is left alone."""
+    value = event.value
+    if not any(map(str.isalpha, value)) or not (event.style or event.tag or _is_text(value)):
+        return
+    found, why = None, "values in a form that is not known"
+    if event.tag not in _STRINGS:
+        why = "values with a type of their own"
+    elif choices.CHOICE.search(value):
+        found, why = _branches(text, event, where), choices.LEFT
     else:
-        yield from segments
+        found = [*_scalar(text, event, where, flow=flow)] or None
+    if found is None:
+        left.add(why, where)
+    yield from found or ()
+
+
+def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noqa: ANN401
+    """The branches of a message that chooses a form, in quotes and in one line."""
+    raw, quote = text[event.start_mark.index : event.end_mark.index], event.style
+    before, found = _PROPERTIES.match(raw), None
+    start = (before.end() if before else 0) + 1
+    if quote in {"'", '"'}:
+        found = choices.branches(raw[start:-1], event.value, quote)
+    if found is None:
+        return None
+    start, write = start + event.start_mark.index, partial(_written_branch, quote=quote)
+    return [Segment(start + a, start + b, source, write, where) for a, b, source in found]
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401
     """The text of one value, or the lines of a block."""
-    start, end = event.start_mark.index, event.end_mark.index
-    style, value = event.style or "", event.value
+    end, style, value = event.end_mark.index, event.style or "", event.value
+    before = _PROPERTIES.match(text, event.start_mark.index, end)
+    start = before.end() if before else end
     if SURROGATE.search(text, start, end):
         yield Segment(start, end, Marked((text[start:end],)), Marked.written, where)
         return
@@ -92,29 +122,28 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
             for paragraph in _paragraphs(text, [*chain(*lines)]):
                 yield from (_folded(text, each, where) for each in _sentences(text, paragraph))
         return
-    if style:
-        start = text.index(style, start)  # after an anchor
-    elif anchor := re.compile(r"&\S+\s+").match(text, start, end):
-        start = anchor.end()
-    if style or (text[start:end].split() == value.split() and _is_text(value)):
+    after = "" if style else _after(text, end)
+    if style or text[start:end].split() == value.split():
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
-        yield Segment(start, end, merged(pieces), _writer(style, flow), where)
+        write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
+        yield Segment(start, end + len(after), merged(pieces), write, where)
 
 
 def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
-    """The lines of a block: as many of the file as a line of the value consists of."""
-    body = text.find("\n", start, end)
-    lines = [*re.compile(r"[^\s](?:[^\r\n]*[^\s])?").finditer(text, body, end)] if body >= 0 else []
+    """The lines of a block: as many of the file as a line of the value consists of.
+
+    None of one where they differ in more than white space.
+    """
+    _, *lines = _LINE.finditer(text, start, end)  # without the sign of the block
     found, number = list[list[Span]](), 0
-    for line in filter(None, map(str.strip, value.split("\n"))):
-        first, length = number, -1
-        while number < len(lines) and length < len(line):
-            length += len(lines[number][0]) + 1
+    for line in filter(None, ("".join(each.split()) for each in value.split("\n"))):
+        first, seen = number, ""
+        while number < len(lines) and len(seen) < len(line):
+            seen += "".join(lines[number][0].split())
             number += 1
-        group = lines[first:number]
-        if " ".join(match[0] for match in group) != line:
-            return []  # a form of block that was not foreseen
-        found.append([match.span() for match in group])
+        if seen != line:
+            return []
+        found.append([match.span() for match in lines[first:number]])
     return found
 
 
@@ -123,7 +152,8 @@ def _folded(text: str, lines: list[Span], where: str) -> Segment:
     source = Marked((" ".join(text[slice(*line)] for line in lines),))
     write: Callable[[Marked], str] = Marked.written
     if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # but for a block without an indent
-        between, width = text[lines[0][1] : lines[1][0]], max(end - start for start, end in lines)
+        between = text[lines[0][1] : lines[1][0]].lstrip(" \t")
+        width = max(end - start for start, end in lines)
         write = partial(_fold, between, width)
     return Segment(lines[0][0], lines[-1][1], source, write, where)
 
@@ -178,16 +208,27 @@ def _is_text(value: str) -> bool:
     return bool(_resolver()(value) == "tag:yaml.org,2002:str")
 
 
-@cache
-def _writer(style: str, flow: bool) -> Callable[[Marked], str]:  # noqa: FBT001 -- as a key
-    return partial(_written, style=style, flow=flow)
+def _after(text: str, end: int) -> str:
+    """The white space after a plain value, if lines there have tabs, which none else may have."""
+    found = re.compile(r"\s*").match(text, end)
+    return found[0] if found and re.search(r"[\r\n] *\t", found[0]) else ""
 
 
-def _written(marked: Marked, *, style: str, flow: bool) -> str:
+def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
     text = marked.written()
     plain = _PLAIN.fullmatch(text) and not text[-1].isspace() and _is_text(text)
     if not style and plain and not (flow and re.search(r"[][{},]", text)):
-        return text
+        return text + after
     if style == "'" and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return _SPECIAL.sub(lambda c: f"\\u{ord(c[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _quoted(text) + after
+
+
+def _written_branch(marked: Marked, *, quote: str) -> str:
+    text = choices.written(marked)
+    return text.replace("'", "''") if quote == "'" else _quoted(text)[1:-1]
+
+
+def _quoted(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _SPECIAL.sub(lambda c: f"\\u{ord(c[0]):04x}", quoted)

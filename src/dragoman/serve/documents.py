@@ -9,7 +9,8 @@ import hmac
 import math
 import secrets
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from time import monotonic, time
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
 from dragoman.serve.metrics import log, log_failure
-from dragoman.serve.refusals import Refusal, busy, ended
+from dragoman.serve.refusals import Gone, Refusal, busy, ended
 from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call, ServeJob
 from dragoman.serve.work import Translating
@@ -203,19 +205,11 @@ class DocumentDesk:
             content = self._store.file(one, "target").read_bytes()
         except FileNotFoundError:  # it could be removed by half
             raise no_document() from None
-        headers = {
-            "content-disposition": named,
-            "content-length": str(len(content)),
-            "x-content-type-options": "nosniff",
-        }
-        media_type = "application/octet-stream"
-        return StreamingResponse(self._leaving(one, content), 200, headers, media_type)
+        headers = {"content-disposition": named, "x-content-type-options": "nosniff"}
+        return Download(partial(self._sent, one), content, headers)
 
-    async def _leaving(self, one: StoredDocument, content: bytes) -> AsyncGenerator[bytes, None]:
-        """Yield a translation in pieces; it is sent when its client has stayed for the last."""
-        for start in range(0, len(content), PIECE):
-            yield content[start : start + PIECE]
-        await asyncio.sleep(0)  # where the client has left, this is cancelled
+    def _sent(self, one: StoredDocument) -> None:
+        """Take down when a document was sent."""
         if self._store.get(StoredDocument, one.id) is not None:
             one.sent = time()
             self._put(one)
@@ -333,6 +327,40 @@ class DocumentDesk:
                 if refusal.status not in {429, 503} or (queue.closed and job not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)
+
+
+class Download(Response):
+    """A file, sent in pieces."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(
+        self, sent: Callable[[], None], content: bytes, headers: Mapping[str, str]
+    ) -> None:
+        """`sent` is called when the client has stayed until the last piece."""
+        super().__init__(content, headers=headers)
+        self._sent = sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
+        """Send it. Raises Gone where the client leaves before the last piece.
+
+        A client that leaves behind it may have read all. That it is there is known by `receive`,
+        which has its leaving at once, and waits otherwise (ASGI, `http.disconnect`).
+        """
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        last = max(0, len(self.body) - 1) // PIECE * PIECE
+        for place in range(0, last, PIECE):
+            piece = self.body[place : place + PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                raise Gone
+        await send({"type": "http.response.body", "body": self.body[last:], "more_body": False})
+        self._sent()
 
 
 def no_document() -> Refusal:

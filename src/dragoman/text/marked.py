@@ -77,14 +77,13 @@ class Marked:
                     found.append((start, place))
         return tuple(found)
 
-    @property
-    def hollow(self) -> Counter[str]:
-        """The open tags that enclose no text, and how often each is there."""
+    def hollow(self, counts: Callable[[str], bool]) -> Counter[str]:
+        """The open tags that enclose no character that counts, and how often each is there."""
         found, opened = Counter[str](), list[tuple[str, int]]()
         letters = 0
         for piece in self.pieces:
             if isinstance(piece, str):
-                letters += len(piece.strip())
+                letters += sum(map(counts, piece))
             elif piece.kind == "open":
                 opened.append((piece.raw, letters))
             elif piece.kind == "close":

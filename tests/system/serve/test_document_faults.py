@@ -175,7 +175,7 @@ def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path)
             broken.setsockopt(SOL_SOCKET, SO_RCVBUF, 1 << 16)
             broken.sendall(ask)
             assert broken.recv(1 << 14)
-        ended = '"path": "/download_file/{name}", "outcome"'
+        ended = '"path": "/download_file/{name}", "outcome": "gone"'
         until(lambda: ended in live.log.getvalue())
         assert not moment()
         assert read_slowly(live, ask) >= SIZE

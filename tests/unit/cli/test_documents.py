@@ -44,7 +44,7 @@ def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "")
     assert output.read_text() == IN_CAPITALS
     assert "3 texts of 3 translated in" in done.err
-    assert "left as it is: 1 of <pre>: text whose spaces" in done.err
+    assert "left as it is: <pre>, text whose spaces" in done.err
     done = translated(run, tmp_path, page, "--output", output, "--overwrite", "--json")
     assert json.loads(done.out)["translated"] == 3
     page.write_text("<pre>left</pre><p>1")

@@ -204,9 +204,10 @@ def test_what_stays_of_a_book_has_its_place_and_reason() -> None:
         *("OPS/book", "OPS/text/one a", "OPS/toc")
     }
     assert all(each.what == ("the model wrote nothing",) for each in report.untranslated)
+    place = "OPS/text/one a.xhtml, line 4"
     assert report.left == (
-        "OPS/text/one a.xhtml, 1 of <pre>: text whose spaces and line ends count, such as code",
-        "OPS/text/one a.xhtml, 1 of <p>: marked as not to be translated",
+        f"<pre>, text whose spaces and line ends count, such as code: {place}",
+        f"<p>, marked as not to be translated: {place}",
     )
 
 

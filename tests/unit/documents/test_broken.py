@@ -1,5 +1,6 @@
 """What is written otherwise than it should be, and what is left alone."""
 
+import re
 from time import thread_time
 
 import pytest
@@ -157,17 +158,18 @@ def test_damaged_utf8_stays_utf8() -> None:
 def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     """They stay, and what is around them is translated."""
     assert capitals(source, "a.md") == expected
-    told = any("of directives of other tools" in remark for remark in remarks(source, "a.md"))
+    told = any("directives of other tools" in remark for remark in remarks(source, "a.md"))
     assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
 
 
-def test_strings_that_choose_a_form_are_left() -> None:
+def test_damaged_strings_that_choose_a_form_are_left() -> None:
     """With a remark; what has braces only is not."""
-    source = '{"a": "{n, plural, one {# file} other {# files}}",\n"b": "hello {name}, you"}'
+    source = '{"a": "{n, plural, one {# file} other {# files}",\n"b": "hello {name}, you"}'
     assert capitals(source, "a.json") == source.replace("hello", "HELLO").replace(
         "{name}, you", "{NAME}, YOU"
     )
-    assert remarks(source, "a.json") == ('line 1, "a" chooses a form (plural, select)',)
+    where = 'line 1, "a"'
+    assert remarks(source, "a.json") == (f"messages that choose a form (plural, select): {where}",)
 
 
 ARB = '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j"}, "l": [{"@m": "n"}, "o p"]}'
@@ -197,20 +199,25 @@ def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
         capitals(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
 
 
-def test_blocks_of_code_are_counted() -> None:
-    """One is no blocks."""
+def test_blocks_of_code_are_told() -> None:
+    """With their lines, as directives are."""
     code = "a b\n\n```\nc d\n```\n"
-    assert remarks(code, "a.md") == ("1 block of code",)
-    assert remarks(code * 2, "a.md") == ("2 blocks of code",)
-
-
-def test_cues_that_are_not_understood_are_counted() -> None:
-    """By their arrows."""
-    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
-    assert remarks(cue, "a.srt") == ()
-    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x --> y\n", "a.srt") == (
-        "2 cues with times that are none",
+    assert remarks(code, "a.md") == ("code: line 3",)
+    assert remarks(f"::: a\n\n{code * 2}\n::: b\n", "a.md") == (
+        "directives of other tools: line 1; line 14",
+        "code: line 5; line 10",
     )
+
+
+def test_subtitles_in_no_cue_are_told() -> None:
+    """Those with invalid times, and behind a blank line; not names of cues, nor what is no text."""
+    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
+    assert remarks(f"{cue}2\n{cue}name\n{cue}", "a.srt") == ()
+    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x -> y\r\n\r\nc d", "a.srt") == (
+        "text in no cue with valid times: line 4; line 10; line 12",
+    )
+    head = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
+    assert remarks(head + cue.replace(",", "."), "a.vtt") == ()
 
 
 @pytest.mark.parametrize("line", [f"({' ' * 40_000}x", f"<{'a' * 40_000}"])
@@ -232,6 +239,22 @@ def test_signs_in_cues_that_are_no_tags() -> None:
     assert [segment.source.text for segment in made.parts[0].segments] == ["a b", "c d"]
 
 
+@pytest.mark.parametrize("end", [".", "؟", "۔", '."', "।"])
+def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
+    """A sentence ends before one; who speaks, and what is a sound, is seen behind one."""
+    times = iter(range(1, 9))
+
+    def cue(*lines: str) -> str:
+        second = next(times)
+        marked = "\n".join(f"\u202b{line}\u202c" for line in lines)
+        return f"00:00:0{second},000 --> 00:00:0{second + 1},000\n{marked}\n\n"
+
+    cues = [cue("a", f"b{end}"), cue("c"), cue(f"d{end}"), cue("e"), cue("- f", "- g"), cue("[h]")]
+    read = read_document("".join(cues).encode(), "a.srt")
+    texts = [re.sub("[\u202b\u202c]", "", each.source.text) for each in read.segments]
+    assert texts == [f"a b{end}", f"c d{end}", "e", "- f", "- g", "h"]
+
+
 def test_references_in_webvtt() -> None:
     """For letters that its encoding lacks."""
     cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
@@ -243,6 +266,6 @@ def test_references_in_webvtt() -> None:
 def test_a_page_inside_an_attribute_is_told_of() -> None:
     """It is seen, and left alone; a frame with the address of a page has nothing to translate."""
     assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == (
-        "1 of <iframe>: a page or a text of its own",
+        "<iframe>, a page or a text of its own: line 1",
     )
     assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()

@@ -1,9 +1,11 @@
 """A document translated: what is asked of the model, and what becomes of its answers."""
 
+import io
 import re
 import tracemalloc
 
 import pytest
+from pptx import Presentation
 from tests.word_translator import WordTranslator
 
 from dragoman.documents.document import Document, Part, Segment
@@ -100,6 +102,38 @@ def test_an_element_that_lost_its_words_is_flagged() -> None:
     data, report = translate_document(read_document(page, "a.html"), drop)
     assert data.count(b"<a></a>") == 1
     assert [(each.where, each.what) for each in report.flagged] == [("line 1", ("empty_tag",))]
+
+
+def test_an_element_that_has_a_sign_alone_is_flagged() -> None:
+    """So is one that had a sign alone, and lost it; not one that keeps it."""
+
+    def flags(page: str, drop: str) -> list[tuple[str, ...]]:
+        translator = WordTranslator(lambda word: "" if word == drop else word.upper())
+        _, report = translate_document(read_document(page.encode(), "a.html"), translator)
+        return [each.what for each in report.flagged]
+
+    assert flags("<p>Look <a>here!</a> now", "here") == [("empty_tag",)]
+    assert flags("<p>Look <a>!</a> now", "!") == [("empty_tag",)]
+    assert flags("<p>Look <a>!</a> here", "here") == []
+
+
+def test_a_link_of_a_presentation_is_kept_without_its_words() -> None:
+    """There it is among the properties of a run."""
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    paragraph = slide.shapes.add_textbox(0, 0, 100, 100).text_frame.paragraphs[0]
+    for text, address in (("Look ", None), ("here", "http://a.b"), (" now", None)):
+        run = paragraph.add_run()
+        run.text, run.hyperlink.address = text, address
+    presentation.save(file := io.BytesIO())
+    drop = WordTranslator(lambda word: "" if word == "here" else word.upper())
+    data, report = translate_document(read_document(file.getvalue(), "a.pptx"), drop)
+    shape = Presentation(io.BytesIO(data)).slides[0].shapes[0]
+    runs = [
+        (run.text.strip(), run.hyperlink.address) for run in shape.text_frame.paragraphs[0].runs
+    ]
+    assert runs == [("LOOK", None), ("", "http://a.b"), ("NOW", None)]
+    assert ("empty_tag",) in {each.what for each in report.flagged}
 
 
 @pytest.mark.parametrize(("name", "most"), [("a.html", 8.5), ("a.md", 8.5)])

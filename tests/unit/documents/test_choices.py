@@ -1,0 +1,111 @@
+"""Messages that choose a form: their branches are translated, and all else stays."""
+
+import json
+import re
+from random import Random
+
+import pytest
+import yaml
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.choices import LEFT, branches
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+
+
+def written(message: str, form: str) -> tuple[str, str]:
+    """A file that has the message, and its name."""
+    if form == "single":
+        quoted = message.replace("'", "''")
+        return f"a: &x '{quoted}'\nb: 1\n", "a.yaml"
+    if form == "double":
+        return f"a: {json.dumps(message, ensure_ascii=False)} # c\n", "a.yaml"
+    return json.dumps({"a": [message]}, ensure_ascii=form == "ascii"), "a.json"
+
+
+def translated(message: str, form: str, translator: WordTranslator) -> tuple[str, tuple[str, ...]]:
+    """The message in the translated file, which is otherwise the same, and what is left."""
+    source, name = written(message, form)
+    data, report = translate_document(read_document(source.encode(), name), translator)
+    value = yaml.safe_load(data)["a"] if name == "a.yaml" else json.loads(data)["a"][0]
+    assert (data.decode(), name) == written(value, form)
+    return value, report.left
+
+
+def drawn(draw: Random, depth: int, change: type[str] | None = None) -> str:
+    """A message that chooses; equal draws make the same one, in capitals if it is to change."""
+
+    def branch() -> str:
+        if depth and draw.random() < 0.4:
+            return drawn(draw, depth - 1, change)
+        words = draw.choices(["dog", "été", "l'eau", '"so"', "\U0001f600", "up\n", "a"], k=3)
+        copied = draw.choices(["#", "{n}", "{d, date, short}", "'{q}'", "{0}"], k=2)
+        words = [word.upper() if change else word for word in words]
+        return f"{words[0]} {copied[0]} {words[1]} {words[2]}, {copied[1]}" * draw.randint(0, 1)
+
+    space, kinds = draw.choice(["", " "]), ["plural,offset:1 ", "select,", "selectordinal, "]
+    names = draw.choice(["=0 one", "male x", "few =12"]).split()
+    forms = "".join(f"{space}{name}{space}{{{branch()}}}" for name in [*names, "other"])
+    return f"{{{space}n,{space}{draw.choice(kinds)}{forms}{space}}}"
+
+
+@pytest.mark.parametrize("form", ["json", "ascii", "single", "double"])
+def test_the_text_of_branches_is_translated(form: str) -> None:
+    """Nested or not, in all escapes; arguments, #, quoted text and the skeleton stay."""
+    for seed in range(60):
+        message, expected = (drawn(Random(seed), 2, change) for change in (None, str))
+        if form == "single":  # which has no line ends
+            message, expected = message.replace("\n", ""), expected.replace("\n", "")
+        assert translated(message, form, WordTranslator(str)) == (message, ())
+        assert translated(message, form, WordTranslator(str.upper)) == (expected, ())
+
+
+@pytest.mark.parametrize("form", ["json", "ascii", "double"])
+def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
+    """Never are its signs others than before."""
+    for seed in range(120):
+        draw = Random(seed)
+        message = drawn(draw, 2)
+        place = draw.randrange(len(message))
+        damaged = message[:place] + draw.choice(["", "{", "}", "#"]) + message[place + 1 :]
+        new, left = translated(damaged, form, WordTranslator(str.upper))
+        assert re.sub(r"\w", "", new) == re.sub(r"\w", "", damaged)
+        assert not left or new == damaged
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "{n, plural, one {# dog} other {# dogs}",
+        "{n, plural, one {a '{dog} other {b}}",
+        "Now {n, plural, one {# dog} other {# dogs}}",
+        "{n, plural, one {a {m, select, x {b}}} other {c}}",
+        "{n, plural, {# dog}}",
+        "{n, plural, one {a}}}",
+        "{n, plural, one {" * 9 + "a" + "}}" * 9,
+        "{n, plural, one {" + "a " * 40_000 + "}}",
+    ],
+)
+def test_what_is_no_whole_message_is_copied_and_told(message: str) -> None:
+    """Malformed, with text around a choice, too deep, too long."""
+    for form, where in (("json", 'line 1, "a"'), ("double", "line 1, a")):
+        new, left = translated(message, form, WordTranslator(str.upper))
+        assert (new, left) == (message, (f"{LEFT}: {where}",))
+
+
+def test_blocks_and_broken_lines_of_yaml_are_copied_and_told() -> None:
+    """Their line ends are no part of the message."""
+    source = 'a: "{n, plural, one {b}\n  other {c}}"\nb: >\n  {n, plural, one {b}}\n'
+    document = read_document(source.encode(), "a.yaml")
+    data, report = translate_document(document, WordTranslator(str.upper))
+    assert (data.decode(), report.left) == (source, (f"{LEFT}: line 1, a; line 3, b",))
+
+
+def test_signs_of_messages_from_the_model_are_quoted() -> None:
+    """They are read as what they are; an apostrophe does not quote what follows."""
+    message = "{n, plural, one {a#} other {b}}"
+    words = {"a": "l'", "b": "{x} '# y"}
+    translator = WordTranslator(lambda word: words.get(word, word))
+    new, _ = translated(message, "json", translator)
+    assert new == "{n, plural, one {l''#} other {'{'x'}' '''#' y}}"
+    assert branches(new, new, '"') is not None

@@ -1,0 +1,89 @@
+"""Whatever has text is translated, or the report says that it is not."""
+
+import pytest
+import yaml
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import DocumentReport, translate_document
+
+
+def translated(source: str, name: str) -> tuple[str, DocumentReport]:
+    """A document in capitals, and the report."""
+    document = read_document(source.encode(), name)
+    data, report = translate_document(document, WordTranslator(str.upper))
+    return data.decode(), report
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a: >\n  one two \n  three\n", "a: >\n  ONE TWO\n  THREE\n"),
+        ("a: >-\r\n  one two\t\r\n  three \r\n", "a: >-\r\n  ONE TWO\r\n  THREE \r\n"),
+        ("a: >\r  one\r  two\r", "a: >\r  ONE\r  TWO\r"),
+        ("a: !!str one\nb: ! two\n", "a: !!str ONE\nb: ! TWO\n"),
+        ("a: !!str yes\nb: yes\n", 'a: !!str "YES"\nb: yes\n'),
+        ("a: &x # b\n  one\n", "a: &x # b\n  ONE\n"),
+        ("a: &x # \"b\"\n  'one'\n", "a: &x # \"b\"\n  'ONE'\n"),
+        ("a: &x\n  |\n   one\n", "a: &x\n  |\n   ONE\n"),
+    ],
+)
+def test_all_forms_of_yaml_values(source: str, expected: str) -> None:
+    """Spaces at the ends of lines, bare CR, the type of strings, comments before a value."""
+    data, report = translated(source, "a.yaml")
+    assert (data, report.left) == (expected, ())
+
+
+def test_yaml_that_is_left_alone() -> None:
+    """A value of another type, and one whose lines are ended by NEL."""
+    source = "a: !Ref one\nb: |\n  one\x85  two\nc: 12\nd: no\n"
+    data, report = translated(source, "a.yaml")
+    assert data == source
+    assert report.left == (
+        "values with a type of their own: line 1, a",
+        "values in a form that is not known: line 2, b",
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a text\n\t# c\n",
+        "--- a text \n\n\t\n",
+        "- one\n- a text\n \t \n- b\n",
+        "k:\n  a text\n \t# c",
+    ],
+)
+def test_a_tab_after_a_plain_yaml_value(source: str) -> None:
+    """Behind quotes, which the translation needs, the parser takes none in a line without text."""
+    document = read_document(source.encode(), "a.yaml")
+    data, _ = translate_document(document, WordTranslator(lambda word: f"{word}: x"))
+    assert "a: x text: x" in str(yaml.load(data, yaml.CSafeLoader))
+    before, after = source.split("a text")
+    assert data.decode().startswith(before.replace("one", '"one: x"') + '"a: x text: x"')
+    assert data.decode().endswith(after.replace("\t", " ").replace("b", '"b: x"'))
+
+
+def test_cells_that_go_on_behind_their_quotes() -> None:
+    """They are read in several ways."""
+    data, report = translated('a\n"b c"\n"d" e\n', "a.csv")
+    assert data == 'a\n"B C"\n"d" e\n'
+    assert report.left[1] == "cells that go on behind their quotes: row 3, a"
+
+
+def test_html_that_is_left_alone() -> None:
+    """With its lines, the first twenty of them; what has no text is not said."""
+    source = "<p>a<pre>b</pre>\n<pre>c</pre><svg><g/></svg><style>d</style><textarea>e</textarea>\n"
+    data, report = translated(source + "<pre>f</pre>\n" * 23 + "<script>f</script>\n\ng", "a.html")
+    where = "; ".join(f"line {n}" for n in range(1, 21))
+    assert report.left == (
+        f"<pre>, text whose spaces and line ends count, such as code: {where}; 5 more",
+        "<textarea>, a page or a text of its own: line 2",
+    )
+    assert data.endswith("G")
+
+
+def test_the_line_of_a_text_in_html() -> None:
+    """Where its first word is."""
+    document = read_document(b"<p>\n\n one\n<p>two", "a.html")
+    assert [each.where for each in document.segments] == ["line 3", "line 4"]
