@@ -205,3 +205,10 @@ def test_translating_loads_no_compiler(model: Path) -> None:
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "dragoman.tasks.translate.translator" in loaded
     assert not loaded & {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu"}
+
+
+def test_importing_the_package_loads_no_torch() -> None:
+    """`import dragoman` costs nothing until something is loaded."""
+    command = [sys.executable, "-c", "import sys, dragoman; print(*sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert not set(done.stdout.split()) & {"torch", "numpy", "tokenizers"}

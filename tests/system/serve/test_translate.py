@@ -1,6 +1,8 @@
 """Translating over HTTP: the same answers, in shared batches, and no work for who has left."""
 
 import json
+import socket
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.processors import needs_independent_rows
-from tests.system.serve.live import Gate, Live, Steps, in_background, serving, until
+from tests.system.serve.live import Gate, Live, Steps, in_background, serving, taken, until
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.tasks.translate.course import LineTranslator
@@ -176,3 +178,19 @@ def test_a_library_that_fails_refuses_one_text(
             True,
             False,
         ]
+
+
+def test_pipelined_and_reused_connections(live: Live) -> None:
+    """One connection carries several requests."""
+    connection = live.connect()
+    for _ in range(3):
+        connection.request("GET", "/v1/models")
+        assert taken(connection.getresponse()).status == 200
+    connection.close()
+    with live.raw() as raw, suppress(socket.timeout):
+        raw.sendall(b"GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n" * 2)
+        raw.settimeout(2)
+        found = b""
+        while found.count(b"HTTP/1.1 200") < 2:
+            found += raw.recv(4096)
+    assert found.count(b'"live"') == 2

@@ -191,3 +191,13 @@ def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
         pairs, peaks[count] = map(int, result.stdout.split())
         assert pairs == count
     assert (peaks[30_000] - peaks[10_000]) / 20_000 < 60
+
+
+def test_a_failure_leaves_nothing_in_the_cache(
+    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
+) -> None:
+    """A corpus that turns out to be wrong leaves no folder behind."""
+    Path(str(corpus.tgt)).write_text("eins\n")
+    with pytest.raises(InputError, match="lines"):
+        tokenised(corpus)
+    assert list((tmp_path / "cache").iterdir()) == []

@@ -26,6 +26,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import DragomanError, InputError
 from dragoman.nn import FeedForward
 from dragoman.tasks.recipes import load_recipe
@@ -276,3 +277,10 @@ def test_a_deterministic_run(recipe: TranslateRecipe) -> None:
     handle.remove()
     assert used == [True] * 12
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_held_out_sources_leave_every_corpus(recipe: TranslateRecipe) -> None:
+    """A second corpus does not teach what the first one holds out."""
+    same_again = CorpusConfig(src=recipe.data.src, tgt=recipe.data.tgt)
+    _, said = run(replace(recipe, data=replace(recipe.data, corpora=(same_again,))), 1, 2, 3, 4)
+    assert said.count("36 of 40 pairs are used") == 2

@@ -257,3 +257,10 @@ def test_ids_without_a_piece_are_never_written() -> None:
     assert tokens
     assert not tokens & {"<pad>", "<s>", "<unk>"}
     assert not any(token.startswith("<no piece") for token in tokens)
+
+
+def test_a_least_length_is_kept(translator: Translator) -> None:
+    """No translation is shorter, also where the model would rather say nothing."""
+    options = translating(beam_size=2, min_length=7, max_length_factor=0)
+    found = translator.translate(random_lines(5), options=options)
+    assert all(len(t.tokens) >= 7 for t in found)
