@@ -7,7 +7,7 @@ FLAGS = {
     "broken_characters": "with broken characters",
     "empty": "empty",
     "empty_tag": "with a tag whose words are missing",
-    "kept": "with changed text that was to be kept",
+    "kept": "with protected text changed",
     "loop": "with endless repetition",
     "max_length": "cut at the length limit",
     "memory": "taken over from the memory",

@@ -8,10 +8,12 @@ not compete with one that avoids it. A form is begun where its first token is le
 best one by no more than a margin, which is wide where the attention of the step stands on the term
 (Hasler et al. 2018) and narrow elsewhere, the end of the sentence among it. Once begun, it is
 continued. Forms that the model writes by itself count as well; one whose word then goes on (house,
-household) counts no longer. At the end a hypothesis with a term
-goes before one without, whose score is better by no more than `WORTH`: so a term that fits nowhere
-is let go of. A beam of fewer than `LEAST_WIDTH` slots, greedy search among them, gets as many, and
-closes a hypothesis where as many as it has slots are at least as far and `BEHIND` more probable.
+household) counts no longer. At the end a hypothesis with a term goes before one without, whose
+score is better by no more than `WORTH`: so a term that fits nowhere is let go of.
+
+With a beam narrower than `LEAST_WIDTH`, as in greedy search, a sentence still has that many slots;
+a hypothesis is pruned as soon as `beam_size` others have come as far with the terms and are more
+probable by `BEHIND`.
 
 The constants are measured on Multi30k with terms of its references, proper and random ones
 (`benchmarks/terms.py`), with models of 25 to 28 BLEU.

@@ -12,7 +12,7 @@ from dragoman.text.marked import Marked, Tag, merged
 
 CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s)?")
 """How a message begins to choose a form."""
-LEFT = "messages that choose a form (plural, select)"
+LEFT = "plural or select messages that are malformed, or not one quoted line of branches"
 """Why a message is left alone that `branches` does not read."""
 _BRANCH = re.compile(r"\s*(?:=\d+|\w+)\s*\{")
 _END = re.compile(r"\s*\}")

@@ -59,7 +59,7 @@ def read(data: bytes, name: str) -> Document:
     escapes = text.startswith("WEBVTT")
     left = Left()
     for line in _outside(text):
-        left.add("text in no cue with valid times", f"line {line}")
+        left.add("text outside any valid cue", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
 

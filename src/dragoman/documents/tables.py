@@ -50,7 +50,7 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
         if (chosen and column not in chosen) or not any(map(str.isalpha, raw)):
             continue
         if raw[:1] == '"' and not closed:
-            left.add("cells that go on behind their quotes", where)
+            left.add("cells with text after the closing quote", where)
             continue
         if not closed:
             yield Segment(place, place + len(raw), Marked((cell,)), write, where)

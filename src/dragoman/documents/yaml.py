@@ -81,7 +81,7 @@ def _value(
     value = event.value
     if not any(map(str.isalpha, value)) or not (event.style or event.tag or _is_text(value)):
         return
-    found, why = None, "values in a form that is not known"
+    found, why = None, "values in an unsupported style"
     if event.tag not in _STRINGS:
         why = "values with a type of their own"
     elif choices.CHOICE.search(value):

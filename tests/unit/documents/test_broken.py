@@ -6,6 +6,7 @@ from time import thread_time
 import pytest
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import choices
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
@@ -169,7 +170,7 @@ def test_damaged_strings_that_choose_a_form_are_left() -> None:
         "{name}, you", "{NAME}, YOU"
     )
     where = 'line 1, "a"'
-    assert remarks(source, "a.json") == (f"messages that choose a form (plural, select): {where}",)
+    assert remarks(source, "a.json") == (f"{choices.LEFT}: {where}",)
 
 
 ARB = '{"@@x": "a b", "c": "d e", "@c": {"f": ["g h"], "i": "j"}, "l": [{"@m": "n"}, "o p"]}'
@@ -214,7 +215,7 @@ def test_subtitles_in_no_cue_are_told() -> None:
     cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
     assert remarks(f"{cue}2\n{cue}name\n{cue}", "a.srt") == ()
     assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x -> y\r\n\r\nc d", "a.srt") == (
-        "text in no cue with valid times: line 4; line 10; line 12",
+        "text outside any valid cue: line 4; line 10; line 12",
     )
     head = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
     assert remarks(head + cue.replace(",", "."), "a.vtt") == ()

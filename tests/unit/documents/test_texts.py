@@ -4,7 +4,7 @@ import pytest
 import yaml
 from tests.word_translator import WordTranslator
 
-from dragoman.documents import markdown, subtitles
+from dragoman.documents import choices, markdown, subtitles
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -344,7 +344,7 @@ def test_a_message_that_chooses_a_form_stays() -> None:
     data, lines, report = translated(text, "a.yaml")
     assert (data, lines) == (text.replace("one\n", "ONE\n"), ["one"])
     where = "line 1, a; line 5, b"
-    assert report.left == (f"messages that choose a form (plural, select): {where}",)
+    assert report.left == (f"{choices.LEFT}: {where}",)
 
 
 def test_yaml_that_is_none_is_refused() -> None:

@@ -41,7 +41,7 @@ def test_yaml_that_is_left_alone() -> None:
     assert data == source
     assert report.left == (
         "values with a type of their own: line 1, a",
-        "values in a form that is not known: line 2, b",
+        "values in an unsupported style: line 2, b",
     )
 
 
@@ -68,7 +68,7 @@ def test_cells_that_go_on_behind_their_quotes() -> None:
     """They are read in several ways."""
     data, report = translated('a\n"b c"\n"d" e\n', "a.csv")
     assert data == 'a\n"B C"\n"d" e\n'
-    assert report.left[1] == "cells that go on behind their quotes: row 3, a"
+    assert report.left[1] == "cells with text after the closing quote: row 3, a"
 
 
 def test_html_that_is_left_alone() -> None:

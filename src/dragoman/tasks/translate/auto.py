@@ -112,7 +112,8 @@ def auto_recipe(
     description = (
         f"Chosen for {pairs}: {size.preset} ({model.num_encoder_layers}+"
         f"{model.num_decoder_layers} layers, d_model {model.d_model}), dropout {size.dropout}, "
-        f"{size.vocab_size:,} pieces, {passes:,.0f} passes; {threads} to train with."
+        f"{size.vocab_size:,} pieces, {'a head that learns word alignments, ' if weight else ''}"
+        f"{passes:,.0f} passes; {threads} to train with."
     )
     expect = _expected(num_pairs, data.src_lang, data.tgt_lang)
     return replace(recipe, description=description, expect=expect, train=train)
