@@ -15,6 +15,7 @@ Item = tuple[str, str | Tag]
 words = st.sampled_from(
     ["red ", "a", " ", "the house", ", ", "3.14", "你好", "don't ", "ไทย", "é\u0301x ", "!", "\n"]
 )
+CODE = Tag("<code>", "open", kept=True)
 names = st.sampled_from("abc")
 items = st.one_of(
     words.map(lambda word: (" ", word)),
@@ -149,6 +150,41 @@ def test_what_is_copied_is_that_of_the_source(
     assert Counter(kept(made)) == Counter(kept(source))
 
 
+copied_trees = st.lists(st.sampled_from(["k", "w"]), min_size=1, max_size=8)
+
+
+@given(st.data(), copied_trees)
+def test_a_copy_is_what_its_element_goes_around(data: st.DataObject, kinds: list[str]) -> None:
+    """With any links nothing is doubled, and no other word is lost."""
+    codes = [f"k{n}" for n, kind in enumerate(kinds) if kind == "k"]
+    source = merged(
+        piece
+        for n, kind in enumerate(kinds)
+        for piece in (
+            *((CODE, f"k{n}", Tag("</code>", "close")) if kind == "k" else (f"w{n}",)),
+            " ",
+        )
+    )
+    others = data.draw(st.lists(st.sampled_from(["rot", "auf", ",", "3.14", "你"]), max_size=8))
+    text = " ".join(data.draw(st.permutations([*codes, *others])))
+    made = put_back(source, text, data.draw(links(source.text, text)))
+    assert made.text == text
+    assert Counter(kept(made)) == Counter(codes)
+
+
+def test_a_word_that_touches_a_copy_and_is_linked_to_it_is_a_part_of_it() -> None:
+    """It is the model's own text for it; a sign or a letter without spaces around is not."""
+    source = Marked((CODE, "#", Tag("</code>", "close"), " dogs here"))
+    for text, expected in {
+        "#4 Hunde": "<code>#</code> Hunde",
+        "#Ein Hund": "<code>#</code> Hund",
+        "Der #, Hund": "Der <code>#</code>, Hund",
+        "#你好": "<code>#</code>你好",
+    }.items():
+        spans = [match.span() for match in re.finditer(r"\w+|\S", text.rpartition(" ")[0] or text)]
+        assert put_back(source, text, [(0, 1, *span) for span in spans]).written() == expected
+
+
 def kept(marked: Marked) -> list[str]:
     """The texts that are copied."""
     return [marked.text[start:end] for start, end in marked.kept]
@@ -156,7 +192,7 @@ def kept(marked: Marked) -> list[str]:
 
 def test_a_word_is_copied_to_where_it_stands() -> None:
     """The model has copied it: its tags go around it, also where no link says so."""
-    code = Tag("<code>", "open", kept=True), "ls", Tag("</code>", "close")
+    code = CODE, "ls", Tag("</code>", "close")
     source = Marked(("Call ", *code, " now, also: ", *code, "!"))
     made = put_back(source, "Also jetzt ls aufrufen, ls!", [])
     assert made.written() == "Also jetzt <code>ls</code> aufrufen, <code>ls</code>!"
