@@ -100,12 +100,16 @@ class _Putting:
         places = self._copies(copied, tokens)
         self._units = [*_units(text, tokens, places)]
         self._unlink(copied, places)
-        self._made: list[str | Tag] = []
+        self._loose = {at: place for place, at in places.items()}
+        self._made: list[str | Tag | range] = []  # a range is text that no copied element covers
 
     def result(self) -> Marked:
         """The translation with its tags."""
         self._write(self._root, 0, len(self._units), 0, len(self._text))
-        return merged(self._made)
+        loose = sorted(self._loose.values())
+        return merged(
+            self._without(loose, part) if isinstance(part, range) else part for part in self._made
+        )
 
     def _copies(
         self, copied: list[_Element], tokens: list[tuple[int, int, int]]
@@ -228,21 +232,33 @@ class _Putting:
                 left = max(place, self._units[first - 1].end if first > a else start)
                 right = max(place, self._units[first].start if first < b else end)
                 begin, stop = self._gap(each, left, right)
-            self._made.append(self._text[place:begin])
+            self._made.append(range(place, begin))
             self._write_element(each, first, last, begin, stop)
             place = stop
-        self._made.append(self._text[place:end])
+        self._made.append(range(place, end))
 
     def _write_element(self, each: _Element, a: int, b: int, start: int, end: int) -> None:
         if each.close is None:
             self._made.append(replace(each.open, shown=self._text[start:end]))
         elif each.copied:
+            if start <= self._loose.get(each.start, (-1,))[0] < end:
+                del self._loose[each.start]
             inner = self._source.pieces[each.first : each.last + 1]
             self._made += inner if a < b else self._spaced(inner, start)
         else:
             self._made.append(each.open)
             self._write(each, a, b, start, end)
             self._made.append(each.close)
+
+    def _without(self, loose: list[tuple[int, int]], part: range) -> str:
+        """Text without the copies, and a space before each, that their elements could not cover."""
+        texts, place, i = list[str](), part.start, bisect_left(loose, (part.start,))
+        while i < len(loose) and loose[i][0] < part.stop:
+            start, after = loose[i]
+            spaced = place < start and self._text[start - 1].isspace()
+            texts.append(self._text[place : start - spaced])
+            place, i = after, i + 1
+        return "".join([*texts, self._text[place : part.stop]])
 
     def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
         """The place between two units for a tag: the white space that it shows, or a side."""
