@@ -15,6 +15,7 @@ Item = tuple[str, str | Tag]
 words = st.sampled_from(
     ["red ", "a", " ", "the house", ", ", "3.14", "你好", "don't ", "ไทย", "é\u0301x ", "!", "\n"]
 )
+CODE = Tag("<code>", "open", kept=True)
 names = st.sampled_from("abc")
 items = st.one_of(
     words.map(lambda word: (" ", word)),
@@ -149,6 +150,66 @@ def test_what_is_copied_is_that_of_the_source(
     assert Counter(kept(made)) == Counter(kept(source))
 
 
+@given(st.data(), st.lists(st.sampled_from(["k", "w"]), min_size=1, max_size=8))
+def test_a_copy_is_what_its_element_goes_around(data: st.DataObject, kinds: list[str]) -> None:
+    """With any links nothing is doubled, and no other word is lost."""
+    codes = [f"k{n}" for n, kind in enumerate(kinds) if kind == "k"]
+    spaced = [(code(f"k{n}") if kind == "k" else (f"w{n}",)) for n, kind in enumerate(kinds)]
+    source = merged(piece for pieces in spaced for piece in (*pieces, " "))
+    text = data.draw(copies_among_words(codes))
+    made = put_back(source, text, data.draw(links(source.text, text)))
+    assert made.text == text
+    assert Counter(kept(made)) == Counter(codes)
+
+
+@given(st.data(), forests)
+def test_copies_inside_other_elements_are_there_once(
+    data: st.DataObject, forest: list[Tree]
+) -> None:
+    """Where the links of the element around them lead elsewhere, they go with it."""
+    pieces = [*tidy(["w", *forest])]
+    codes = [f"k{n}" for n, piece in enumerate(pieces) if piece == "w"]
+    inner = (code(f"k{n}") if piece == "w" else (piece,) for n, piece in enumerate(pieces))
+    source = merged(piece for each in inner for piece in each)
+    text = data.draw(copies_among_words(codes))
+    made = put_back(source, text, data.draw(links(source.text, text)))
+    assert Counter(re.findall(r"\S+", made.text)) == Counter(text.split())
+    assert Counter(kept(made)) == Counter(codes)
+
+
+def test_a_copy_outside_the_element_around_its_own_goes_with_a_space() -> None:
+    """The sign behind it follows the word before it."""
+    source = merged(["See ", Tag("<a>", "open"), "a dog ", *code("x"), Tag("</a>", "close")])
+    spans = [(0, 3, 0, 5), (4, 5, 6, 9), (6, 9, 10, 14)]
+    made = put_back(source, "Siehe ein Hund und das da x.", spans)
+    assert made.written() == "Siehe <a>ein Hund <code>x</code></a> und das da."
+
+
+def code(text: str) -> tuple[str | Tag, ...]:
+    """An element that is copied."""
+    return CODE, text, Tag("</code>", "close")
+
+
+@st.composite
+def copies_among_words(draw: st.DrawFn, codes: list[str]) -> str:
+    """A translation that has copied them, in any order, and has words of its own."""
+    others = draw(st.lists(st.sampled_from(["rot", "auf", ",", "3.14", "你"]), max_size=8))
+    return " ".join(draw(st.permutations([*codes, *others])))
+
+
+def test_a_word_that_touches_a_copy_and_is_linked_to_it_is_a_part_of_it() -> None:
+    """It is the model's own text for it; a sign or a letter without spaces around is not."""
+    source = Marked((*code("#"), " dogs here"))
+    for text, expected in {
+        "#4 Hunde": "<code>#</code> Hunde",
+        "#Ein Hund": "<code>#</code> Hund",
+        "Der #, Hund": "Der <code>#</code>, Hund",
+        "#你好": "<code>#</code>你好",
+    }.items():
+        spans = [match.span() for match in re.finditer(r"\w+|\S", text.rpartition(" ")[0] or text)]
+        assert put_back(source, text, [(0, 1, *span) for span in spans]).written() == expected
+
+
 def kept(marked: Marked) -> list[str]:
     """The texts that are copied."""
     return [marked.text[start:end] for start, end in marked.kept]
@@ -156,8 +217,8 @@ def kept(marked: Marked) -> list[str]:
 
 def test_a_word_is_copied_to_where_it_stands() -> None:
     """The model has copied it: its tags go around it, also where no link says so."""
-    code = Tag("<code>", "open", kept=True), "ls", Tag("</code>", "close")
-    source = Marked(("Call ", *code, " now, also: ", *code, "!"))
+    element = code("ls")
+    source = Marked(("Call ", *element, " now, also: ", *element, "!"))
     made = put_back(source, "Also jetzt ls aufrufen, ls!", [])
     assert made.written() == "Also jetzt <code>ls</code> aufrufen, <code>ls</code>!"
     assert source.kept == ((5, 7), (19, 21))

@@ -207,7 +207,8 @@ class Draft:
                     self._found.append(segment.write(made))
                 if any(made.hollow(each) - segment.source.hollow(each) for each in _COUNTED):
                     raised.append("empty_tag")
-            if flagged := tuple(f for f in raised if f not in _USUAL):
+                raised += _faults(source, kept)
+            if flagged := tuple(f for f in dict.fromkeys(raised) if f not in _USUAL):
                 self.flagged[number] = flagged
 
     def written(self) -> bytes:
@@ -263,6 +264,22 @@ def _dropped(text: str, source: str) -> dict[int, str]:
     return {ord(char): " " if char.isspace() else "" for char in found}
 
 
+def _faults(source: Marked, made: Marked) -> Iterator[str]:
+    """The flags of a translation with its tags, by what stands around that which is copied."""
+    if not source.kept:
+        return
+    if not any(char.isalnum() for part in made.around for char in part):
+        yield "no_output"
+    whole = source.text
+    for text in {whole[start:end].strip() for start, end in source.kept}:
+        if not text or text.isalpha():  # a word may also be one of the language
+            continue
+        often, before = (sum(part.count(text) for part in m.around) for m in (made, source))
+        if often > before:
+            yield "kept"
+            return
+
+
 def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
     """The pieces of a translation without white space around them: the source has its own."""
     for number, piece in enumerate(pieces):
@@ -276,11 +293,7 @@ def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
 
 def _why_not(source: Marked) -> str | None:
     """Why a text is not translated, if it is not."""
-    whole, parts, end = source.text, list[str](), 0
-    for start, after in (*source.kept, (len(whole),) * 2):
-        parts.append(whole[end:start])
-        end = after
-    text = "".join(parts)
+    text = "".join(source.around)
     if not any(char.isalpha() for char in text):
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
     if len(text) <= _LONGEST_WORD and _CODE.fullmatch(text.strip()):

@@ -77,6 +77,15 @@ class Marked:
                     found.append((start, place))
         return tuple(found)
 
+    @property
+    def around(self) -> tuple[str, ...]:
+        """What is not copied: the texts before, between and after what is."""
+        whole, parts, end = self.text, list[str](), 0
+        for start, after in (*self.kept, (len(whole),) * 2):
+            parts.append(whole[end:start])
+            end = after
+        return tuple(parts)
+
     def hollow(self, counts: Callable[[str], bool]) -> Counter[str]:
         """The open tags that enclose no character that counts, and how often each is there."""
         found, opened = Counter[str](), list[tuple[str, int]]()

@@ -4,10 +4,11 @@
 
 Links say which characters of the source each token of the translation stands for. An element goes
 around the words that stand for its own, as one span: where they are apart, around the run with the
-most of them and the fewest others; where there are none, it is empty. Elements are placed from
-the outside in and never overlap; a void tag goes where as many words stand for what was before it
-as in the source. So no tag is lost or doubled, all are nested, and no word is cut. The time is that
-of sorting.
+most of them and the fewest others; where there are none, it is empty. One that is copied goes
+around its copy, and a word that touches this, if the translation has one, whatever else is linked
+to it. Elements are placed from the outside in and never overlap; a void tag goes where as many
+words stand for what was before it as in the source. So no tag is lost or doubled, all are nested,
+and no word is cut. The time is that of sorting.
 
 The idea, to hand tags over token by token, is that of bergamot (`src/translator/html.cpp`).
 """
@@ -32,7 +33,9 @@ _APART = (  # ASCII and Latin signs, general punctuation, scripts without spaces
     "\u2000-\u200b\u200e-\u2018\u201a-\u206f\u2190-\u2bff\u3000-\ua4cf\uf900-\ufaff\ufe10-\uffef"
     "\U0001f000-\U0003ffff"
 )
-_UNIT = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+|\S[{_MARKS}]*")
+_WORD = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+")
+"""A number, or a word of a script with spaces."""
+_UNIT = re.compile(rf"{_WORD.pattern}|\S[{_MARKS}]*")
 """What is never cut: a number, a word, or a sign with its marks."""
 _STEPS = 8
 """Words by which a void tag may leave its place so that fewer stand on the wrong side of it."""
@@ -96,12 +99,17 @@ class _Putting:
                 tokens.append((start, end, at))
         places = self._copies(copied, tokens)
         self._units = [*_units(text, tokens, places)]
-        self._made: list[str | Tag] = []
+        self._unlink(copied, places)
+        self._loose = {at: place for place, at in places.items()}
+        self._made: list[str | Tag | range] = []  # a range is text that no copied element covers
 
     def result(self) -> Marked:
         """The translation with its tags."""
         self._write(self._root, 0, len(self._units), 0, len(self._text))
-        return merged(self._made)
+        loose = sorted(self._loose.values())
+        return merged(
+            self._without(loose, part) if isinstance(part, range) else part for part in self._made
+        )
 
     def _copies(
         self, copied: list[_Element], tokens: list[tuple[int, int, int]]
@@ -126,6 +134,20 @@ class _Putting:
                     used[place:end] = b"\1" * len(wanted)
                     break
         return found
+
+    def _unlink(self, copied: list[_Element], places: dict[tuple[int, int], int]) -> None:
+        """Unlink what is linked to an element with a copy, but for this and a word touching it."""
+        found, units = {*places.values()}, self._units
+        held = [(each.start, each.end) for each in copied if each.start in found]
+        by_start = {start: at for (start, _), at in places.items()}
+        by_end = {end: at for (_, end), at in places.items()}
+        for n, unit in enumerate(units):
+            i = bisect_right(held, (unit.at, len(self._source_text))) - 1
+            if i < 0 or unit.at >= held[i][1] or unit.start in by_start:
+                continue
+            touched = by_end.get(unit.start), by_start.get(unit.end)
+            if held[i][0] not in touched or not _WORD.match(self._text, unit.start):
+                units[n] = replace(unit, at=-1)
 
     def _text_of(self, element: _Element) -> str:
         return self._source_text[element.start : element.end]
@@ -210,21 +232,33 @@ class _Putting:
                 left = max(place, self._units[first - 1].end if first > a else start)
                 right = max(place, self._units[first].start if first < b else end)
                 begin, stop = self._gap(each, left, right)
-            self._made.append(self._text[place:begin])
+            self._made.append(range(place, begin))
             self._write_element(each, first, last, begin, stop)
             place = stop
-        self._made.append(self._text[place:end])
+        self._made.append(range(place, end))
 
     def _write_element(self, each: _Element, a: int, b: int, start: int, end: int) -> None:
         if each.close is None:
             self._made.append(replace(each.open, shown=self._text[start:end]))
         elif each.copied:
+            if start <= self._loose.get(each.start, (-1,))[0] < end:
+                del self._loose[each.start]
             inner = self._source.pieces[each.first : each.last + 1]
             self._made += inner if a < b else self._spaced(inner, start)
         else:
             self._made.append(each.open)
             self._write(each, a, b, start, end)
             self._made.append(each.close)
+
+    def _without(self, loose: list[tuple[int, int]], part: range) -> str:
+        """Text without the copies, and a space before each, that their elements could not cover."""
+        texts, place, i = list[str](), part.start, bisect_left(loose, (part.start,))
+        while i < len(loose) and loose[i][0] < part.stop:
+            start, after = loose[i]
+            spaced = place < start and self._text[start - 1].isspace()
+            texts.append(self._text[place : start - spaced])
+            place, i = after, i + 1
+        return "".join([*texts, self._text[place : part.stop]])
 
     def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
         """The place between two units for a tag: the white space that it shows, or a side."""

@@ -3,6 +3,7 @@
 import io
 import re
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from pptx import Presentation
@@ -115,6 +116,25 @@ def test_an_element_that_has_a_sign_alone_is_flagged() -> None:
     assert flags("<p>Look <a>here!</a> now", "here") == [("empty_tag",)]
     assert flags("<p>Look <a>!</a> now", "!") == [("empty_tag",)]
     assert flags("<p>Look <a>!</a> here", "here") == []
+
+
+def test_text_that_is_copied_twice_or_stands_alone_is_flagged() -> None:
+    """Once more than in the source beside what is copied, or without any word beside it."""
+
+    def flags(page: str, change: Callable[[str], str]) -> list[tuple[str, ...]]:
+        document = read_document(page.encode(), "a.md")
+        return [
+            each.what for each in translate_document(document, WordTranslator(change))[1].flagged
+        ]
+
+    for page, expected in {
+        "Call `x.y` twice": [("kept",)],
+        "Call `x.y` twice `x.y`": [("kept",)],
+        "Call `x.y` once": [],
+    }.items():
+        assert flags(page, lambda word: "`x.y`" if word == "twice" else word) == expected
+    for written, expected in {"": [("no_output",)], "!": [("no_output",)], "7": []}.items():
+        assert flags("Call `x.y`", {"Call": written}.__getitem__) == expected
 
 
 def test_a_link_of_a_presentation_is_kept_without_its_words() -> None:
