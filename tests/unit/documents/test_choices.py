@@ -6,11 +6,15 @@ from random import Random
 
 import pytest
 import yaml
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import choices
 from dragoman.documents.choices import LEFT, branches
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
+from dragoman.text.marked import Marked, Tag
 
 
 def written(message: str, form: str) -> tuple[str, str]:
@@ -109,3 +113,46 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
     new, _ = translated(message, "json", translator)
     assert new == "{n, plural, one {l''#} other {'{'x'}' '''#' y}}"
     assert branches(new, new, '"') is not None
+
+
+def kept(piece: str) -> tuple[Tag, str, Tag]:
+    """The piece as one that is copied."""
+    return Tag("", "open", kept=True), piece, Tag("", "close")
+
+
+def read(marked: Marked) -> str:
+    """What is shown of a branch that was read; brackets and # that are text are < > and $."""
+    shown, copied = "", False
+    for piece in marked.pieces:
+        if isinstance(piece, Tag):
+            copied = piece.kept
+        elif copied and piece[0] == "'":
+            shown += as_text(piece[1:-1].replace("''", "'"))
+        else:
+            shown += piece
+    return shown
+
+
+def as_text(piece: str) -> str:
+    """What a program shows of a text."""
+    return piece.translate(str.maketrans("{}#", "<>$"))
+
+
+@given(
+    st.lists(
+        st.text("'{}#a", min_size=1)
+        | st.sampled_from(["'{k}'", "'#'' x'", "'}'''", "#", "{n}"]).map(kept),
+    )
+)
+@example([kept("'{k}'"), "'a"])
+@example(["}'a", kept("'{k}'"), "'{'a"])
+@example(["a''a'", kept("#")])
+def test_what_is_written_is_read_as_the_same_text(parts: list[str | tuple[Tag, str, Tag]]) -> None:
+    """Apostrophes and signs of messages, beside each other and beside what is copied."""
+    assume(any(isinstance(one, str) and "a" in one for one in parts))
+    pieces = [each for one in parts for each in ((one,) if isinstance(one, str) else one)]
+    message = f"{{n, plural, other {{{choices.written(Marked(tuple(pieces)))}}}}}"
+    found = branches(message, message, '"')
+    assert found, message
+    expected = [as_text(one) if isinstance(one, str) else read(Marked(one)) for one in parts]
+    assert [read(marked) for _, _, marked in found] == ["".join(expected)]
