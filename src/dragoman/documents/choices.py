@@ -10,15 +10,17 @@ from itertools import accumulate
 from dragoman.documents.paragraphs import lines
 from dragoman.text.marked import Marked, Tag, merged
 
-CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s)?")
-"""How a message begins to choose a form."""
+CHOICE = re.compile(
+    r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
+)
+"""How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
 LEFT = "messages that choose a form (plural, select)"
 """Why a message is left alone that `branches` does not read."""
 _BRANCH = re.compile(r"\s*(?:=\d+|\w+)\s*\{")
 _END = re.compile(r"\s*\}")
 _TEXT = re.compile(r"(?:[^{}'#]|''|'(?![{}#]))+")
 _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
-_SIGNS = re.compile(r"('*[{}#][{}#']*)|\A'+|''+|'+\Z")
+_SIGNS = re.compile(r"('*[{}#][{}#']*)|''+|'+\Z")
 """What is quoted in a text, and apostrophes that are doubled."""
 _DEEPEST = 8
 

@@ -47,10 +47,11 @@ def drawn(draw: Random, depth: int, change: type[str] | None = None) -> str:
         words = [word.upper() if change else word for word in words]
         return f"{words[0]} {copied[0]} {words[1]} {words[2]}, {copied[1]}" * draw.randint(0, 1)
 
-    space, kinds = draw.choice(["", " "]), ["plural,offset:1 ", "select,", "selectordinal, "]
+    space, of = draw.choice(["", " "]), draw.choice(["n", "0", "dog.count", "n-x", "é"])
+    kinds = ["plural,offset:1 ", "select,", "selectordinal, "]
     names = draw.choice(["=0 one", "male x", "few =12"]).split()
     forms = "".join(f"{space}{name}{space}{{{branch()}}}" for name in [*names, "other"])
-    return f"{{{space}n,{space}{draw.choice(kinds)}{forms}{space}}}"
+    return f"{{{space}{of},{space}{draw.choice(kinds)}{forms}{space}}}"
 
 
 @pytest.mark.parametrize("form", ["json", "ascii", "single", "double"])
@@ -85,6 +86,7 @@ def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
         "Now {n, plural, one {# dog} other {# dogs}}",
         "{n, plural, one {a {m, select, x {b}}} other {c}}",
         "{n, plural, {# dog}}",
+        "{0,choice,0#no dogs|1#a dog|1<{0,number} dogs}",
         "{n, plural, one {a}}}",
         "{n, plural, one {" * 9 + "a" + "}}" * 9,
         "{n, plural, one {" + "a " * 40_000 + "}}",

@@ -44,6 +44,8 @@ OTHER = [
     ("%s of %s", "%s von", "placeholders"),
     ("${x} {{y}} %1$s", "${x} {{y}} %2$s", "placeholders"),
     ("{n, plural, one {# cat} other {# cats}}", "{n, plural, one {# Katze}}", "placeholders"),
+    ("a {n.x, plural, other {# cats}} b", "a # Katzen b", "placeholders"),
+    ("{0,choice,0#no cat|1#a cat}", "keine Katze", "placeholders"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
     ("a<br/>b", "a b", "tags"),
     ("thanks 🙏🏽", "danke 🙏", "symbols"),
@@ -119,6 +121,7 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
         "😀\u200d",
         "🇩",
         "{a,plural,",
+        "{a.b ",
         "{a,plural,{b}",
     ],
 )
