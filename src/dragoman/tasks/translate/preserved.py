@@ -25,11 +25,13 @@ for _ in range(3):  # four levels of braces
     _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
 _FORMS = rf"\{{\s*[^\s{{}},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_BRANCH}\}}"
 """A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
+_FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}"
+"""An argument with its format, `{p, number, percent}`."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
-        rf"{_FORMS}|"
+        rf"{_FORMS}|{_FORMATTED}|"
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),
