@@ -62,12 +62,12 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
     left = Left()
-    for line in _outside(text):
+    for line in _outside(text, has_notes=escapes):
         left.add("text in no cue with valid times", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
 
-def _outside(text: str) -> Iterator[int]:
+def _outside(text: str, *, has_notes: bool) -> Iterator[int]:
     """The lines at which text begins that is in no cue; a line right before one is its name."""
     line, place = 1, 0
     for cue in (*_CUE.finditer(text), None):
@@ -76,7 +76,8 @@ def _outside(text: str) -> Iterator[int]:
             line += len(re.findall(_EOL, text[place : block.start()]))
             place = block.start()
             last = block.start(1) if cue and block.end() == end else block.end()
-            if any(map(str.isalpha, text[place:last])) and not _NO_CUE.match(text, place):
+            is_note = has_notes and _NO_CUE.match(text, place)
+            if not is_note and any(map(str.isalpha, text[place:last])):
                 yield line
         after = cue.end() if cue else end
         line += len(re.findall(_EOL, text[place:after]))

@@ -215,6 +215,7 @@ def test_subtitles_in_no_cue_are_told() -> None:
     assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x -> y\r\n\r\nc d", "a.srt") == (
         "text in no cue with valid times: line 4; line 10; line 12",
     )
+    assert remarks(f"{cue}NOTE a\n\n{cue}", "a.srt") == ("text in no cue with valid times: line 4",)
     head = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
     assert remarks(head + cue.replace(",", "."), "a.vtt") == ()
 
