@@ -10,14 +10,18 @@ from itertools import accumulate
 from dragoman.documents.paragraphs import lines
 from dragoman.text.marked import Marked, Tag, merged
 
-CHOICE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s)?")
-"""How a message begins to choose a form."""
+CHOICE = re.compile(
+    r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
+)
+"""How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
 LEFT = "plural or select messages that are malformed, or not one quoted line of branches"
 """Why a message is left alone that `branches` does not read."""
 _BRANCH = re.compile(r"\s*(?:=\d+|\w+)\s*\{")
 _END = re.compile(r"\s*\}")
 _TEXT = re.compile(r"(?:[^{}'#]|''|'(?![{}#]))+")
 _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
+_SIGNS = re.compile(r"('*[{}#][{}#']*)|''+|'+\Z")
+"""What is quoted in a text, and apostrophes that are doubled."""
 _DEEPEST = 8
 
 _LONGEST = 1 << 16
@@ -84,12 +88,24 @@ def _read_branches(text: str, place: int, found: list[Branch], depth: int) -> in
 
 
 def written(marked: Marked) -> str:
-    """A branch, in which signs of messages that the model has written are quoted."""
+    """A branch, in which signs of messages that the model has written are quoted.
+
+    Apostrophes that are text are doubled beside signs and at the end of a piece, so that an odd
+    number of them there ends a quote. A quote right behind another goes on in it.
+    """
     made, copied = "", False
     for piece in marked.pieces:
         if isinstance(piece, Tag):
             made, copied = made + piece.raw, piece.kept
-        else:
-            text = re.sub("'(?=[{}#']|$)", "''", piece)
-            made += piece if copied else re.sub("[{}#]+", r"'\g<0>'", text)
+            continue
+        text = piece if copied else _SIGNS.sub(_quoted, piece)
+        rest = text.lstrip("'")
+        if (len(made) - len(made.rstrip("'"))) % 2 and (len(text) - len(rest)) % 2:
+            made, text = (made[:-1], text[1:]) if rest[:1] in "{}#" else (made, f"'{text}")
+        made += text
     return made
+
+
+def _quoted(match: re.Match[str]) -> str:
+    text = match[0].replace("'", "''")
+    return f"'{text}'" if match[1] else text

@@ -32,18 +32,22 @@ _BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EO
 """Lines without blank ones; the last of them."""
 _NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b")
 """How what WebVTT has besides cues begins."""
-_DIRECTION = "[\u200e\u200f\u202a-\u202e\u2066-\u2069]*"
-"""What each line of Arabic or Hebrew may begin and end with."""
+_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Marks of direction, which each line of Arabic or Hebrew may begin and end with."""
+_DIRECTION = f"[{_MARKS}]*"
+_LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
+"""A line of a cue without those around it, which stay."""
 _END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
-_DASH = re.compile(r"[-–—•]\s*")
-_SPEAKER = re.compile(_DIRECTION + _DASH.pattern)
+_DASH = re.compile(rf"[-–—•][\s{_MARKS}]*")
 _OTHER = re.compile(rf"(?:<[^<>]*>)*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_SPEAKER.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
     rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""
+_NO_BREAK = re.compile(rf"[^\r\n{_MARKS}]")
+"""What does not come again between lines of a cue that are broken anew."""
 _WHITE = re.compile(r"\s*")
 LONGEST = 42
 """Letters of a line; a wide one is two."""
@@ -58,12 +62,12 @@ def read(data: bytes, name: str) -> Document:
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
     left = Left()
-    for line in _outside(text):
+    for line in _outside(text, has_notes=escapes):
         left.add("text outside any valid cue", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
 
-def _outside(text: str) -> Iterator[int]:
+def _outside(text: str, *, has_notes: bool) -> Iterator[int]:
     """The lines at which text begins that is in no cue; a line right before one is its name."""
     line, place = 1, 0
     for cue in (*_CUE.finditer(text), None):
@@ -72,7 +76,8 @@ def _outside(text: str) -> Iterator[int]:
             line += len(re.findall(_EOL, text[place : block.start()]))
             place = block.start()
             last = block.start(1) if cue and block.end() == end else block.end()
-            if any(map(str.isalpha, text[place:last])) and not _NO_CUE.match(text, place):
+            is_note = has_notes and _NO_CUE.match(text, place)
+            if not is_note and any(map(str.isalpha, text[place:last])):
                 yield line
         after = cue.end() if cue else end
         line += len(re.findall(_EOL, text[place:after]))
@@ -98,12 +103,12 @@ def _cues(text: str) -> Iterator[_Cue]:
         start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (*first, second))
         lines = [
             (match.start(9) + line.start(), match.start(9) + line.end())
-            for line in re.finditer(r"\S(?:[^\r\n]*\S)?", match[9])
+            for line in _LINE.finditer(match[9])
         ]
         apart = {
             n: found for n, line in enumerate(lines) if (found := _APART.fullmatch(text, *line))
         }
-        speakers = {n for n, line in enumerate(lines) if _SPEAKER.match(text, *line)}
+        speakers = {n for n, line in enumerate(lines) if _DASH.match(text, *line)}
         begins = {*speakers, *apart, *(n + 1 for n in apart), 0, len(lines)}
         for one, other in pairwise(sorted(begins)):
             part = (apart[one].span("text"),) if one in apart else tuple(lines[one:other])
@@ -146,11 +151,12 @@ def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
             pieces += _pieces(text[max(start, begin) : end], escapes=escapes)
             place = end
     eol = re.search(_EOL, text)
+    between = [text[a:b] for cue in cues for (_, a), (b, _) in pairwise(cue.lines)]
     layout = _Layout(
         breaks=tuple(text[a.lines[-1][1] : b.lines[0][0]] for a, b in pairwise(cues)),
         times=tuple(max(0.001, cue.end - cue.start) for cue in cues),
         lines=tuple(len(cue.lines) for cue in cues),
-        eol=eol[0] if eol else "\n",
+        eol=_NO_BREAK.sub("", between[0]) if between else eol[0] if eol else "\n",
         escapes=escapes,
     )
     where = f"at {clock(int(cues[0].start))}"
@@ -177,6 +183,7 @@ class _Layout:
     """How long each is shown."""
     lines: tuple[int, ...]
     eol: str
+    """What ends a line, with marks of direction around it."""
     escapes: bool
 
     def write(self, marked: Marked) -> str:

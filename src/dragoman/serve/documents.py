@@ -341,14 +341,18 @@ class Download(Response):
         super().__init__(content, headers=headers)
         self._sent = sent
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send it. Raises Gone where the client leaves before the last piece.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, or for HEAD its headers alone, with which it does not count as sent.
 
-        A client that leaves behind it may have read all. That it is there is known by `receive`,
-        which has its leaving at once, and waits otherwise (ASGI, `http.disconnect`).
+        Raises Gone where the client leaves before the last piece; one that leaves behind it may
+        have read all. That it is there is known by `receive`, which has its leaving at once, and
+        waits otherwise (ASGI, `http.disconnect`).
         """
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         last = max(0, len(self.body) - 1) // PIECE * PIECE
         for place in range(0, last, PIECE):
             piece = self.body[place : place + PIECE]

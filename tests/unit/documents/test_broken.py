@@ -1,6 +1,5 @@
 """What is written otherwise than it should be, and what is left alone."""
 
-import re
 from time import thread_time
 
 import pytest
@@ -217,6 +216,7 @@ def test_subtitles_in_no_cue_are_told() -> None:
     assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x -> y\r\n\r\nc d", "a.srt") == (
         "text outside any valid cue: line 4; line 10; line 12",
     )
+    assert remarks(f"{cue}NOTE a\n\n{cue}", "a.srt") == ("text outside any valid cue: line 4",)
     head = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
     assert remarks(head + cue.replace(",", "."), "a.vtt") == ()
 
@@ -242,7 +242,7 @@ def test_signs_in_cues_that_are_no_tags() -> None:
 
 @pytest.mark.parametrize("end", [".", "؟", "۔", '."', "।"])
 def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
-    """A sentence ends before one; who speaks, and what is a sound, is seen behind one."""
+    """They stay. A sentence ends before one; speakers and sounds are seen behind one."""
     times = iter(range(1, 9))
 
     def cue(*lines: str) -> str:
@@ -252,8 +252,14 @@ def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
 
     cues = [cue("a", f"b{end}"), cue("c"), cue(f"d{end}"), cue("e"), cue("- f", "- g"), cue("[h]")]
     read = read_document("".join(cues).encode(), "a.srt")
-    texts = [re.sub("[\u202b\u202c]", "", each.source.text) for each in read.segments]
-    assert texts == [f"a b{end}", f"c d{end}", "e", "- f", "- g", "h"]
+    texts = [each.source.text for each in read.segments]
+    assert texts == [f"a b{end}", f"c d{end}", "e", "f", "g", "h"]
+    assert capitals("".join(cues), "a.srt") == "".join(cues).upper()
+    behind = cue("a").replace("\u202ba", "- \u202ba")
+    [segment] = read_document(behind.encode(), "a.srt").segments
+    assert segment.source.text == "a"
+    spaced = cue("a ", " b")
+    assert capitals(spaced, "a.srt") == spaced.replace("a ", "A").replace(" b", "B")
 
 
 def test_references_in_webvtt() -> None:

@@ -6,11 +6,15 @@ from random import Random
 
 import pytest
 import yaml
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import choices
 from dragoman.documents.choices import LEFT, branches
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
+from dragoman.text.marked import Marked, Tag
 
 
 def written(message: str, form: str) -> tuple[str, str]:
@@ -43,10 +47,11 @@ def drawn(draw: Random, depth: int, change: type[str] | None = None) -> str:
         words = [word.upper() if change else word for word in words]
         return f"{words[0]} {copied[0]} {words[1]} {words[2]}, {copied[1]}" * draw.randint(0, 1)
 
-    space, kinds = draw.choice(["", " "]), ["plural,offset:1 ", "select,", "selectordinal, "]
+    space, of = draw.choice(["", " "]), draw.choice(["n", "0", "dog.count", "n-x", "é"])
+    kinds = ["plural,offset:1 ", "select,", "selectordinal, "]
     names = draw.choice(["=0 one", "male x", "few =12"]).split()
     forms = "".join(f"{space}{name}{space}{{{branch()}}}" for name in [*names, "other"])
-    return f"{{{space}n,{space}{draw.choice(kinds)}{forms}{space}}}"
+    return f"{{{space}{of},{space}{draw.choice(kinds)}{forms}{space}}}"
 
 
 @pytest.mark.parametrize("form", ["json", "ascii", "single", "double"])
@@ -81,6 +86,7 @@ def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
         "Now {n, plural, one {# dog} other {# dogs}}",
         "{n, plural, one {a {m, select, x {b}}} other {c}}",
         "{n, plural, {# dog}}",
+        "{0,choice,0#no dogs|1#a dog|1<{0,number} dogs}",
         "{n, plural, one {a}}}",
         "{n, plural, one {" * 9 + "a" + "}}" * 9,
         "{n, plural, one {" + "a " * 40_000 + "}}",
@@ -109,3 +115,46 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
     new, _ = translated(message, "json", translator)
     assert new == "{n, plural, one {l''#} other {'{'x'}' '''#' y}}"
     assert branches(new, new, '"') is not None
+
+
+def kept(piece: str) -> tuple[Tag, str, Tag]:
+    """The piece as one that is copied."""
+    return Tag("", "open", kept=True), piece, Tag("", "close")
+
+
+def read(marked: Marked) -> str:
+    """What is shown of a branch that was read; brackets and # that are text are < > and $."""
+    shown, copied = "", False
+    for piece in marked.pieces:
+        if isinstance(piece, Tag):
+            copied = piece.kept
+        elif copied and piece[0] == "'":
+            shown += as_text(piece[1:-1].replace("''", "'"))
+        else:
+            shown += piece
+    return shown
+
+
+def as_text(piece: str) -> str:
+    """What a program shows of a text."""
+    return piece.translate(str.maketrans("{}#", "<>$"))
+
+
+@given(
+    st.lists(
+        st.text("'{}#a", min_size=1)
+        | st.sampled_from(["'{k}'", "'#'' x'", "'}'''", "#", "{n}"]).map(kept),
+    )
+)
+@example([kept("'{k}'"), "'a"])
+@example(["}'a", kept("'{k}'"), "'{'a"])
+@example(["a''a'", kept("#")])
+def test_what_is_written_is_read_as_the_same_text(parts: list[str | tuple[Tag, str, Tag]]) -> None:
+    """Apostrophes and signs of messages, beside each other and beside what is copied."""
+    assume(any(isinstance(one, str) and "a" in one for one in parts))
+    pieces = [each for one in parts for each in ((one,) if isinstance(one, str) else one)]
+    message = f"{{n, plural, other {{{choices.written(Marked(tuple(pieces)))}}}}}"
+    found = branches(message, message, '"')
+    assert found, message
+    expected = [as_text(one) if isinstance(one, str) else read(Marked(one)) for one in parts]
+    assert [read(marked) for _, _, marked in found] == ["".join(expected)]

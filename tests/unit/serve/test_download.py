@@ -12,7 +12,9 @@ from dragoman.serve.refusals import Gone
 Message = MutableMapping[str, Any]
 
 
-async def downloaded(content: bytes, receive: Callable[[], Awaitable[Message]]) -> list[Any]:
+async def downloaded(
+    content: bytes, receive: Callable[[], Awaitable[Message]], method: str = "GET"
+) -> list[Any]:
     """Return the messages that were sent, and behind them "sent" once it is."""
     messages = list[Any]()
 
@@ -21,7 +23,7 @@ async def downloaded(content: bytes, receive: Callable[[], Awaitable[Message]]) 
 
     download = Download(lambda: messages.append("sent"), content, {})
     try:
-        await download({"type": "http"}, receive, send)
+        await download({"type": "http", "method": method}, receive, send)
     except Gone:
         messages.append("gone")
     return messages
@@ -61,6 +63,13 @@ def test_a_file_is_not_sent_whose_client_left_before_the_last_piece(size: int) -
     messages = asyncio.run(downloaded(b"a" * size, leaves))
     assert messages[-1] == "gone"
     assert len(b"".join(bodies(messages))) == max(0, size - 1) // PIECE * PIECE
+
+
+def test_a_file_whose_headers_are_asked_for_is_not_sent() -> None:
+    """They are those of GET."""
+    start, *others = asyncio.run(downloaded(b"a" * 9, waits, "HEAD"))
+    assert start == asyncio.run(downloaded(b"a" * 9, waits))[0]
+    assert others == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
 
 def test_the_end_of_a_request_is_no_leaving() -> None:

@@ -159,8 +159,13 @@ class TranslateJob:
         return validate(self.model, self.validation, self._score)
 
     def _score(self) -> Validation:
-        """Score each direction; of several the means, beside the score of each."""
+        """Score each direction; of several the means, beside the score of each.
+
+        Nothing is scored where no translations are wanted, as for the loss alone.
+        """
         texts, limit = self.texts, self.recipe.train.validate_limit
+        if limit < 1:
+            return Validation(loss=math.nan)
         found = [
             self.score(self.model, texts.of(held), *texts.first_lines(held, limit))
             for held in texts.validation
@@ -195,6 +200,9 @@ class TranslateJob:
         paths = [path for corpus in data.named for path in corpus.paths]
         languages = f"{data.src_lang or 'source'} to {data.tgt_lang or 'target'}"
         several = ", ".join(map("-".join, data.learned))
+        means = ", means of all directions" if several else ""
+        greedy = f"Greedy translations, sacreBLEU `{validation.signature}`{means}; the"
+        judged = f"{greedy if validation.scores else 'The'} loss is in nats per target token."
         use = use_of(self.config.directions) or "dragoman translate {folder} < input.txt"
         return CardPart(
             title=f"Translation model, {several or languages}",
@@ -202,9 +210,7 @@ class TranslateJob:
             architecture=f"an encoder-decoder Transformer of {model.num_encoder_layers} encoder "
             f"and {counted(model.num_decoder_layers, 'decoder layer')}, d_model {model.d_model}, "
             f"{counted(model.num_heads, 'head')}, d_ff {model.d_ff}, {model.norm_position}-norm",
-            judged=f"Greedy translations, sacreBLEU `{validation.signature}`"
-            f"{', means of all directions' if several else ''}; the loss is in nats per target "
-            "token.",
+            judged=judged,
             use=use.format(folder="THIS_FOLDER"),
         )
 

@@ -23,13 +23,15 @@ _PICTURE = (  # with its variation, skin colour, and tags, as flags of regions h
 _BRANCH = r"(?:[^{}]++|\{[^{}]*+\})*+"
 for _ in range(3):  # four levels of braces
     _BRANCH = rf"(?:[^{{}}]++|\{{{_BRANCH}\}})*+"
-_FORMS = rf"\{{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,{_BRANCH}\}}"
+_FORMS = rf"\{{\s*[^\s{{}},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_BRANCH}\}}"
 """A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
+_FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}"
+"""An argument with its format, `{p, number, percent}`."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
     "placeholders": (
-        rf"{_FORMS}|"
+        rf"{_FORMS}|{_FORMATTED}|"
         r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
         r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
     ),

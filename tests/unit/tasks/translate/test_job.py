@@ -79,6 +79,17 @@ def test_lines_are_scored_as_the_model_will_translate_them(split: str, tmp_path:
     assert greedy.options.split_sentences is (split == "true")
 
 
+def test_nothing_is_translated_for_the_loss_alone(tmp_path: Path) -> None:
+    """If no translations are wanted; the card tells of none."""
+    recipe = stories(tmp_path, "train.metric=loss", "train.validate_limit=0")
+    with RunFolder.of(recipe).open(recipe) as folder:
+        job = assemble(recipe, folder, lambda _: None)
+        found = job.measure()
+    assert found.loss > 0
+    assert (found.scores, found.examples) == ({}, ())
+    assert job.card(found).judged == "The loss is in nats per target token."
+
+
 def test_r_drop_is_in_the_loss_of_a_step_alone(tmp_path: Path) -> None:
     """Two passes of different dropout are apart; the loss of a validation has nothing of it."""
     losses = {}
