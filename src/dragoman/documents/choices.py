@@ -1,4 +1,4 @@
-"""Messages of ICU that choose a form: `{n, plural, one {# file} other {# files}}`.
+"""ICU messages that choose a form: `{n, plural, one {# file} other {# files}}`.
 
 The text of each branch is translated by itself; `#`, arguments and what is quoted are copied, and
 all else stays. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
@@ -23,8 +23,9 @@ _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
 _SIGNS = re.compile(r"('*[{}#][{}#']*)|''+|'+\Z")
 """What is quoted in a text, and apostrophes that are doubled."""
 _DEEPEST = 8
-
+"""Most choices inside each other."""
 _LONGEST = 1 << 16
+"""Most characters of a message."""
 _UNITS = {
     '"': re.compile(r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|[^\\]"),
     "'": re.compile("''|[^']"),

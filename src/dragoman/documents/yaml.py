@@ -1,8 +1,8 @@
 """YAML: the strings that are values, in the style that they have; keys and all else stay.
 
 PyYAML says where each one is. Values with a type of their own (`!Ref x`) and those that are read as
-numbers, dates and the like are left alone. A paragraph of a
-block that is folded (`>`) is one text; of one whose lines stay (`|`), what is wrapped prose.
+numbers, dates and the like are left alone. A paragraph of a block that is folded (`>`) is one text;
+of one whose lines stay (`|`), what is wrapped prose.
 """
 
 import json
