@@ -138,7 +138,7 @@ class Aligner:
             return places_N
         at_X = np.minimum(np.searchsorted(self.keys_K, grid.keys_X), len(self.keys_K) - 1)
         shares_X = grid.shares(self.probs_DK[:, at_X] * (self.keys_K[at_X] == grid.keys_X))
-        order_X = np.argsort(shares_X, kind="stable")
-        order_X = order_X[shares_X[order_X] >= LEAST]
+        (likely_X,) = np.nonzero(shares_X >= LEAST)
+        order_X = likely_X[np.argsort(shares_X[likely_X], kind="stable")]
         places_N[grid.tgt_X[order_X]] = grid.place_X[order_X]  # the most likely one comes last
         return places_N

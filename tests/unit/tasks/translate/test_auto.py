@@ -129,7 +129,8 @@ def test_the_passes_are_those_of_the_run(tmp_path: Path, num_pairs: int, longest
         ]
         (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     src, tgt = (str(tmp_path / f"a.{side}") for side in ("src", "tgt"))
-    recipe = auto_recipe(DataConfig(src=src, tgt=tgt, cache=str(tmp_path)), "")
+    data = DataConfig(src=src, tgt=tgt, cache=str(tmp_path))
+    recipe = auto_recipe(data, "", guided=False)
     texts = read_texts(recipe, RunFolder(tmp_path), lambda _: None)
     num_batches = Stream(PairBatches(texts.training, recipe.batch), seed=1).num_batches
     size = next(size for size in SIZES if num_pairs <= size.up_to)
