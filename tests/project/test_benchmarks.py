@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -13,6 +14,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
+from tests.system.conftest import CommandLine
 from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 
@@ -36,7 +38,7 @@ TINY = {
     "train-peers": ("tiny", "--modes", "fp32", "--rounds=1", "--batches=1", "--threads=1"),
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
     "decode-peers": (
-        *("tiny", "llama", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
+        *("tiny", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
         *("--output=4", "--engines", "dragoman bf16", "dragoman int8+shortlist"),
         *("ctranslate2 int8_bfloat16", "huggingface float32"),
     ),
@@ -145,15 +147,34 @@ def shorten(benchmark: Any, patch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 
     """Measure less than its options can ask for."""
     if hasattr(benchmark, "LINES"):  # what has not learned writes until it must not
         patch.setattr(benchmark, "LINES", 1)
-        few = ("train.validate_limit=1", "decoding.max_length_factor=0")
+        patch.setattr(benchmark, "TOKENS", 100)
+        few = ("data.hold_out=9", "decoding.max_length_factor=0", "batch.max_tokens=100")
         patch.setitem(benchmark.WAYS, "lora", (*benchmark.WAYS["lora"], *few))
     if modules := getattr(benchmark, "modules", None):
         patch.setattr(benchmark, "modules", lambda recipe: [side[:5] for side in modules(recipe)])
 
 
+def start_at_once(dragoman: CommandLine, patch: pytest.MonkeyPatch) -> None:
+    """Our own commands need not import what others have imported, nor time the machine."""
+    usual = subprocess.run
+
+    def run(command: list[str], **options: Any) -> Any:  # noqa: ANN401 (as subprocess has it)
+        if command[:3] != [sys.executable, "-m", "dragoman"]:
+            return usual(command, **options)
+        stdout = dragoman.folder / "stdout"
+        places, variables = {"stdout": stdout}, options.get("env", os.environ)
+        ended = dragoman.start(command[3:], environment=variables, places=places).end()
+        assert ended.code == 0, ended.said
+        return subprocess.CompletedProcess(command, 0, stdout.read_text("utf-8"))
+
+    patch.setattr(subprocess, "run", run)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_each_measures(name: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_measures(
+    name: str, data: Path, dragoman: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At a size of seconds each returns figures that JSON can hold."""
     if name == "estimate" and not Path("/proc/stat").exists():
         pytest.skip("it reads /proc/stat, which only Linux has")
@@ -175,6 +196,7 @@ def test_each_measures(name: str, data: Path, monkeypatch: pytest.MonkeyPatch) -
     if name == "code":
         options.append(str(save_generator(data / "model")))
     shorten(benchmark, monkeypatch)
+    start_at_once(dragoman, monkeypatch)
     found = benchmark.main(options)
     assert found
     for figures in found.values():
