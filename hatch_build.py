@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -65,34 +66,40 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg] # is generi
         self._scratch.cleanup()
 
 
-def compile_all(source: Path, out: Path) -> tuple[list[Path], dict[str, str]]:
-    """Compile a source for each level of this kind of machine: the files, and why there is none.
+def compile_all(
+    source: Path, out: Path, only: str | None = None
+) -> tuple[list[Path], dict[str, str]]:
+    """Compile a source for each level of this kind of machine, or for one of them, all at a time.
 
-    The functions of OpenMP stay undefined: whoever loads a library has PyTorch's loaded before,
-    since a second one would have threads of its own.
+    Returns the files, and why there is none. The functions of OpenMP stay undefined: whoever loads
+    a library has PyTorch's loaded before, since a second one would have threads of its own.
     """
     levels = LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
+    chosen = [level for level in levels if only in (None, level)]
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    if shutil.which(compiler[0]) is None:
+        return [], dict.fromkeys(chosen, f"there is no C compiler {compiler[0]}; install gcc")
     digest = sha256(source.read_bytes()).hexdigest()[:16]
-    compiler, *given = shlex.split(os.environ.get("CC") or "cc")
-    if shutil.which(compiler) is None:
-        return [], dict.fromkeys(levels, f"there is no C compiler {compiler}; install gcc")
-    made, reasons = list[Path](), dict[str, str]()
-    parts = out / "native.o"
-    for level, flags in levels.items():
-        library = out / f"native.{level}.{digest}.so"
+    libraries = {level: out / f"native.{level}.{digest}.so" for level in chosen}
+
+    def compiled(level: str) -> str | None:
+        parts = out / f"{level}.o"
         try:
-            for command in (
-                [compiler, *given, *FLAGS, *flags, "-c", str(source), "-o", str(parts)],
-                [compiler, *given, "-shared", str(parts), "-lm", "-o", str(library)],
+            for arguments in (
+                [*FLAGS, *levels[level], "-c", str(source), "-o", str(parts)],
+                ["-shared", str(parts), "-lm", "-o", str(libraries[level])],
             ):
                 subprocess.run(  # noqa: S603 -- the compiler of who installs
-                    command, capture_output=True, check=True, text=True, timeout=120
+                    [*compiler, *arguments], capture_output=True, check=True, text=True, timeout=300
                 )
         except (OSError, subprocess.SubprocessError) as error:
-            reasons[level] = str(getattr(error, "stderr", None) or error).strip()
-        else:
-            made.append(library)
-    return made, reasons
+            return str(getattr(error, "stderr", None) or error).strip()
+        return None
+
+    with ThreadPoolExecutor() as pool:
+        reasons = dict(zip(chosen, pool.map(compiled, chosen), strict=True))
+    failed = {level: reason for level, reason in reasons.items() if reason is not None}
+    return [libraries[level] for level in chosen if level not in failed], failed
 
 
 def put_beside(source: Path, made: list[Path]) -> None:
