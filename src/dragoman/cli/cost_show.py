@@ -14,9 +14,8 @@ from dragoman.wording import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.cost.estimate import Bill
+    from dragoman.cost.estimate import Bill, SeveralEstimate
     from dragoman.cost.report import Cost
-    from dragoman.cost.several import SeveralEstimate
     from dragoman.train.recipe import Work
 
 SEVERAL = "devices,states on each,each sends in a step,time of that,step,tokens/s,of perfect"

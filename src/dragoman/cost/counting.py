@@ -5,11 +5,10 @@ task's own loss, so operations and the peak of memory hold for every variant, pa
 Results are cached by config and shape.
 
 In numbers of four bytes a training step holds `N` weights, up to `N` gradients and `2 N` moments of
-Adam (Kingma and Ba, 2015), in bf16 too: autocast rounds the factors of products and keeps weights
-in float32. Beside them stand activations, which grow with the tokens of the batch: each layer keeps
-the inputs of its products and norms, and the `T x S` weights of its heads where they are kept;
-checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `tokens x V`, which would
-be the largest of all, never exist at once (`train/objective.py`).
+Adam (Kingma and Ba, 2015), in bf16 too, and activations, which grow with the tokens of the batch:
+each layer keeps the inputs of its products and norms, and the `T x S` weights of its heads where
+they are kept; checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `tokens x
+V`, which would be the largest of all, never exist at once (`train/objective.py`).
 
 The backward pass takes each product twice more, once for either factor, so a training step takes
 three times the operations of the forward pass, or four with activation checkpointing, which runs
@@ -27,13 +26,14 @@ from torch import nn
 
 from dragoman.cost.dryrun import CPU, DryRun
 from dragoman.data.shape import Shape
-from dragoman.models import EncoderOnly, ModelConfig, build
+from dragoman.models import EncoderOnly, ModelConfig
 from dragoman.nn import Precision, autocast
 from dragoman.nn.cpu.native import imitated
 from dragoman.nn.layers import Stack
 from dragoman.train.config import TrainConfig
 from dragoman.train.recipe import Work
 
+FLOAT = 4  # bytes of a number
 MOMENTS = 2  # numbers of Adam for each parameter
 COUNT_BYTES = 4  # each tensor of parameters has its own count of steps
 SMOOTHING = 0.1  # its size changes no tensor's
@@ -69,13 +69,6 @@ class TrainingStep(NamedTuple):
     memory: TrainingMemory
 
 
-class ForwardPass(NamedTuple):
-    """What the loss of a batch takes without learning: operations, and bytes with the weights."""
-
-    flops: int
-    peak: int
-
-
 def step_of(
     work: Work,
     precision: Precision,
@@ -106,12 +99,12 @@ def training_step(
     train: TrainConfig,
     precision: Precision = "fp32",
 ) -> TrainingStep:
-    """Run a step of such a recipe dry. Takes a tenth of a second or so, and next to no memory.
+    """Run a step of such a recipe dry.
 
     With several batches the gradients of the first exist during the forward pass of the next.
     """
     dry = DryRun()
-    model = dry.build(lambda: build(config)).train()
+    model = dry.build(config).train()
     weights = dry.now
     for stack in model.modules():
         if isinstance(stack, Stack):
@@ -148,11 +141,11 @@ def training_step(
 @torch.inference_mode()
 def forward_pass(
     kind: type[Any], config: ModelConfig, shape: Shape, *, precision: Precision = "fp32"
-) -> ForwardPass:
+) -> DryRun:
     """Run the loss of a batch dry, as a validation does: without gradients."""
     dry = DryRun()
-    model = dry.build(lambda: build(config)).eval()
+    model = dry.build(config).eval()
     batch = kind.sample(config, shape, np.random.default_rng(0))
     with autocast(precision, CPU), dry, imitated():
         kind.loss(model, batch, SMOOTHING)
-    return ForwardPass(flops=dry.flops, peak=dry.peak)
+    return dry

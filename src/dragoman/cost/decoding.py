@@ -25,7 +25,7 @@ from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits
 from dragoman.decode.compiled import CompiledFrontier, begin
 from dragoman.engine import BeamStore, freeze
-from dragoman.models import ModelConfig, build
+from dragoman.models import ModelConfig
 from dragoman.nn import KeyValue, Precision, autocast, row_invariant_products
 from dragoman.nn.cache import Cache
 from dragoman.nn.cpu.native import imitated
@@ -66,7 +66,6 @@ class _ReadCache(Cache):
     read = 0
 
     def extend(self, layer: int, kv: KeyValue) -> KeyValue:
-        """Append to one layer's storage."""
         found = super().extend(layer, kv)
         self.read += _nbytes(found) - _nbytes(kv)
         return found
@@ -79,12 +78,11 @@ def decoding_step(
 ) -> DecodingStep:
     """Count what is computed before the first step, and one step with `cached` tokens before it.
 
-    Before the first step: the encoder and the keys and values of cross-attention, for `rows`
-    sentences of `src_length`; of a decoder, `rows` prompts of `length` tokens but for their last
-    one, which the first step is fed.
+    Before the first step `rows` sentences of `src_length` are encoded; a decoder reads prompts of
+    `length` tokens but for their last one, which the first step is fed.
     """
     dry = DryRun()
-    model: Any = dry.build(lambda: build(config)).eval()  # of a kind that writes
+    model: Any = dry.build(config).eval()  # of a kind that writes
     num_rows = shape.rows * beam_size
     src_BS = _ids(config, shape.rows, shape.src_length or shape.length)
     ids_N = _ids(config, num_rows, 1)[:, 0]
@@ -117,7 +115,7 @@ def decoding_memory(
     are stored, and packed; else in bf16 rounded for the products.
     """
     dry = DryRun()
-    model: Any = dry.build(lambda: build(config)).eval()
+    model: Any = dry.build(config).eval()
     num_rows = shape.rows * beam_size
     src_BS = _ids(config, shape.rows, max(1, shape.src_length))
     ids_N = _ids(config, num_rows, 1)[:, 0]
@@ -164,6 +162,11 @@ def _nbytes(kv: KeyValue) -> int:
     return kv.k_BKSd.nbytes + kv.v_BKSd.nbytes
 
 
+def _ids(config: ModelConfig, rows: int, length: int) -> Tensor:
+    """Return one id, which is no padding, everywhere."""
+    return torch.full((rows, length), 1 if config.pad_id == 0 else 0)
+
+
 def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int) -> None:
     """Go on to the position before which more room is made, or to the last one."""
     if isinstance(past, BeamStore):
@@ -171,11 +174,6 @@ def _skip(past: Cache | BeamStore, config: ModelConfig, num_rows: int, last: int
     else:
         room = min(storage.room() for storage in past.storages)
         _fill(past, config, num_rows, min(past.length + room, last))
-
-
-def _ids(config: ModelConfig, rows: int, length: int) -> Tensor:
-    """Return one id, which is no padding, everywhere."""
-    return torch.full((rows, length), 1 if config.pad_id == 0 else 0)
 
 
 def _fill(past: Cache, config: ModelConfig, num_rows: int, length: int) -> None:

@@ -31,23 +31,19 @@ class Figure:
 
     value: float
     source: str = "your file"
-    """Who says so."""
     date: str = ""
     """When it was published, measured or read."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value out of bounds."""
         check_range("value", self.value, Annotated[float, self.bounds])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity(Figure):
     """A rate, a memory or a power."""
 
     bounds = Range(above=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Share(Figure):
     """A part of a whole."""
 
@@ -127,7 +123,6 @@ class DeviceTable:
     """All that the files say."""
 
     here: Here = field(default_factory=Here)
-    """The machine that dragoman runs on; a user's own file says it."""
     cpu: Assumptions
     gpu: Assumptions
     devices: dict[str, Device]
@@ -151,8 +146,8 @@ def default_devices_file() -> Path:
 def device_table(own: Path | None = None) -> DeviceTable:
     """Read the shipped table and lay the user's file over it.
 
-    `own` unless given is `default_devices_file()`, which need not be there. Raises InputError with
-    file, line and the nearest name for what is wrong in it.
+    That is `default_devices_file()`, which need not be there, unless it is given. Raises InputError
+    with file, line and the nearest name for what is wrong in it.
     """
     shipped = read_settings(Path(str(resources.files("dragoman") / "cost" / "devices.toml")))
     path = own or default_devices_file()
@@ -179,12 +174,12 @@ def _laid_over(
     """The shipped sections with the user's keys over them; a figure is replaced whole."""
     laid = dict(shipped)
     for key, value in own.items():
-        place, known, laid[key] = (*path, key), shipped.get(key), value
+        place, known, laid[key] = (*path, key), shipped.get(key, {}), value
         if len(place) > 1 and path != ("devices",) and key in FIGURES:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 laid[key] = {"value": value}
             elif not isinstance(value, Mapping):
                 raise given.must_be('a number or {value = ..., source = "..."}', place, value)
-        elif isinstance(value, Mapping):
-            laid[key] = _laid_over(known if isinstance(known, Mapping) else {}, value, given, place)
+        elif isinstance(value, Mapping) and isinstance(known, Mapping):
+            laid[key] = _laid_over(known, value, given, place)
     return laid

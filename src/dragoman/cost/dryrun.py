@@ -1,21 +1,18 @@
 """A dry run: real code runs on tensors that have a shape and a dtype but no numbers.
 
-Which operators a model runs, which tensors are alive at which moment, what autograd keeps and which
-path a pattern of attention takes depend on every line of the model; a formula for all of it would
-be a second model, and wrong with the next change of the first. So the real lines run, forward and
-backward, and a `DryRun` counts the operations and follows the storages that would be alive. What
-says *where* (ids, masks, positions) is small and stays real, since shapes depend on it; all that is
-floating-point is imitated.
+Which operators run, what autograd keeps and which path a pattern of attention takes depend on every
+line of a model; a formula for all of it would be a second model, and wrong with the next change of
+the first. So the real lines run, forward and backward, and a `DryRun` counts the operations and
+follows the storages that would be alive. What says *where* (ids, masks, positions) is small and
+stays real, since shapes depend on it; all that is floating-point is imitated.
 
 An imitated tensor is an ordinary one whose memory is never touched: all of them share one range of
 addresses, which takes no memory. PyTorch makes views of it; for every other operator PyTorch's fake
 tensors tell the shape of the result, once for arguments of the same shapes, and a tensor of that
-shape is imitated. So each of a model's equal layers costs the fraction of a millisecond that
-calling its operators takes.
+shape is imitated. So an operator of a layer like the one before costs next to nothing.
 
 Operations are counted by the rules of `torch.utils.flop_counter`: a product of `(m, k)` and
-`(k, n)` takes `2 m k n`; all that is no product counts nothing. Rows of zeros that
-`nn/cpu/products.py` adds to tiny products are counted, since they are computed.
+`(k, n)` takes `2 m k n`; all that is no product counts nothing.
 
 What a kernel allocates and frees inside one operator is not seen, but for one thing that is large:
 where the CPU has no units for bfloat16, oneDNN sums such a product in float32, a matrix at a time.
@@ -25,12 +22,12 @@ import mmap
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import (  # there is no public name for them
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -38,28 +35,27 @@ from torch._subclasses.fake_tensor import (  # there is no public name for them
 )
 from torch.backends import mkldnn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
+from torch.utils._pytree import (
+    TreeSpec,
+    tree_flatten,
+    tree_leaves,
+    tree_map_only,
+    tree_unflatten,
+)
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
+from dragoman.models import Model, ModelConfig, build
 from dragoman.nn.cpu.products import has_bf16_units, onednn_setting
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
-INDEXING = {
-    aten.index.Tensor,
-    aten.index_put.default,
-    aten.index_put_.default,
-    aten._index_put_impl_.default,
-}
-PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
-PAIRWISE = {
-    aten.bmm.default,
-    aten.baddbmm.default,
-    aten._scaled_dot_product_flash_attention_for_cpu.default,  # noqa: SLF001
-    aten._scaled_dot_product_flash_attention_for_cpu_backward.default,  # noqa: SLF001
-}
-ModelT = TypeVar("ModelT", bound=nn.Module)
+FUSED = aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001
+FUSED_BACKWARD = aten._scaled_dot_product_flash_attention_for_cpu_backward  # noqa: SLF001
+INDEXING = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_}
+PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
+PAIRWISE = {aten.bmm, aten.baddbmm, FUSED, FUSED_BACKWARD}
 UNCERTAIN = (DataDependentOutputException, DynamicOutputShapeException)
+FAKES = FakeTensorMode()  # one for all operators: to make one costs as much as to ask it something
 NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
@@ -69,13 +65,6 @@ class Like(NamedTuple):
     dtype: torch.dtype
     size: tuple[int, ...]
     stride: tuple[int, ...]
-
-
-class Constant(NamedTuple):
-    """An argument that is no tensor; 1, 1.0 and True are not the same."""
-
-    kind: type
-    value: Any
 
 
 class DryRun(TorchDispatchMode):
@@ -102,10 +91,10 @@ class DryRun(TorchDispatchMode):
         self._sizes: dict[int, int] = {}
         self._imitated: set[int] = set()
 
-    def build(self, make: Callable[[], ModelT]) -> ModelT:
+    def build(self, config: ModelConfig) -> Model:
         """Make a model without weights, of which the parameters are counted."""
         with self:
-            model = make()
+            model = build(config)
         held = {_key(each): each.untyped_storage().nbytes() for each in model.parameters()}
         self._sizes = dict.fromkeys(self._sizes, 0) | held
         self.now = self.peak = sum(held.values())
@@ -136,28 +125,27 @@ class DryRun(TorchDispatchMode):
         self._count(func, args, out)
         for made in _tensors(out):
             self._follow(made)
-            if self._sums_in_float32 and func in PRODUCTS and made.dtype is torch.bfloat16:
+            products = self._sums_in_float32 and func.overloadpacket in PRODUCTS
+            if products and made.dtype is torch.bfloat16:
                 self._see(4 * made.shape[-1] * made.shape[-2])
         return out
 
     def _count(self, func: Any, args: tuple[Any, ...], out: object) -> None:  # noqa: ANN401
-        """Count the operations of a product."""
-        formula = FORMULAS.get(func.overloadpacket)
-        if formula is None:
+        if func.overloadpacket not in FORMULAS:
             return
-        flops = formula(*args, out_val=out)
+        flops = FORMULAS[func.overloadpacket](*args, out_val=out)
         self.flops += flops
-        self.pairwise += flops if func in PAIRWISE else 0
-        for key in {_key(factor) for factor in _tensors(args)}:
+        self.pairwise += flops if func.overloadpacket in PAIRWISE else 0
+        for key in set(map(_key, _tensors(args))):
             self._with_storage[key] += flops
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
-        imitated = any(_key(x) in self._imitated for x in _tensors((*args, *kwargs.values())))
+        imitated = any(_key(x) in self._imitated for x in _tensors((args, kwargs)))
         if imitated and func is aten._local_scalar_dense.default:  # noqa: SLF001
             return 1.0
         if func.is_view or func is aten._unsafe_view.default:  # noqa: SLF001
             return func(*args, **kwargs)
-        if imitated and func in INDEXING:
+        if imitated and func.overloadpacket in INDEXING:
             args = (args[0], self._as_places(args[1]), *args[2:])
         if func._schema.is_mutable:  # noqa: SLF001
             written = _written(func, args, kwargs)
@@ -165,19 +153,16 @@ class DryRun(TorchDispatchMode):
                 return written[0] if len(written) == 1 else (written or None)
             return func(*args, **kwargs)
         leaves, tree = tree_flatten((args, kwargs))
-        made = _made_by(func, tree, tuple(map(_described, leaves)))
+        made = _made_by(func, tree, *map(_described, leaves))
         if made is None and imitated:
             raise TypeError(f"the shape that {func} gives depends on numbers that are not there")
         filled_later = func is aten.empty.memory_format  # at random, maybe
         has_numbers = any(x.is_floating_point() for x in _tensors(made))
         if made is None or not (imitated or filled_later or has_numbers):
             return func(*args, **kwargs)
-        return tree_map_only(Tensor, self._imitate, made)
-
-    def _imitate(self, like: Tensor) -> Tensor:
-        tensor = _tensor_in_room(like)
-        self._imitated.add(_key(tensor))
-        return tensor
+        made = tree_map_only(Tensor, _in_room, made)
+        self._imitated.update(map(_key, _tensors(made)))
+        return made
 
     def _as_places(self, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Turn the masks among indices, which are real, into the places where they are True."""
@@ -191,12 +176,11 @@ class DryRun(TorchDispatchMode):
 
     def _follow(self, made: Tensor) -> None:
         storage, key = made.untyped_storage(), _key(made)
-        if key in self._sizes:
-            return
-        self._sizes[key] = storage.nbytes()
-        self.now += self._sizes[key]
-        weakref.finalize(storage, self._let_go, key)
-        self._see(0)
+        if key not in self._sizes:
+            self._sizes[key] = storage.nbytes()
+            self.now += self._sizes[key]
+            weakref.finalize(storage, self._let_go, key)
+            self._see(0)
 
     def _see(self, passing: int) -> None:
         """Look whether this is the peak, with so many bytes that are gone after the operator."""
@@ -207,49 +191,34 @@ class DryRun(TorchDispatchMode):
         self._imitated.discard(key)
 
 
-# ---------------------------------------------------------------- operations
-
-
-def _attention_flops(*args: Any, out_val: object) -> int:  # noqa: ANN401, ARG001 (torch's form)
+def _attention_flops(count: Callable[..., int], *given: Tensor) -> int:
     """Every head of the queries multiplies, whether or not it shares its keys."""
-    q, k, v = (each.shape for each in args[:3])
-    return int(sdpa_flop_count(q, q[:2] + k[2:], q[:2] + v[2:]))
-
-
-def _attention_backward_flops(*args: Any, out_val: object) -> int:  # noqa: ANN401, ARG001
-    grad, q, k, v = (each.shape for each in args[:4])
-    return int(sdpa_backward_flop_count(grad, q, q[:2] + k[2:], q[:2] + v[2:]))
+    *grad, q, k, v = (each.shape for each in given)
+    return int(count(*grad, q, q[:2] + k[2:], q[:2] + v[2:]))
 
 
 FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
-    aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,  # noqa: SLF001
-    aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward_flops,  # noqa: SLF001
+    FUSED: lambda *args, **_: _attention_flops(sdpa_flop_count, *args[:3]),
+    FUSED_BACKWARD: lambda *args, **_: _attention_flops(sdpa_backward_flop_count, *args[:4]),
 }
 """PyTorch's rules, and those that it lacks: for the fused attention of a CPU."""
 
 
-# ---------------------------------------------------------------- what operators return
-
-
-def _rows_of(x: Tensor, weight: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[0])
-
-
 PACKED: dict[str, Callable[..., Tensor]] = {
     "mkldnn._reorder_linear_weight.default": lambda weight, *_: weight,
-    "mkldnn._linear_pointwise.default": lambda x, weight, *_: _rows_of(x, weight),
-    "mkldnn._linear_pointwise.binary": lambda x, _, weight, *__: _rows_of(x, weight),
+    "mkldnn._linear_pointwise.default": lambda x, w, *_: x.new_empty(len(x), len(w)),
+    "mkldnn._linear_pointwise.binary": lambda x, _, w, *__: x.new_empty(len(x), len(w)),
 }
 """What products with packed weights make (`engine/products.py`), which PyTorch has no rule
 for; some builds have no such operators, hence the names."""
 
 
-@lru_cache(maxsize=1 << 14)
-def _made_by(func: Any, tree: TreeSpec, leaves: tuple[Like | Constant, ...]) -> object:  # noqa: ANN401
+@lru_cache(maxsize=1 << 14, typed=True)  # 1, 1.0 and True are not the same
+def _made_by(func: Any, tree: TreeSpec, *leaves: object) -> object:  # noqa: ANN401
     """Return what an operator makes of arguments like these, as fakes; None if numbers decide."""
-    with _fake_mode():
+    with FAKES:
         given = [
-            torch.empty_strided(x.size, x.stride, dtype=x.dtype) if isinstance(x, Like) else x.value
+            torch.empty_strided(x.size, x.stride, dtype=x.dtype) if isinstance(x, Like) else x
             for x in leaves
         ]
         args, kwargs = tree_unflatten(given, tree)
@@ -259,17 +228,11 @@ def _made_by(func: Any, tree: TreeSpec, leaves: tuple[Like | Constant, ...]) -> 
             return None
 
 
-@lru_cache(maxsize=1)
-def _fake_mode() -> FakeTensorMode:
-    """Return one mode for all operators: to make one costs as much as to ask it something."""
-    return FakeTensorMode()
-
-
-def _described(value: object) -> Like | Constant:
+def _described(value: object) -> object:
     """Turn an argument into what can be compared."""
     if isinstance(value, Tensor):
         return Like(value.dtype, tuple(value.shape), value.stride())
-    return Constant(type(value), value)
+    return value
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401
@@ -278,9 +241,6 @@ def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
     given = dict(zip((each.name for each in schema.arguments), args, strict=False)) | dict(kwargs)
     written = (x.name for x in schema.arguments if x.alias_info and x.alias_info.is_write)
     return tuple(given[name] for name in written)[: len(schema.returns)]
-
-
-# ---------------------------------------------------------------- tensors without numbers
 
 
 @lru_cache(maxsize=64)
@@ -292,7 +252,7 @@ def _room(power: int) -> mmap.mmap:
     return mmap.mmap(-1, 1 << power, flags | (NO_RESERVE if sys.platform == "linux" else 0))
 
 
-def _tensor_in_room(like: Tensor) -> Tensor:
+def _in_room(like: Tensor) -> Tensor:
     """Make a tensor that lies there, whatever else does."""
     tensor, nbytes = torch.empty(0, dtype=like.dtype), like.untyped_storage().nbytes()
     if not nbytes:
@@ -308,10 +268,6 @@ def _key(tensor: Tensor) -> int:
     return key
 
 
-def _tensors(values: object) -> Iterator[Tensor]:
-    """Go through the tensors among an operator's arguments or results, in lists too."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, list | tuple):
-        for value in values:
-            yield from _tensors(value)
+def _tensors(values: object) -> list[Tensor]:
+    """Return the tensors among an operator's arguments or results, in lists too."""
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]

@@ -18,12 +18,13 @@ Energy is power times time; money is rent times time, or the price of that energ
 from bisect import bisect
 from dataclasses import dataclass
 
-from dragoman.cost.counting import forward_pass, step_of
+from dragoman.cost.counting import FLOAT, forward_pass, step_of
 from dragoman.cost.decoding import decoding_step
 from dragoman.cost.machine import Rates
 from dragoman.data.shape import Shape
 from dragoman.decoding import TRANSLATING
 from dragoman.models import count_parameters
+from dragoman.train.device import STATE_BYTES, needs_shards
 from dragoman.train.recipe import Work
 from dragoman.wording import counted
 
@@ -33,7 +34,10 @@ VALIDATED = 1000
 """Sentences of a validation, where the data has not been looked at."""
 DISK = 500e6
 """Bytes a second at which checkpoints reach the disk, where it was not measured; assumed."""
-FLOAT = 4
+HOP = 10e-6
+"""Seconds until a link between devices carries the first byte; assumed."""
+BACKWARD = 2 / 3
+"""Share of the backward pass in the time of a batch."""
 MILLION = 1e6
 HOUR = 3600.0
 
@@ -55,7 +59,6 @@ class Timings:
     """What the parts of a run take, as they were measured here or follow from rates."""
 
     step_seconds: float
-    """A step of the optimizer."""
     step_tokens: float
     """Tokens of a step, of both sides, without padding."""
     prepare_seconds: float
@@ -78,16 +81,34 @@ class TrainingEstimate:
 
     steps: int | None
     tokens: int | None
-    """Of all steps."""
     step_seconds: float
     validations: int
     saves: int
-    """How often it writes a checkpoint."""
     beside_seconds: float
     """Preparing, validating, saving."""
     limited_by: str
-    """What ends the run."""
     bill: Bill | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralEstimate:
+    """A training step of several devices, each with the batches of the recipe."""
+
+    devices: int
+    sharded: bool
+    """Whether each has a share of the model, as `train.shard` says, or its size."""
+    states: float
+    """Bytes of weights, gradients and moments on each."""
+    sent: float
+    """Bytes that each sends in a step."""
+    communication_seconds: float
+    """Time that sending takes by itself."""
+    step_seconds: float
+    """Time of a step, sending as far as it is not hidden by computing."""
+    tokens_per_second: float
+    """Tokens of all devices, of both sides, without padding."""
+    efficiency: float
+    """Share of as many times the tokens of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +117,6 @@ class TextEstimate:
 
     tokens_per_second: float
     million: Bill
-    """A million of them."""
     month: Bill | None
     """The stated traffic of a month."""
 
@@ -109,6 +129,9 @@ def bill_of(seconds: float, rates: Rates) -> Bill:
         costs.append(rates.price_per_kwh * kwh)
     money = sum(costs) if costs else None
     return Bill(seconds=seconds, kwh=kwh, money=money, currency=rates.currency)
+
+
+# ---------------------------------------------------------------- training
 
 
 def estimate_training(
@@ -126,9 +149,8 @@ def estimate_training(
         limits.append((train.max_steps, counted(train.max_steps, "step")))
     if train.max_minutes is not None:
         available = 60 * train.max_minutes - times.prepare_seconds
-        most = range(1, 2 + max(0, int(available / step)))
         by_time = bisect(
-            most,
+            range(1, 2 + max(0, int(available / step))),
             available,
             key=lambda n: (
                 n * step + n // train.validate_every * validation + n // train.save_every * save
@@ -152,45 +174,16 @@ def estimate_training(
     )
 
 
-def estimate_texts(
-    work: Work, rates: Rates, *, per_month: float | None = None, measured: Timings | None = None
-) -> TextEstimate:
-    """Estimate a model at work in full batches; `per_month` is a traffic in tokens."""
-    speed = None if measured is None else measured.tokens_per_second
-    speed = _tokens_per_second(work, rates, work.beam_size) if speed is None else speed
-    return TextEstimate(
-        tokens_per_second=speed,
-        million=bill_of(MILLION / speed, rates),
-        month=None if per_month is None else bill_of(per_month / speed, rates),
-    )
-
-
-def full_batch(work: Work, beam_size: int) -> Shape:
-    """Return the batch in which texts are read or answered; `length` is that of what is read."""
-    rows = max(1, BATCH_TOKENS // (work.length * beam_size))
-    return Shape(rows=rows, src_length=work.src_length, length=work.length)
-
-
-def forward_flops(work: Work, rows: int) -> float:
-    """Count one pass over texts of the work's length, with predictions at every position."""
-    batch = Shape(rows=work.shape.rows, src_length=work.src_length, length=work.length)
-    return rows * forward_pass(work.kind, work.config, batch).flops / batch.rows
-
-
-# ---------------------------------------------------------------- training
-
-
 def _timings(work: Work, rates: Rates) -> Timings:
     train = work.recipe.train
-    flops = step_of(work, "fp32").flops
     passes = 4 if train.activation_checkpointing else 3
     started = passes * work.config.depth * rates.layer_seconds
     validation = forward_flops(work, VALIDATED) / rates.training
-    if work.shape.src_length:  # its greedy translations are scored
+    if work.src_length:  # its greedy translations are scored
         written = min(VALIDATED, train.validate_limit) * work.answer
         validation += written / _tokens_per_second(work, rates, 1)
     return Timings(
-        step_seconds=train.accumulate * (flops / rates.training + started),
+        step_seconds=train.accumulate * (step_of(work, "fp32").flops / rates.training + started),
         step_tokens=work.step_tokens,
         prepare_seconds=0.0,
         validation_seconds=validation,
@@ -201,17 +194,76 @@ def _timings(work: Work, rates: Rates) -> Timings:
     )
 
 
+def estimate_several(
+    work: Work, rates: Rates, one: TrainingEstimate, devices: int, link: float
+) -> SeveralEstimate:
+    r"""Estimate a step of `devices` like the one of `rates`; `link` is in bytes a second.
+
+    With :math:`B` bytes of parameters, their gradients being as many, and :math:`n` devices in a
+    ring whose every link carries :math:`S` bytes a second and takes :math:`h` seconds to answer,
+
+    .. math:: t_{all-reduce} = 2 (n - 1) (B / (n S) + h)
+
+    once in a step (Patarasuk and Yuan, 2009): each device sends `n - 1` parts of the sum and then
+    `n - 1` parts of the result. With shards each batch gathers the weights twice and sums the
+    gradients once, which is 3 in the place of 2, for each batch. PyTorch sends while it computes:
+    whole models during the backward pass of the last batch, two thirds of its time; shards all the
+    time. What does not fit in there lengthens the step.
+    """
+    train, parameters = work.recipe.train, work.parameters
+    sharded = devices > 1 and train.shard == "on"
+    if devices > 1 and train.shard == "auto" and rates.memory is not None:
+        sharded = needs_shards(parameters, rates.memory)
+    rounds = (3 * train.accumulate if sharded else 2) * (devices - 1)
+    sent = rounds * FLOAT * parameters / devices
+    communication = sent / link + rounds * HOP
+    hiding = one.step_seconds if sharded else BACKWARD * one.step_seconds / train.accumulate
+    step = one.step_seconds + max(0.0, communication - hiding)
+    return SeveralEstimate(
+        devices=devices,
+        sharded=sharded,
+        states=STATE_BYTES * parameters / (devices if sharded else 1),
+        sent=sent,
+        communication_seconds=communication,
+        step_seconds=step,
+        tokens_per_second=devices * work.step_tokens / step,
+        efficiency=one.step_seconds / step,
+    )
+
+
 # ---------------------------------------------------------------- at work
+
+
+def estimate_texts(
+    work: Work, rates: Rates, *, per_month: float | None = None, measured: Timings | None = None
+) -> TextEstimate:
+    """Estimate a model at work in full batches; `per_month` is a traffic in tokens."""
+    speed = measured.tokens_per_second if measured else None
+    speed = speed or _tokens_per_second(work, rates, work.beam_size)
+    return TextEstimate(
+        tokens_per_second=speed,
+        million=bill_of(MILLION / speed, rates),
+        month=None if per_month is None else bill_of(per_month / speed, rates),
+    )
+
+
+def full_batch(work: Work, beam_size: int) -> Shape:
+    """Return the batch in which texts are read or answered; `length` is that of what is read."""
+    return work.texts(max(1, BATCH_TOKENS // (work.length * beam_size)))
+
+
+def forward_flops(work: Work, rows: int) -> float:
+    """Count one pass over texts of the work's length, with predictions at every position."""
+    batch = work.texts(work.shape.rows)
+    return rows * forward_pass(work.kind, work.config, batch).flops / batch.rows
 
 
 def _tokens_per_second(work: Work, rates: Rates, beam_size: int) -> float:
     """Tokens of all sentences of a full batch, by the time that it takes."""
-    batch = full_batch(work, beam_size)
-    started = work.config.depth * rates.layer_seconds
+    batch, config = full_batch(work, beam_size), work.config
+    started = config.depth * rates.layer_seconds
     if not work.answer:
-        seconds = forward_flops(work, batch.rows) / rates.decoding + started
-        return batch.tokens / seconds
-    config = work.config
+        return batch.tokens / (forward_flops(work, batch.rows) / rates.decoding + started)
     cached = work.prompt + work.answer // 2
     one = decoding_step(config, batch, beam_size=beam_size, cached=cached)
     prefill = one.prefill / rates.decoding + started

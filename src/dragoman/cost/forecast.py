@@ -3,6 +3,7 @@
 Nothing here draws a random number, so a run ends with the same bits whether it was asked or not.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dragoman.cost.counting import MOMENTS, TrainingMemory, forward_pass, step_of
+from dragoman.cost.counting import FLOAT, MOMENTS, TrainingMemory, forward_pass, step_of
 from dragoman.cost.decoding import decoding_memory, decoding_step
-from dragoman.cost.estimate import BATCH_TOKENS, FLOAT, VALIDATED, estimate_training
+from dragoman.cost.estimate import BATCH_TOKENS, VALIDATED, estimate_training
 from dragoman.cost.machine import counted_as, find_rates, memory_limit
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
@@ -27,8 +28,6 @@ from dragoman.train.recipe import RunRecipe, Work
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
 
-STACKS = ("encoder", "decoder")
-"""Parts of a model whose size does not depend on a vocabulary or on labels."""
 ERROR = 0.9
 """A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
 SAFE_MARGIN = 3
@@ -46,21 +45,19 @@ RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
     """Return what a run will take, in sentences, and what rejects batches that do not fit.
 
-    Raises InputError for a model that cannot fit at all. Takes half a second. The recipe and its
-    folder have been checked.
+    Raises InputError for a model that cannot fit at all.
     """
     limit = memory_limit(choose_device(recipe.train.device))
     check_states(recipe, limit)
     done, rest = rest_of(recipe)
     work = rest.work()
     rates = find_rates(recipe.train)
-    run = estimate_training(work, rates)
-    bill, steps, planned = run.bill, run.steps, rest.train.max_steps
+    run, train = estimate_training(work, rates), rest.train
+    bill, steps = run.bill, run.steps or 0
     figures = [f"until {run.limited_by}"]
     if bill is not None:
-        minutes = rest.train.max_minutes
-        within = bill.seconds if minutes is None else min(bill.seconds, 60 * minutes)
-        figures = [f"about {format_time(within)} for {counted(steps or 0, 'step')}"]
+        within = min(bill.seconds, 60 * (train.max_minutes or math.inf))
+        figures = [f"about {format_time(within)} for {counted(steps, 'step')}"]
         if beyond := round(bill.seconds - within):
             figures.append(f"then {format_time(beyond)} to validate and save")
         figures += [] if bill.kwh is None else [format_energy(bill.kwh)]
@@ -72,11 +69,12 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
         "activations; Python and PyTorch need about 0.5 GB more. For a closer estimate run "
         "dragoman cost with --measure."
     ]
-    if bill is not None and bill.seconds > LONG and recipe.train.max_minutes is None:
+    if bill and bill.seconds > LONG and train.max_minutes is None:
         lines.append("Add train.max_minutes=30 to end after half an hour.")
-    if recipe.planned_steps and bill and steps and planned and steps < planned:
-        free = replace(rest, train=replace(rest.train, max_minutes=None))
-        every = estimate_training(free.work(), rates).bill
+    planned = train.max_steps if recipe.planned_steps else None
+    if planned and steps < planned:
+        free = replace(rest, train=replace(train, max_minutes=None)).work()
+        every = estimate_training(free, rates).bill
         lines.append(
             f"train.max_minutes allows about {steps:,} of {planned:,} steps; all of them take "
             f"about {format_time(every.seconds if every else 0)}."
@@ -96,9 +94,6 @@ def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
     return progress.step, replace(recipe, train=left)
 
 
-# ---------------------------------------------------------------- the memory
-
-
 def peak_memory(work: Work, precision: Precision) -> int:
     """Return the bytes of the larger peak: that of a training step or that of a validation."""
     return max(step_of(work, precision).memory.total, usual_validation(work, precision))
@@ -116,8 +111,8 @@ def validation_memory(
 ) -> int:
     """Return the peak of a validation between two steps.
 
-    It computes the loss of a batch of the first shape, without gradients, and decodes greedily (in
-    float32, as translating does) one of the second, if there is one.
+    It computes the loss of a batch of the first shape, and decodes greedily (in float32, as
+    translating does) one of the second, if there is one.
     """
     peak = forward_pass(work.kind, work.config, shape, precision=precision).peak
     if translated is not None:
@@ -129,13 +124,12 @@ def validation_memory(
 
 
 def check_states(recipe: RunRecipe, limit: int | None) -> None:
-    """Raise InputError if weights, gradients and moments alone are over the memory.
+    """Raise InputError if weights, gradients and moments alone are over the `memory_limit`.
 
-    Called before anything is read, when the size of a vocabulary is not known yet, so only the
-    layers are counted. `limit` is that of `memory_limit`.
+    Before anything is read, when the size of a vocabulary is not known: only layers are counted.
     """
     parts = count_parameters(recipe.work().config)
-    parameters = sum(count for name, count in parts.items() if name in STACKS)
+    parameters = parts.get("encoder", 0) + parts.get("decoder", 0)
     frozen = recipe.start.freeze or recipe.start.lora.rank
     averaged = FLOAT if recipe.train.ema is not None else 0
     needed = parameters * (FLOAT if frozen else STATE_BYTES + averaged)
@@ -168,7 +162,6 @@ def check_batches(
     for batch in islice(validation, LOOKED_AT):
         shapes.append(batch.shape)
         lengths += batch.source_lengths(config.pad_id, train.validate_limit)
-    validated = _largest(shapes)
     # a batch may need more than the usual one: scores grow with tokens and length
     longest = max([work.longest, *(max(each.length, each.src_length) for each in shapes)])
     tokens = max([work.shape.tokens, *(each.tokens for each in shapes)])
@@ -180,7 +173,7 @@ def check_batches(
     peak = step_of(real, precision, shape=shape).memory
     if ERROR * peak.total > limit:
         raise InputError(_too_large(recipe, shape, peak, limit))
-    if validated is None:
+    if not (validated := _largest(shapes)):
         return
     translated = _translated_shape(real, lengths)
     needed = validation_memory(real, validated, translated, precision)
@@ -198,14 +191,13 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
     Each translation reaches its limit, since an untrained model does not end a sentence; the place
     of one that has ended stays. None where nothing is translated.
     """
-    options = TRANSLATING
-    lengths = [min(length, options.max_src_tokens) for length in lengths]
-    factor, constant = options.max_length_factor, options.max_length_constant
+    lengths = [min(length, TRANSLATING.max_src_tokens) for length in lengths]
+    factor, constant = TRANSLATING.max_length_factor, TRANSLATING.max_length_constant
     longest = ((len(batch), lengths[batch[0]]) for batch in schedule(lengths, BATCH_TOKENS))
-    shapes = [
+    shapes = (
         Shape(rows=rows, src_length=length + 1, length=int(factor * length) + constant)
         for rows, length in longest
-    ]
+    )
 
     def size(shape: Shape) -> int:
         """Estimate the bytes of keys, values and logits."""
@@ -217,12 +209,10 @@ def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
 
 
 def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int) -> str:
-    """Return the message with the numbers and what to change."""
     states = peak.weights + peak.optimizer
     rest = peak.total - states
-    lengths = counted(shape.length, "token")
-    if shape.src_length:
-        lengths = f"{shape.src_length:,} and {lengths}"
+    source = f"{shape.src_length:,} and " if shape.src_length else ""
+    lengths = source + counted(shape.length, "token")
     begun = (
         f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {format_bytes(peak.total)} at "
         f"its peak ({format_bytes(states)} of weights and moments, {format_bytes(rest)} "
@@ -231,16 +221,17 @@ def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int
     share = (limit - states) / rest
     if share < LEAST_SHARE:
         return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
-    smaller = recipe.smaller_batch(shape, share)
     spare = ", or train.activation_checkpointing = true, which keeps less and takes longer"
-    spare = "" if recipe.train.activation_checkpointing else spare
-    return f"{begun}: set {smaller}{spare}; train.accumulate makes up for smaller batches"
+    return (
+        f"{begun}: set {recipe.smaller_batch(shape, share)}"
+        f"{'' if recipe.train.activation_checkpointing else spare}; "
+        "train.accumulate makes up for smaller batches"
+    )
 
 
 def _validation_too_large(
     validated: Shape, translated: Shape | None, needed: int, limit: int
 ) -> str:
-    """Return the message with the numbers and what to change."""
     what, less = "", ""
     if translated is not None:
         sentences = counted(translated.rows, "sentence")

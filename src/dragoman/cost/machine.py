@@ -1,9 +1,7 @@
 """What computes: a device of the table, or the machine here, whose rates are measured.
 
-    rates = rates_of(device_named("l4", table), table, "auto")
-    rates = rates_here(table, "auto")          # a fraction of a second
-
-All that an estimate of time, energy and money needs to know of a device is in `Rates`.
+rates = rates_of(device_named("l4", table), table, "auto")
+rates = rates_here(table, "auto")          # a fraction of a second
 """
 
 import os
@@ -37,7 +35,7 @@ SYSTEM = Path("/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How fast a device is, what it holds and what it costs."""
+    """How fast a device is, what it holds and what it costs: all that an estimate needs of it."""
 
     device: str
     how: str
@@ -58,7 +56,6 @@ class Rates:
     price_per_hour: float | None = None
     """Rent, where there is one."""
     price_per_kwh: float | None = None
-    """Electricity."""
     currency: str | None = None
     """Of these prices; None for the user's own."""
 
@@ -76,8 +73,7 @@ class Rates:
 def find_rates(train: TrainConfig, name: str | None = None, own: Path | None = None) -> Rates:
     """Return the rates of a device of the table, or measure those of the machine here.
 
-    `own` is the user's table, by default that of `device_table`. Raises InputError for an unknown
-    name.
+    `own` is the user's table, as in `device_table`. Raises InputError for an unknown name.
     """
     table = device_table(own)
     if name is None:
@@ -88,15 +84,14 @@ def find_rates(train: TrainConfig, name: str | None = None, own: Path | None = N
 def rates_of(device: Device, table: DeviceTable, precision: PrecisionSetting) -> Rates:
     """Return what the table says of a device, with what is assumed of its kind."""
     assumed = table.cpu if device.kind == "cpu" else table.gpu
-    chosen = precision
-    if chosen == "auto":
-        chosen = "fp32" if device.bf16_tflops is None else "bf16"
-    products = assumed.products.value
+    if precision == "auto":
+        precision = "fp32" if device.bf16_tflops is None else "bf16"
+    products, training = assumed.products.value, assumed.training.value
     return Rates(
         device=device.name,
-        how=f"assumed: {products * assumed.training.value:.0%} of the peak rate in training",
-        precision=counted_as(chosen),
-        training=device.peak(counted_as(chosen)) * products * assumed.training.value,
+        how=f"assumed: {products * training:.0%} of the peak rate in training",
+        precision=counted_as(precision),
+        training=device.peak(counted_as(precision)) * products * training,
         decoding=device.peak("fp32") * products * assumed.decoding.value,
         reading=device.bandwidth_gb.value * GIGA * assumed.decoding.value,
         layer_seconds=assumed.layer_seconds.value,
@@ -112,24 +107,21 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
 
     Nothing is drawn at random, so a training run that begins afterwards is as it would have been.
     """
-    torch_device = choose_device(device)
-    name = _reported_name(torch_device)
-    here, known = table.here, table.known_as(name)
-    assumed = table.cpu if torch_device.type == "cpu" else table.gpu
-    rent = here.price_per_hour
+    place, threads = choose_device(device), torch.get_num_threads()
+    chosen = choose_precision(precision, place)
+    with training_products(chosen, place):
+        product = _product_rate(place, HALVES.get(chosen, torch.float32))
+    with row_invariant_products():  # as decoding multiplies: maybe by another library
+        single = _product_rate(place, torch.float32)
+    name = _reported_name(place)
+    here, known, assumed = table.here, table.known_as(name), table.gpu
+    rent, watts = here.price_per_hour, _value(here.watts or (known.watts if known else None))
     if known and rent is None and here.price_per_kwh is None:  # else the machine is one's own
         rent = known.price_per_hour
+    if place.type == "cpu":
+        assumed, name = table.cpu, f"{name}, {counted(threads, 'thread')}"
+        watts = watts or assumed.watts_per_thread.value * threads
     price = rent or here.price_per_kwh
-    watts = _value(here.watts or (known.watts if known else None))
-    if watts is None and torch_device.type == "cpu":
-        watts = table.cpu.watts_per_thread.value * torch.get_num_threads()
-    chosen = choose_precision(precision, torch_device)
-    with training_products(chosen, torch_device):
-        product = _product_rate(torch_device, HALVES.get(chosen, torch.float32))
-    with row_invariant_products():  # as decoding multiplies: maybe by another library
-        single = _product_rate(torch_device, torch.float32)
-    if torch_device.type == "cpu":
-        name += f", {counted(torch.get_num_threads(), 'thread')}"
     return Rates(
         device=f"this machine ({name})",
         how=f"measured: products in {chosen} at {product / GIGA:,.0f} GFLOP/s; assumed: training "
@@ -137,9 +129,9 @@ def rates_here(table: DeviceTable, precision: PrecisionSetting, device: str = "a
         precision=counted_as(chosen),
         training=product * assumed.training.value,
         decoding=single * assumed.decoding.value,
-        reading=_read_rate(torch_device) * assumed.decoding.value,
-        layer_seconds=_layer_seconds(torch_device),
-        memory=memory_limit(torch_device),
+        reading=_read_rate(place) * assumed.decoding.value,
+        layer_seconds=_layer_seconds(place),
+        memory=memory_limit(place),
         watts=watts,
         price_per_hour=_value(rent),
         price_per_kwh=_value(here.price_per_kwh),
@@ -152,22 +144,8 @@ def counted_as(precision: Literal["fp32", "bf16", "fp16"]) -> Precision:
     return "bf16" if precision == "fp16" else precision
 
 
-def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
-    """Return the bytes that a process may use: the GPU's, or the machine's with swap and cgroup.
-
-    None where the system does not say. It is an upper bound: what others use is not taken off.
-    `system` is the folder in which `proc` and `sys` are.
-    """
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[1])
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-    return min([total, *_group_limits(system)]) + _swap(system)
-
-
-# ---------------------------------------------------------------- measured
+def _value(figure: Figure | None) -> float | None:
+    return None if figure is None else figure.value
 
 
 def _product_rate(device: torch.device, dtype: torch.dtype) -> float:
@@ -205,17 +183,29 @@ def _seconds_of(run: Callable[[], object]) -> float:
 # ---------------------------------------------------------------- what the system says
 
 
-def _value(figure: Figure | None) -> float | None:
-    return None if figure is None else figure.value
-
-
 def _reported_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    for line in _lines_of(Path("/proc/cpuinfo")):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    said = _said_of("model name", SYSTEM / "proc/cpuinfo")
+    return said[0] if said else platform.processor() or platform.machine()
+
+
+def memory_limit(device: torch.device, system: Path = SYSTEM) -> int | None:
+    """Return the bytes that a process may use: the GPU's, or the machine's with swap and cgroup.
+
+    None where the system does not say. It is an upper bound: what others use is not taken off.
+    `system` is the folder in which `proc` and `sys` are.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    swap = 1024 * sum(
+        int(said.split()[0]) for said in _said_of("SwapTotal", system / "proc/meminfo")
+    )
+    return min([total, *_group_limits(system)]) + swap
 
 
 def _group_limits(system: Path) -> Iterator[int]:
@@ -240,9 +230,10 @@ def _group_limits(system: Path) -> Iterator[int]:
                 yield from (int(number) for number in numbers if number.isdecimal())
 
 
-def _swap(system: Path) -> int:
-    lines = _lines_of(system / "proc/meminfo")
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("SwapTotal:"))
+def _said_of(key: str, path: Path) -> list[str]:
+    """Return the values of a key in a file with lines such as `key: value`."""
+    lines = (line.partition(":") for line in _lines_of(path))
+    return [value.strip() for name, _, value in lines if name.strip() == key]
 
 
 def _lines_of(path: Path) -> list[str]:

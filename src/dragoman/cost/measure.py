@@ -10,9 +10,10 @@ batches of the recipe's shape with random ids take its place, and the report say
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,12 @@ from dragoman.cost.estimate import VALIDATED, Timings, full_batch
 from dragoman.data.batches import Epoch, Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError
-from dragoman.folder.format import FolderConfig, Saves
-from dragoman.models import Model, build
+from dragoman.folder.format import FolderConfig
+from dragoman.models import build
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
 from dragoman.tasks.timing import write_to_lengths
-from dragoman.train.job import CardPart, Validation, evaluating, unchecked
+from dragoman.train.job import CardPart, Job, Validation, evaluating, unchecked
 from dragoman.train.recipe import Work
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import Trainer
@@ -60,46 +61,41 @@ def measure(work: Work, console: Console, *, least_seconds: float = LEAST_SECOND
     with tempfile.TemporaryDirectory(prefix="dragoman-cost-") as name:
         data = replace(work.recipe.data, cache=str(Path(name) / "cache"))
         recipe = replace(work.recipe, out=str(Path(name) / "run"), data=data)
-        real = True
-        try:
-            data.check()
-        except InputError:
-            real = False
         with RunFolder.of(recipe).open(recipe) as folder:
             begun = time.perf_counter()
-            if real:
-                task = find_task(recipe.task)
-                say = partial(console.print, markup=False, emoji=False)
-                job = task.as_trained(task.assemble(recipe, folder, say, unchecked))
-            else:
-                job = random_job(work)
+            job, what = _assemble(replace(work, recipe=recipe), folder, console)
             trainer = Trainer(job, recipe, folder, console)
             prepare = time.perf_counter() - begun
-            return _times(work, trainer, prepare if real else None, least_seconds)
-
-
-def _times(work: Work, trainer: Trainer, prepare: float | None, least_seconds: float) -> Timings:
-    """Time a validation (of real data: `prepare` is then given), a checkpoint, steps, decoding."""
-    validation = _seconds(trainer.measure)
-    export = _seconds(lambda: trainer.export(Validation(loss=0.0)))
-    _take_steps(trainer, WARM_UP, 0.0)
-    seconds_S, tokens_S = _take_steps(trainer, LEAST_STEPS, least_seconds)
+            validation = _seconds(trainer.measure)
+            export = _seconds(lambda: trainer.export(Validation(loss=0.0)))
+            _take_steps(trainer, WARM_UP, 0.0)
+            seconds_S, tokens_S = _take_steps(trainer, LEAST_STEPS, least_seconds)
+            save = _seconds(trainer.save)
     each_S, tokens = seconds_S / tokens_S, float(tokens_S.mean())
     low, high = tokens * np.quantile(each_S, (0.25, 0.75))
-    what = "the recipe's own job"
-    if prepare is None:
-        what = "batches of the recipe's shape with random ids, since its data is not here"
     steps = counted(len(each_S), "step")
     return Timings(
         step_seconds=typical(each_S) * tokens,
         step_tokens=tokens,
-        prepare_seconds=prepare or 0.0,
+        prepare_seconds=0.0 if isinstance(job, RandomJob) else prepare,
         validation_seconds=validation,
-        save_seconds=_seconds(trainer.save),
+        save_seconds=save,
         export_seconds=export,
         tokens_per_second=tokens_per_second(work, trainer.job.model),
         how=f"{steps} of {what}, half of them in {low:.3g} to {high:.3g} s",
     )
+
+
+def _assemble(work: Work, folder: RunFolder, console: Console) -> tuple[Job[Any], str]:
+    """Return the recipe's own job, or without its data one of its shape; and which it is."""
+    try:
+        work.recipe.data.check()
+    except InputError:
+        said = "batches of the recipe's shape with random ids, since its data is not here"
+        return RandomJob(work), said
+    task, say = find_task(work.recipe.task), partial(console.print, markup=False, emoji=False)
+    assembled = task.assemble(work.recipe, folder, say, unchecked)
+    return task.as_trained(assembled), "the recipe's own job"
 
 
 def typical(times: npt.NDArray[np.float64]) -> float:
@@ -134,74 +130,46 @@ def _seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-# ---------------------------------------------------------------- decoding
-
-
 def tokens_per_second(work: Work, model: nn.Module) -> float:
     """Time a full batch of sentences, each decoded to the length of the work's answers.
 
     What the ids are makes no difference to the time. An encoder reads them.
     """
-    model = evaluation_view(model)
-    device = next(model.parameters()).device
+    view: Any = evaluation_view(model)
+    device = next(view.parameters()).device
     batch = full_batch(work, work.beam_size)
     source_BS = torch.full((batch.rows, work.length), SOME_ID, device=device)
-    if not work.answer:
-        with inference(model):
-            seconds = _seconds(lambda: model(source_BS).sum().item())
-        return batch.tokens / seconds
-    lengths_B = torch.full((batch.rows,), work.answer, device=device)
-    ends = (work.config.bos_id, work.config.eos_id)
-    decoder: Any = model  # which writes, since there is an answer
-    with inference(model):
-        frozen: Any = freeze(decoder, "fp32")
-        seconds = _seconds(
-            lambda: write_to_lengths(frozen, source_BS, lengths_B, ends, work.beam_size)
-        )
-    return batch.rows * work.answer / seconds
+    with inference(view):
+        if not work.answer:
+            return batch.tokens / _seconds(lambda: view(source_BS).sum().item())
+        lengths_B = torch.full((batch.rows,), work.answer, device=device)
+        ends = (work.config.bos_id, work.config.eos_id)
+        frozen: Any = freeze(view, "fp32")
+        write = partial(write_to_lengths, frozen, source_BS, lengths_B, ends, work.beam_size)
+        return batch.rows * work.answer / _seconds(write)
 
 
-# ---------------------------------------------------------------- a job without data
-
-
-@dataclass(frozen=True, slots=True)
-class _RandomBatches:
-    """Batches of one shape with ids drawn at random."""
-
-    work: Work
-
-    @property
-    def fingerprint(self) -> str:
-        """The shape is all that there is."""
-        return repr(self.work.shape)
-
-    def draw(self, rng: np.random.Generator) -> Epoch[Any]:
-        """Draw an epoch."""
-        make = partial(self._make, int(rng.integers(1 << 30)))
-        return Epoch(count=AN_EPOCH, examples=0, padding=0.0, largest=(0,), make=make)
-
-    def _make(self, seed: int, number: int) -> Any:  # noqa: ANN401 (of the task's own class)
-        rng = np.random.default_rng([seed, number])
-        return self.work.recipe.sample(self.work.config, self.work.shape, rng)
-
-
-class _NoTokenizer:
-    """A tokenizer of no text."""
-
-    def save(self, path: Path) -> None:
-        """Write an empty file."""
-        path.touch()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RandomJob:
     """A model of the work's kind and the task's own loss, on batches of random ids."""
 
-    work: Work
-    config: FolderConfig
-    model: Model
-    batches: Stream[Any]
-    tokenizers: tuple[Saves, Saves] = (_NoTokenizer(), _NoTokenizer())
+    def __init__(self, work: Work) -> None:
+        torch.manual_seed(work.recipe.train.seed)
+        self.work = work
+        self.config = FolderConfig(model=work.config)
+        self.model = build(work.config)
+        self.tokenizers: Any = (SimpleNamespace(save=Path.touch),) * 2  # of no text
+        self.fingerprint = repr(work.shape)
+        self.batches: Stream[Any] = Stream(self, seed=1)
+
+    def draw(self, rng: np.random.Generator) -> Epoch[Any]:
+        """Draw an epoch of batches of the work's shape."""
+        seed = int(rng.integers(1 << 30))
+
+        def make(number: int) -> Any:  # noqa: ANN401 (of the task's own class)
+            rng = np.random.default_rng([seed, number])
+            return self.work.recipe.sample(self.work.config, self.work.shape, rng)
+
+        return Epoch(count=AN_EPOCH, examples=0, padding=0.0, largest=(0,), make=make)
 
     def loss(self, batch: Any) -> Tensor:  # noqa: ANN401 (of the task's own class)
         """Sum the task's loss over the batch's targets; by R-Drop each row is read twice."""
@@ -214,7 +182,7 @@ class RandomJob:
     def measure(self) -> Validation:
         """Run a thousand rows forward; nothing is decoded."""
         with evaluating(self.model) as device:
-            epoch = self.batches.source.draw(np.random.default_rng(0))
+            epoch = self.draw(np.random.default_rng(0))
             for number in range(-(-VALIDATED // self.work.shape.rows)):
                 self.loss(epoch.make(number).to(device))
         return Validation(loss=0.0)
@@ -222,14 +190,3 @@ class RandomJob:
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
         """Say that it is no model of anything."""
         return CardPart(title="Random ids", data=(), architecture="", judged="", use="")
-
-
-def random_job(work: Work) -> RandomJob:
-    """Build the work's model and the batches that stand for its data."""
-    torch.manual_seed(work.recipe.train.seed)
-    return RandomJob(
-        work=work,
-        config=FolderConfig(model=work.config),
-        model=build(work.config),
-        batches=Stream(_RandomBatches(work), seed=1),
-    )

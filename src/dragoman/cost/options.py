@@ -3,7 +3,6 @@
 The command line's options and their help are made from the fields.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -53,13 +52,19 @@ class CostOptions:
     def __post_init__(self) -> None:
         """Raise InputError for options out of range, and for those that do not go together."""
         check_ranges(self)
-        given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
-        if self.fit:
-            _reject(given, but=("fit", "price", *FITTING), why="has no meaning with --fit")
-            self._check_budget()
-            return
-        recipes = [each.name for each in fields(self) if each.name not in FITTING]
-        _reject(given, but=recipes, why="needs --fit and the folders of runs")
+        for name in (
+            each.name for each in fields(self) if getattr(self, each.name) != each.default
+        ):
+            flag = f"--{name.replace('_', '-')}"
+            if self.fit and name not in ("fit", "price", *FITTING):
+                raise InputError(f"{flag} has no meaning with --fit")
+            if not self.fit and name in FITTING:
+                raise InputError(f"{flag} needs --fit and the folders of runs")
+        budgets = [name for name in BUDGETS if getattr(self, name) is not None]
+        if len(budgets) > 1:
+            raise InputError(f"one budget at a time, not {' and '.join(budgets)}")
+        if self.fit and (self.money is None) != (self.price is None):
+            raise InputError("a budget of money needs a price per hour, and a price needs money")
         if self.measure and self.device is not None:
             raise InputError("--measure times this machine, and --device names another; give one")
         if bool(self.nproc) != (self.link_gb is not None):
@@ -67,23 +72,9 @@ class CostOptions:
         if self.nproc and min(self.nproc) < 1:
             raise InputError(f"--nproc is {min(self.nproc)}; it must be 1 or more")
 
-    def _check_budget(self) -> None:
-        """Reject several budgets at once, and money without a price."""
-        given = [name for name in BUDGETS if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InputError(f"one budget at a time, not {' and '.join(given)}")
-        if (self.money is None) != (self.price is None):
-            raise InputError("a budget of money needs a price per hour, and a price needs money")
-
     @property
     def seconds(self) -> float | None:
         """The time that a budget of time or money buys, on the machine that made the runs."""
         if self.money is not None and self.price is not None:
             return 3600.0 * self.money / self.price
         return None if self.minutes is None else 60.0 * self.minutes
-
-
-def _reject(given: list[str], *, but: Collection[str], why: str) -> None:
-    for name in given:
-        if name not in but:
-            raise InputError(f"--{name.replace('_', '-')} {why}")

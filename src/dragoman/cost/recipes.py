@@ -39,8 +39,8 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
         return load_recipe(name, overrides)
     if path.is_dir():
         return override_settings(_recipe_of_folder(path), overrides)
-    if name in MODELS:
-        return override_settings(_recipe_for(MODELS[name])(model=MODELS[name]), overrides)
+    if model := MODELS.get(name):
+        return override_settings(_recipe_for(model)(model=model), overrides)
     known = (*shipped_recipes(), *MODELS)
     raise InputError(
         f"there is no recipe, preset or model folder {name!r}: recipes are "

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.cost.counting import TrainingMemory, step_of
+from dragoman.cost.counting import FLOAT, TrainingMemory, step_of
 from dragoman.cost.decoding import DecodingMemory, decoding_memory, decoding_step
 from dragoman.cost.estimate import (
-    FLOAT,
+    SeveralEstimate,
     TextEstimate,
     Timings,
     TrainingEstimate,
+    estimate_several,
     estimate_texts,
     estimate_training,
     forward_flops,
@@ -18,8 +19,6 @@ from dragoman.cost.estimate import (
 from dragoman.cost.forecast import usual_validation
 from dragoman.cost.machine import Rates
 from dragoman.cost.options import CostOptions
-from dragoman.cost.several import SeveralEstimate, estimate_several
-from dragoman.data.shape import Shape
 from dragoman.models import count_parameters
 from dragoman.nn.cpu.products import Precision
 from dragoman.plain import Plain
@@ -74,10 +73,8 @@ class Cost(Plain):
     """What a recipe costs on a device, in seconds, bytes and kWh."""
 
     name: str
-    """What was asked for."""
     task: str
     kind: str
-    """The variant of the model."""
     parameters: dict[str, int]
     """Of each part, and the total."""
     batch: dict[str, int]
@@ -89,9 +86,7 @@ class Cost(Plain):
     several: Sequence[SeveralEstimate]
     """A step of as many devices as were asked for."""
     texts: TextEstimate
-    """The model at work."""
     measured: Timings | None
-    """What was timed here."""
 
 
 NOTHING_ASKED = CostOptions()
@@ -131,7 +126,7 @@ def _flops_per_token(work: Work) -> FlopsPerToken:
     read, written = forward_flops(work, 1) / work.length, None
     if work.answer:
         # the last token of a prompt is the first step's, so one more is counted than is read
-        batch = Shape(rows=ROWS, src_length=work.src_length, length=work.length + 1)
+        batch = replace(work.texts(ROWS), length=work.length + 1)
         cached = work.prompt + work.answer // 2
         step = decoding_step(work.config, batch, cached=cached)
         read, written = step.prefill / (ROWS * work.length), step.flops / ROWS
@@ -151,8 +146,7 @@ def _memory(work: Work, rates: Rates) -> MemoryReport:
     checkpointed = step_of(work, rates.precision, checkpointing=checkpointing)
     cache = None
     if work.answer:
-        one = Shape(rows=1, src_length=work.src_length, length=1)
-        cache = decoding_step(work.config, one, cached=work.prompt + work.answer).read
+        cache = decoding_step(work.config, work.texts(1), cached=work.prompt + work.answer).read
     targets = shape.rows * shape.length if shape.targets is None else shape.targets
     return MemoryReport(
         training=step_of(work, rates.precision).memory,
@@ -178,15 +172,14 @@ def decoding_memory_of(work: Work, precision: Precision) -> DecodingMemory | Non
 
 def _largest_rows(work: Work, rates: Rates, memory: int) -> int:
     """Rows that fill the device, on the line through two batches in which activations prevail."""
+
+    def peak(rows: int) -> int:
+        targets = work.shape.targets and work.shape.targets * rows // work.shape.rows
+        shape = replace(work.shape, rows=rows, targets=targets)
+        return step_of(work, rates.precision, shape=shape).memory.total
+
     few = max(1, -(-ENOUGH_TOKENS * work.shape.rows // work.shape.tokens))
     many = 2 * few
-    at_few, at_many = (_peak(work, rates.precision, rows) for rows in (few, many))
+    at_few, at_many = (peak(rows) for rows in (few, many))
     rows = few + (SPARE * memory - at_few) * (many - few) / (at_many - at_few)
     return max(0, int(rows))
-
-
-def _peak(work: Work, precision: Precision, rows: int) -> int:
-    targets = work.shape.targets
-    targets = None if targets is None else targets * rows // work.shape.rows
-    shape = replace(work.shape, rows=rows, targets=targets)
-    return step_of(work, precision, shape=shape).memory.total

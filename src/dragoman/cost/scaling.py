@@ -12,12 +12,13 @@ The five numbers minimise the Huber loss of the log residuals over all runs,
 .. math:: \sum_i \text{Huber}_\delta(\log L(N_i, D_i) - \log L_i)
 
 with log L the log-sum-exp of its three terms. SciPy, which the extra `plot` installs, minimises it.
+In the names of arrays: P points, K terms, Q the five unknowns, S laws.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from operator import itemgetter
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from dragoman.errors import InputError, how_to_install
 from dragoman.wording import counted
 
 try:
-    from scipy.optimize import least_squares, nnls
+    from scipy.optimize import OptimizeResult, least_squares, nnls
 except ModuleNotFoundError as error:
     raise InputError(f"fitting a scaling law needs SciPy; {how_to_install('plot')}") from error
 
@@ -92,8 +93,9 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, value: Numbers, samples: Numbers) -> "Interval":
-        """Return the interval of a value's samples, NaN among them left out."""
+    def of(cls, values_S: Numbers) -> "Interval":
+        """Return what the first law says, with the interval of the others, NaN left out."""
+        value, *samples = np.atleast_1d(values_S)
         low, high = np.nanpercentile(samples, (2.5, 97.5))
         return cls(value=float(value), low=float(low), high=float(high))
 
@@ -103,19 +105,14 @@ class LawFit:
     """The best law of some runs, and what tells how certain it is."""
 
     law: ScalingLaw
-    samples: ScalingLaw
-    """Fits to resampled runs, `[S]`."""
-    noise: Floats
-    """For each sample a log residual, `[S]`: by how much one more run may miss its law."""
-
-    def interval(self, value: Callable[[ScalingLaw], Numbers]) -> Interval:
-        """Return whatever follows from the law, with its interval."""
-        return Interval.of(value(self.law), value(self.samples))
+    laws: ScalingLaw
+    """The same, and after it those of resampled runs, `[S]`."""
+    noise_S: Floats
+    """For each a log residual by which one more run may miss it; 0 for the first."""
 
     def predict(self, parameters: float, tokens: float) -> Interval:
         """Return the loss that one more run will measure: the law's doubt and a run's own noise."""
-        samples = self.samples.loss(parameters, tokens) * np.exp(self.noise)
-        return Interval.of(self.law.loss(parameters, tokens), samples)
+        return Interval.of(self.laws.loss(parameters, tokens) * np.exp(self.noise_S))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +124,10 @@ class TokenCost:
 
     @classmethod
     def of(cls, sizes: Sequence[float], costs: Sequence[float]) -> "TokenCost":
-        """Fit a line to the costs of runs, by the squares of its relative errors.
+        """Fit a line to the costs of runs of several sizes, by the squares of its relative errors.
 
-        A part that would be below zero is zero. Raises InputError for runs of one size alone.
+        A part that would be below zero is zero.
         """
-        if len(set(sizes)) < 2:
-            raise InputError("runs of one size do not say what another size costs")
         cost, size = np.asarray(costs, float), np.asarray(sizes, float)
         (fixed, per_parameter), _ = nnls(np.stack([1.0 / cost, size / cost], 1), np.ones_like(cost))
         return cls(fixed=float(fixed), per_parameter=float(per_parameter))
@@ -172,30 +167,24 @@ def fit_law(points: Sequence[Point], *, samples: int = REFITS, seed: int = 0) ->
     spread = np.sqrt(len(points) / (len(points) - best_Q.size))
     drawn_P = spread * (residual_P - residual_P.mean())
     resampled_SP = predicted_P + rng.choice(drawn_P, (samples, len(points)))
-    fitted_SQ = np.stack([runs.fit(row_P, best_Q)[0] for row_P in resampled_SP])
-    return LawFit(
-        law=runs.law(best_Q), samples=runs.law(fitted_SQ), noise=rng.choice(drawn_P, samples)
-    )
-
-
-# ---------------------------------------------------------------- the fit
-#
-# In the names of arrays: P points, K terms, Q the five unknowns: log E, the logs of the second and
-# the third term at the middle of the runs, alpha, beta. Not at N = D = 1: there a factor and its
-# exponent would be all but one direction.
+    fits_SQ = [best_Q, *(runs.fit(row_P, best_Q).x for row_P in resampled_SP)]
+    noise_S = np.append(0.0, rng.choice(drawn_P, samples))
+    return LawFit(law=runs.law(best_Q), laws=runs.law(np.stack(fits_SQ)), noise_S=noise_S)
 
 
 class _Runs:
-    """The runs, whose terms have logs that are linear in the unknowns."""
+    """The runs, whose terms have logs that are linear in the unknowns.
+
+    Those are log E, the logs of the second and the third term at the middle of the runs, alpha and
+    beta. Not at N = D = 1: there a factor and its exponent would be all but one direction.
+    """
 
     def __init__(self, points: Sequence[Point]) -> None:
-        size_P = np.log([float(point.parameters) for point in points])
-        tokens_P = np.log([float(point.tokens) for point in points])
-        self.middle_size, self.middle_tokens = size_P.mean(), tokens_P.mean()
+        logs_P2 = np.log([[float(p.parameters), float(p.tokens)] for p in points])
+        self.middle_2 = logs_P2.mean(axis=0)
         self.terms_KPQ: Floats = np.zeros((3, len(points), 5))
         self.terms_KPQ[:, :, :3] = np.eye(3)[:, None]
-        self.terms_KPQ[1, :, 3] = self.middle_size - size_P
-        self.terms_KPQ[2, :, 4] = self.middle_tokens - tokens_P
+        self.terms_KPQ[1, :, 3], self.terms_KPQ[2, :, 4] = (self.middle_2 - logs_P2).T
 
     def log_law(self, unknown_Q: Floats) -> Floats:
         """Return log L of the runs, `[P]`."""
@@ -206,9 +195,9 @@ class _Runs:
         shares_KP = np.exp(self.terms_KPQ @ unknown_Q - self.log_law(unknown_Q))
         return np.asarray((shares_KP[:, :, None] * self.terms_KPQ).sum(axis=0))
 
-    def fit(self, log_loss_P: Floats, start_Q: Floats) -> tuple[Floats, float]:
-        """Minimise from one start; return the unknowns and the Huber loss that is left."""
-        found = least_squares(
+    def fit(self, log_loss_P: Floats, start_Q: Floats) -> OptimizeResult:
+        """Minimise the Huber loss from one start."""
+        return least_squares(
             lambda unknown_Q: self.log_law(unknown_Q) - log_loss_P,
             start_Q,
             self.slope,
@@ -218,7 +207,6 @@ class _Runs:
             xtol=TOLERANCE,
             gtol=TOLERANCE,
         )
-        return found.x, float(found.cost)
 
     def best_fit(self, log_loss_P: Floats) -> Floats:
         """Minimise from several starts: for given exponents the law is linear in E, A and B."""
@@ -228,17 +216,17 @@ class _Runs:
             terms, left = nnls((powers_KP / loss_P).T, np.ones_like(loss_P))
             least = SMALLEST * loss_P.mean()
             starts.append((left, (*np.log(np.maximum(terms, least)), *exponents)))
-        starts.sort()
-        fits = [self.fit(log_loss_P, np.array(start)) for _, start in starts[:PROMISING]]
-        return min(fits, key=itemgetter(1))[0]
+        fits = [self.fit(log_loss_P, np.array(start)) for _, start in sorted(starts)[:PROMISING]]
+        return np.asarray(min(fits, key=attrgetter("cost")).x)
 
     def law(self, unknown: Floats) -> ScalingLaw:
         """Return the law, or laws, of unknowns `[Q]` or `[S, Q]`."""
         floor, size, tokens, alpha, beta = unknown.T
+        middle_size, middle_tokens = self.middle_2
         return ScalingLaw(
             floor=np.exp(floor),
-            size_factor=np.exp(size + alpha * self.middle_size),
+            size_factor=np.exp(size + alpha * middle_size),
             size_exponent=alpha,
-            token_factor=np.exp(tokens + beta * self.middle_tokens),
+            token_factor=np.exp(tokens + beta * middle_tokens),
             token_exponent=beta,
         )

@@ -14,8 +14,8 @@ It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N,
 their weights (attention's scores, the start of each operation) is a large share.
 """
 
-import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
@@ -38,7 +38,7 @@ from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
 from dragoman.plain import Plain, to_plain
 
-LARGEST_LOG_SIZE, HALVINGS = math.log(1e18), 100
+LARGEST_LOG_SIZE, HALVINGS = np.log(1e18), 100
 BEYOND = (1, 10, 100)
 """Budgets by default, as multiples of the work of the largest run."""
 CHECK_REFITS = 200
@@ -82,22 +82,18 @@ class BestUse:
 
 def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
     """Return the best use of a budget. Raises InputError where the fit knows none."""
-    size, tokens = optimal(fit.law, budget, cost)
-    if np.isnan(size):
+    size_S, tokens_S = optimal(fit.laws, budget, cost)
+    if np.isnan(size_S[0]):
         raise InputError(
             "the fit has no best size: larger models or more tokens did not lower the loss of "
             "these runs; fit runs that lie further apart"
         )
-    sizes_S, tokens_S = optimal(fit.samples, budget, cost)
     return BestUse(
         budget=budget,
-        parameters=Interval.of(size, sizes_S),
-        tokens=Interval.of(tokens, tokens_S),
-        loss=fit.predict(float(size), float(tokens)),
+        parameters=Interval.of(size_S),
+        tokens=Interval.of(tokens_S),
+        loss=fit.predict(size_S[0], tokens_S[0]),
     )
-
-
-# ---------------------------------------------------------------- the report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +155,7 @@ class ScalingReport(Plain):
 
     def law(self) -> dict[str, Interval]:
         """Return the five numbers by name."""
-        return {f.name: self.fit.interval(attrgetter(f.name)) for f in fields(ScalingLaw)}
+        return {f.name: Interval.of(getattr(self.fit.laws, f.name)) for f in fields(ScalingLaw)}
 
     def fitted(self, run: Run) -> float:
         """Return the law's loss for a run."""
@@ -183,10 +179,7 @@ NOTHING_ASKED = CostOptions(fit=True)
 def report_scaling(
     folders: Sequence[Path], asked: CostOptions = NOTHING_ASKED, *, refits: int = REFITS
 ) -> ScalingReport:
-    """Fit the runs of `folders`, but for those that are to be predicted, and answer what follows.
-
-    Intervals come from fits to `refits` resampled sets of runs. Without a budget, `BEYOND` is asked
-    about.
+    """Read and fit the runs of `folders`, but for those that are to be predicted.
 
     Raises InputError for runs that do not go together or are too few.
     """
@@ -203,29 +196,31 @@ def report_runs(
     *,
     refits: int = REFITS,
 ) -> ScalingReport:
-    """Fit runs that have been read, predict others by them, and answer what follows."""
+    """Fit runs, predict others by them, and answer what follows; without a budget for `BEYOND`.
+
+    Intervals come from fits to `refits` resampled sets of runs. The check leaves the largest run
+    out and predicts it: the law's form is an assumption about the runs.
+    """
     runs = sorted(fitted, key=lambda run: (run.point.parameters, run.point.tokens))
-    fit = fit_law([run.point for run in runs], samples=refits)
+    largest = max(runs, key=attrgetter("flops"))
+    fit, check = _fit(runs, refits), None
+    with suppress(InputError):  # too few without it
+        others = _fit([run for run in runs if run is not largest], min(refits, CHECK_REFITS))
+        check = RunPrediction.of(largest, others)
     flops = TokenCost.of([run.point.parameters for run in runs], [r.flops_per_token for r in runs])
     return ScalingReport(
         runs=runs,
         fit=fit,
         predictions=[RunPrediction.of(run, fit) for run in predicted],
-        check=_check(runs, min(refits, CHECK_REFITS)),
+        check=check,
         spendings=_spendings(runs, fit, flops, asked),
         more_data=_more_data(runs, fit),
         flops=flops,
     )
 
 
-def _check(runs: Sequence[Run], refits: int) -> RunPrediction | None:
-    """Leave the largest run out and predict it: the law's form is an assumption about the runs."""
-    largest = max(runs, key=attrgetter("flops"))
-    try:
-        fit = fit_law([run.point for run in runs if run is not largest], samples=refits)
-    except InputError:
-        return None
-    return RunPrediction.of(largest, fit)
+def _fit(runs: Sequence[Run], refits: int) -> LawFit:
+    return fit_law([run.point for run in runs], samples=refits)
 
 
 def _spendings(
@@ -252,13 +247,13 @@ def _spendings(
 
 
 def _more_data(runs: Sequence[Run], fit: LawFit) -> MoreData:
-    size = max(run.point.parameters for run in runs)
+    laws, size = fit.laws, max(run.point.parameters for run in runs)
     tokens = max(run.point.tokens for run in runs)
     longer = MORE_DATA * tokens
     return MoreData(
         parameters=size,
         tokens=tokens,
-        now=fit.interval(lambda law: law.loss(size, tokens)),
-        more=fit.interval(lambda law: law.loss(size, longer)),
-        bound=fit.interval(lambda law: law.floor + law.token_factor * longer**-law.token_exponent),
+        now=Interval.of(laws.loss(size, tokens)),
+        more=Interval.of(laws.loss(size, longer)),
+        bound=Interval.of(laws.floor + laws.token_factor * longer**-laws.token_exponent),
     )

@@ -5,7 +5,7 @@ run that is looked at early is worse than a short one that was planned so (Hoffm
 section 3.1). So a run gives one point, its last validation, whatever it measured on its way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -62,17 +62,14 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
     Raises InputError for a run that is not finished or was never validated, and for runs whose
     losses mean different things: other texts, other pieces, another length of windows.
     """
-    first: Mapping[str, object] = {}
-    for folder in folders:
-        same = _what_is_predicted(folder)
-        first = first or same
-        other = next((key for key in first if same[key] != first[key]), None)
-        if other:
+    predicted = list(map(_what_is_predicted, folders))
+    for folder, other in zip(folders, predicted, strict=True):
+        for key in (key for key, value in other.items() if value != predicted[0][key]):
             raise InputError(
-                f"{folders[0]} and {folder} differ in {other}, so their losses cannot be "
+                f"{folders[0]} and {folder} differ in {key}, so their losses cannot be "
                 "compared; fit runs that predict the same text in the same pieces"
             )
-    return [_read_run(folder) for folder in folders]
+    return list(map(_read_run, folders))
 
 
 def _what_is_predicted(folder: Path) -> dict[str, object]:

@@ -254,6 +254,10 @@ class Work:
         """Tokens of the prompt that the answer continues; 0 where it answers a source."""
         return self.length - self.src_length
 
+    def texts(self, rows: int) -> Shape:
+        """Return a batch of so many sentences; without a source they are what is read."""
+        return Shape(rows=rows, src_length=self.src_length, length=self.length)
+
     @property
     def step_tokens(self) -> int:
         """Tokens of a step of the optimizer."""

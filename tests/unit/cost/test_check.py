@@ -15,7 +15,7 @@ from tests.unit.train.made import make_batch, make_console
 
 from dragoman.cost.counting import step_of
 from dragoman.cost.forecast import check_batches, check_states, validation_memory
-from dragoman.cost.measure import random_job
+from dragoman.cost.measure import RandomJob
 from dragoman.cost.recipes import find_recipe
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
@@ -88,7 +88,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_a_long_validation_text_is_refused() -> None:
     """Training leaves long pairs out, validation does not: its largest batch is looked at."""
     work = find_recipe("tiny", SMALL).work(20)
-    made = random_job(work)
+    made = RandomJob(work)
     long = make_batch([([5] * 9000, [6] * 9000)])
     check = partial(check_batches, work, 2 * step_of(work, "fp32").memory.total, made.config.model)
     check(made.batches, [make_batch([([5], [6])])])
@@ -105,14 +105,14 @@ def test_r_drop_takes_a_step_twice() -> None:
     losses = list[float]()
     for work in (once, twice):
         torch.manual_seed(0)
-        job = random_job(work)
+        job = RandomJob(work)
         losses.append(job.loss(job.batches.source.draw(np.random.default_rng(0)).make(0)).item())
     assert losses[1] == pytest.approx(2 * losses[0], rel=0.1)
 
 
 def _language_job(*overrides: str) -> tuple[Work, tuple[ModelConfig, Stream[Any], tuple[()]]]:
     work = find_recipe("tinyshakespeare", (*TINY_LM, *overrides)).work()
-    made = random_job(work)
+    made = RandomJob(work)
     return work, (made.config.model, made.batches, ())
 
 

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.counting import step_of
+from dragoman.cost.counting import FLOAT, step_of
 from dragoman.cost.decoding import decoding_step
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
-    FLOAT,
     HOUR,
     Timings,
     bill_of,

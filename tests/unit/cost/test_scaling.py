@@ -4,14 +4,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
-from operator import attrgetter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.cost.scaling import LawFit, Point, ScalingLaw, fit_law
+from dragoman.cost.scaling import Interval, LawFit, Point, ScalingLaw, fit_law
 from dragoman.errors import InputError
 
 LAW = ScalingLaw(
@@ -67,7 +66,7 @@ def test_intervals_hold_the_truth() -> None:
     held = dict.fromkeys(("size_exponent", "token_exponent", "larger"), 0)
     for seed in range(6):
         fit = fit_law(measured(LAW, noise=0.003, seed=seed), samples=60)
-        intervals = {name: fit.interval(attrgetter(name)) for name in asdict(LAW)}
+        intervals = {name: Interval.of(getattr(fit.laws, name)) for name in asdict(LAW)}
         intervals["larger"] = fit.predict(*LARGER)
         truth = asdict(LAW) | {"larger": float(LAW.loss(*LARGER))}
         for name in held:
@@ -87,7 +86,7 @@ def test_noise_has_no_side() -> None:
     """
     points = measured(LAW, noise=0.001, seed=1)
     points[5] = replace(points[5], loss=1.1 * points[5].loss)
-    noise = fit_law(points, samples=300).noise
+    noise = fit_law(points, samples=300).noise_S
     assert abs(noise.mean()) < 0.15 * noise.std()
 
 
@@ -96,7 +95,7 @@ def test_noise_is_that_of_the_runs_and_of_what_was_fitted() -> None:
     points = measured(LAW, noise=0.003)
     fit = fit_law(points, samples=400)
     spread = np.sqrt(len(points) / (len(points) - 5))
-    assert np.std(fit.noise) == pytest.approx(spread * np.std(off_the_law(fit, points)), rel=0.1)
+    assert np.std(fit.noise_S) == pytest.approx(spread * np.std(off_the_law(fit, points)), rel=0.1)
 
 
 def test_one_wrong_run_moves_little() -> None:
@@ -116,7 +115,7 @@ def test_the_runs_and_the_seed_decide_all() -> None:
     other = fit_law(points, samples=20, seed=1)
     assert one.law == again.law == other.law
     for name in asdict(LAW):
-        drawn = [getattr(fit.samples, name) for fit in (one, again, other)]
+        drawn = [getattr(fit.laws, name) for fit in (one, again, other)]
         assert np.array_equal(drawn[0], drawn[1])
         assert not np.array_equal(drawn[0], drawn[2])
 

@@ -8,10 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.cost.devices import device_named, device_table
-from dragoman.cost.estimate import TrainingEstimate, estimate_training
+from dragoman.cost.estimate import (
+    HOP,
+    SeveralEstimate,
+    TrainingEstimate,
+    estimate_several,
+    estimate_training,
+)
 from dragoman.cost.machine import Rates, rates_of
 from dragoman.cost.recipes import find_recipe
-from dragoman.cost.several import HOP, SeveralEstimate, estimate_several
 from dragoman.models import count_parameters
 from dragoman.train.recipe import Work
 
