@@ -50,7 +50,7 @@ def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
         return min(map(letters, (src, tgt))) < config.min_letters
 
     def differs(src: str, tgt: str) -> bool:
-        return bool(differences(src, tgt))
+        return bool(differences(src if tgt.startswith("<") else _MARK.sub("", src), tgt))
 
     def ends_apart(src: str, tgt: str) -> bool:
         return marks_apart(src, tgt) > config.max_marks
@@ -95,6 +95,10 @@ def _is_misread(text: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+_MARK = re.compile(r"^<[\w-]+> (?!.*</)")
+"""What `data back-translate --tag` writes in front of a source that a model has made."""
 
 
 def has_text(text: str) -> bool:
