@@ -29,7 +29,10 @@ Json = Annotated[bool, option("Print one JSON object with everything.", "--json"
 Seed = Annotated[int, option("Random seed.")]
 HeldOut = Annotated[
     list[Path] | None,
-    option("File whose lines no pair may have, such as a side of a test set. May be repeated."),
+    option(
+        "File whose texts no pair may have, such as a side of a test set, or a table, JSON lines "
+        "or a memory with both. May be repeated."
+    ),
 ]
 Removed = Annotated[
     Path | None, option("Write what is removed to this TSV file: rule, line, source, target.")
@@ -286,14 +289,14 @@ def _checked(
 ) -> "tuple[Read, Checked]":
     """Check the corpus, with its progress."""
     from dragoman.corpus.checking import check as check_pairs
+    from dragoman.corpus.merging import texts_of
     from dragoman.corpus.writing import read_of
-    from dragoman.files.reading import read_lines
 
     if not score_by and config.max_surprise != CleaningConfig().max_surprise:
         raise InputError("--max-surprise needs --score-by.")
     read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
     score = _score_by(score_by, read, languages, loading) if score_by else None
-    held = (line for path in held_out or () for line in read_lines(path))
+    held = (text for path in held_out or () for text in texts_of(path, files))
     with progress_of_pairs() as progress:
         return read, check_pairs(read, config, languages, held, score=score, progress=progress)
 

@@ -35,7 +35,9 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         str | None, typer.Argument(help="Text to continue; lines of standard input if omitted.")
     ] = None,
     *,
-    file: Annotated[Path | None, option("Prompts, one per line (.gz, .xz, .zst too).")] = None,
+    file: Annotated[
+        Path | None, option("Prompts, one per line (.gz, .bz2, .xz, .zst too).")
+    ] = None,
     samples: Annotated[int, option("Number of texts per prompt.")] = 1,
     decoding: Decoding,
     as_json: Annotated[

@@ -52,7 +52,7 @@ ModelFolder = Annotated[Path, typer.Argument(help="The model folder.")]
 FileOrText = Annotated[
     str | None,
     typer.Argument(
-        help="A file of lines (also .gz, .xz, .zst) or a text; standard input if omitted."
+        help="A file of lines (also .gz, .bz2, .xz, .zst) or a text; standard input if omitted."
     ),
 ]
 PlainLines = Annotated[

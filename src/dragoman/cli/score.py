@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def score(
     model: ModelFolder,
     *,
-    src: Annotated[Path, option("Sources or prompts, one per line (.gz, .xz and .zst too).")],
+    src: Annotated[Path, option("Sources or prompts, one per line (.gz, .bz2, .xz and .zst too).")],
     tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
     as_json: Annotated[
         bool, option("Print a JSON object per pair, with each token's score.", "--json")

@@ -11,6 +11,7 @@ or to write what is left. What is left is checked as the whole was: it breaks no
 """
 
 import unicodedata
+import warnings
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from dragoman.data.checks import Pair
 from dragoman.data.lexical import MOST_LINKS
 from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
+from dragoman.text.languages import is_told
 
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
@@ -188,9 +190,16 @@ def check(
 def _mark_foreign(
     read: Read, found: Bits, config: CleaningConfig, languages: LangCodes, progress: Progress
 ) -> None:
-    """Mark what is in another language than these."""
+    """Mark what is in another language than these; warn of one that only its letters tell."""
     rule = rules_of(config, languages).get("language")
     if rule is not None and "language" not in config.skip:
+        for code in languages:
+            if code and not is_told(code):
+                warnings.warn(
+                    f"py3langid knows no language {code}, so texts in another are told by their "
+                    "letters alone; if that is no code of a language, write one such as en or zh.",
+                    stacklevel=2,
+                )
         foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))
         found |= foreign * np.uint32(_bit("language"))
 

@@ -37,18 +37,19 @@ class PairFiles:
     """`src` and `tgt`, or `tsv`, `jsonl` or `tm`. The options of the command line are these."""
 
     src: Path | None = None
-    """Source sentences, one per line (.gz, .xz, .zst too)."""
+    """Source sentences, one per line (.gz, .bz2, .xz, .zst too)."""
     tgt: Path | None = None
     """Target sentences, line by line."""
     tsv: Path | None = None
-    """Lines of source, tab, target, or a table (CSV too) whose first row names its columns; in
-    place of --src and --tgt."""
+    """Lines of source, tab, target, or a table (CSV too) with --src-key and --tgt-key; in place of
+    --src and --tgt."""
     jsonl: Path | None = None
     """JSON objects, one per line; in place of --src and --tgt."""
     tm: Path | None = None
     """Translation memory (TMX, XLIFF, PO, CSV, TSV); in place of --src and --tgt."""
     src_key: str = KEYS[0]
-    """Column of the source, or its key in a JSON object; dots lead into inner objects."""
+    """Column of the source, by its name in the first row or its number; or its key in a JSON
+    object, where dots lead into inner objects."""
     tgt_key: str = KEYS[1]
     """Column or key of the target."""
     src_lang: str | None = None

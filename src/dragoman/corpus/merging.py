@@ -4,17 +4,19 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dragoman.corpus.config import PairFiles
 from dragoman.corpus.writing import in_cells, writing
 from dragoman.data.checks import Pair
-from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, read_entries
+from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, are_numbers, read_entries, read_pairs
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError
+from dragoman.files.reading import read_lines
 from dragoman.files.records import TAB, read_rows, separator_of
 
 LAYOUTS = {".tsv": "tsv", ".csv": "tsv", ".jsonl": "jsonl", **dict.fromkeys(MEMORIES[:-2], "tm")}
@@ -64,6 +66,18 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
     return found
 
 
+def texts_of(given: Path, files: PairFiles) -> Iterator[str]:
+    """The lines of a file, cut at tabs; both sides of a CSV, of JSON lines and of a memory.
+
+    `files` has their keys, unless these follow the name, and the languages.
+    """
+    ending = ending_of(Path(str(given).partition(",")[0]))
+    if ending == ".tsv" or ending not in LAYOUTS:
+        return chain.from_iterable(line.split(TAB) for line in read_lines(given))
+    where = replace(files, src=None, tgt=None, tsv=None, jsonl=None, tm=None)
+    return chain.from_iterable(read_pairs(corpus_of(str(given), where), strict=False))
+
+
 def _keys(corpus: CorpusConfig) -> tuple[str, str]:
     return corpus.src_key, corpus.tgt_key
 
@@ -77,8 +91,11 @@ def _has_keys(corpus: CorpusConfig) -> bool:
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:
-    """The corpus itself, or a TSV for a memory: its units cannot be repeated."""
-    return first if first.tm is None else CorpusConfig(tsv="memory.tsv")
+    """The corpus itself, or a TSV for what cannot take other pairs: a memory, whose units cannot be
+    repeated, and a table whose columns have no names.
+    """
+    is_simple = first.tm is None and not (first.tsv and are_numbers(_keys(first)))
+    return first if is_simple else CorpusConfig(tsv="memory.tsv")
 
 
 def write_merged(

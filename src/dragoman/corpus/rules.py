@@ -16,7 +16,7 @@ from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import SCRIPT_OF, script_of
 from dragoman.decoding import LangCodes
 from dragoman.tasks.translate.preserved import differences
-from dragoman.text.languages import base_of, likely_language
+from dragoman.text.languages import base_of, is_told, likely_language
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
@@ -50,7 +50,7 @@ def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
         return min(map(letters, (src, tgt))) < config.min_letters
 
     def differs(src: str, tgt: str) -> bool:
-        return bool(differences(src, tgt))
+        return bool(differences(src if tgt.startswith("<") else _MARK.sub("", src), tgt))
 
     def ends_apart(src: str, tgt: str) -> bool:
         return marks_apart(src, tgt) > config.max_marks
@@ -95,6 +95,10 @@ def _is_misread(text: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+_MARK = re.compile(r"^<[\w-]+> (?!.*</)")
+"""What `data back-translate --tag` writes in front of a source that a model has made."""
 
 
 def has_text(text: str) -> bool:
@@ -209,7 +213,7 @@ def is_in_another(text: str, language: str, sure: float) -> bool:
     script, wanted = script_of(text), SCRIPT_OF.get(base_of(language))
     if script and wanted and script not in {wanted, "CJK" if wanted in _WITH_CHINESE else wanted}:
         return True
-    if sum(map(str.isalpha, text)) < LEAST_LETTERS:
+    if sum(map(str.isalpha, text)) < LEAST_LETTERS or not is_told(language):
         return False
     found, share = likely_language(text)
     return found != base_of(language) and share >= sure

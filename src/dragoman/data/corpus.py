@@ -63,12 +63,12 @@ class CorpusConfig:
     name: str = ""
     """Name of the corpus in messages; its file by default."""
     src: str | None = None
-    """File of source sentences, one per line; .gz, .xz and .zst are decompressed."""
+    """File of source sentences, one per line; .gz, .bz2, .xz and .zst are decompressed."""
     tgt: str | None = None
     """File of target sentences, parallel to `src` line by line."""
     tsv: str | None = None
-    """TSV file of lines with source, tab, target; or a table, CSV too by its name, whose first row
-    names its columns `src_key` and `tgt_key`."""
+    """TSV file of lines with source, tab, target; or a table, CSV too by its name, with columns
+    `src_key` and `tgt_key`, by their names in the first row or by their numbers."""
     jsonl: str | None = None
     """File of JSON objects, one per line, with a source and a target text."""
     tm: str | None = None
@@ -79,7 +79,7 @@ class CorpusConfig:
     """Language of the targets, the same."""
     src_key: str = KEYS[0]
     """Key of the source in a JSON object, where dots lead into inner objects ("translation.en"), or
-    its column in a table."""
+    its column in a table, by name or number."""
     tgt_key: str = KEYS[1]
     """Key or column of the target."""
     weight: Positive = 1.0
@@ -183,16 +183,25 @@ def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry
             shape = f"the first line names {width}"
             yield Entry((raw,))
             continue
-        if number == 1 and keys != KEYS:
+        if number == 1 and are_numbers(keys) and max(map(int, keys)) <= len(cells):
+            width, src, tgt = len(cells), *(int(key) - 1 for key in keys)
+            shape = f"the first has {width}"
+        elif number == 1 and keys != KEYS:
             missing = next(key for key in keys if key not in cells)
             near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
             raise InputError(f"{path} names no column {missing!r} in its first line{near}")
         if len(cells) != width:
             raise InputError(
                 f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."
-                + " Or name the columns in the first line (src_key, tgt_key)." * (number == 1)
+                + " Or choose two: src_key and tgt_key (--src-key and --tgt-key) are names in the "
+                "first line, or numbers." * (number == 1)
             )
         yield Entry((raw,), ((cells[src], cells[tgt]),))
+
+
+def are_numbers(keys: Sequence[str]) -> bool:
+    """Whether keys are columns by their numbers, from 1, of a table without a row of names."""
+    return all(key.isdecimal() and int(key) for key in keys)
 
 
 def _jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Entry]:

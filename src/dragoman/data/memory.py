@@ -188,6 +188,11 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
         if len(named) == 2:
             chosen = named[0], named[1]
             yield raw, []
+        elif number == 1 and len(row) > 2:
+            raise InputError(
+                f"{path} has {len(row)} columns, and its first row does not name two of them: "
+                "source and target, or the codes of the languages; name them, or leave two."
+            )
         elif len(row) > max(chosen):
             yield raw, [(row[chosen[0]], row[chosen[1]])]
         else:

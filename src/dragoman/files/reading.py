@@ -8,6 +8,7 @@ A line has at most 16 MiB (`LONGEST_LINE`), or as many bytes as the environment 
 `DRAGOMAN_MAX_LINE_BYTES` says; reading never holds more of a file, however it is compressed.
 """
 
+import bz2
 import codecs
 import gzip
 import io
@@ -138,8 +139,8 @@ def read_own(path: Path, most: int = LARGEST_FILE) -> bytes:
 def read_lines(path: Path, *, strict: bool = True) -> Iterator[str]:
     """The lines of the file, without their ends, one after another.
 
-    `.gz`, `.xz` and `.zst` are decompressed on the way. Raises InputError for a file that is
-    missing, empty, damaged or not UTF-8, or has too long a line; `strict` as in `decode_lines`.
+    What is `COMPRESSED` is decompressed on the way. Raises InputError for a file that is missing,
+    empty, damaged or not UTF-8, or has too long a line; `strict` as in `decode_lines`.
     """
     return (line.removesuffix("\n") for line in read_text(path, strict=strict))
 
@@ -295,12 +296,10 @@ def _damage_told(name: str) -> Iterator[None]:
         raise InputError(
             f"{name} is cut short: the compressed file ends before its data does; copy it again."
         ) from None
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
-        raise InputError(
-            f"{name} is damaged or not compressed as its name says: {error}."
-        ) from error
-    except OSError as error:
-        raise InputError(f"Cannot read {name}: {error.strerror or error}.") from error
+    except (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
+        why = getattr(error, "strerror", None)  # which gzip and bz2 do not give
+        told = "is damaged or not compressed as its name says" if why is None else "cannot be read"
+        raise InputError(f"{name} {told}: {why or error}.") from error
 
 
 class _ZstdFile(io.RawIOBase):
@@ -340,6 +339,7 @@ class _ZstdFile(io.RawIOBase):
 
 
 COMPRESSED: Mapping[str, Callable[[Path], io.BufferedIOBase]] = {
+    ".bz2": bz2.BZ2File,
     ".gz": gzip.GzipFile,
     ".xz": lzma.LZMAFile,
     ".zst": lambda path: io.BufferedReader(_ZstdFile(path), 1 << 17),

@@ -6,6 +6,7 @@ then its folder is synced. Locks keep two processes from writing the same file; 
 them when a process ends, however it does.
 """
 
+import bz2
 import errno
 import gzip
 import lzma
@@ -102,6 +103,7 @@ def packing(part: Path, name: Path) -> Iterator[BinaryIO]:
 
 
 _PACKING: dict[str, Callable[[BinaryIO], Any]] = {
+    ".bz2": lambda file: bz2.BZ2File(file, "wb"),
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115 -- it is closed by who opens it
     ".zst": lambda file: zstandard.ZstdCompressor().stream_writer(file),

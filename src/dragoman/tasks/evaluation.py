@@ -28,7 +28,7 @@ class EvaluationData(LanguagePair):
     """
 
     src: Path | None = None
-    """Source lines (.gz, .xz, .zst too)."""
+    """Source lines (.gz, .bz2, .xz, .zst too)."""
     ref: tuple[Path, ...] = ()
     """Reference translations, line by line; may be repeated."""
     against: Path | None = None

@@ -188,6 +188,12 @@ def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
     return [(code, share / total) for code, share in shares.items()]
 
 
+@cache
+def is_told(code: str) -> bool:
+    """Whether `likely_language` knows a language."""
+    return find_spec("py3langid") is None or base_of(code) in _identifier().labels
+
+
 def likely_language(text: str) -> tuple[str, float]:
     """Return the language that a text is most probably in, of all that are known, and how sure.
 

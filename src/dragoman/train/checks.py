@@ -123,8 +123,8 @@ class Checks:
         if now.loss > least + RISEN:
             yield (
                 f"{RISING} from {least:.2f} to {now.loss:.2f}, so the rate is "
-                "too high; lower train.learning_rate, lengthen train.warmup_steps or use "
-                'model.norm_position = "pre"'
+                "too high; lower train.learning_rate, lengthen train.warmup_steps, or set "
+                'model.norm_position = "pre" where it is another'
             )
         small = min(each.norm for each in before)
         if now.norm > EXPLODED * max(small, self._config.clip_norm or 0.0):
@@ -176,5 +176,6 @@ def _layers(gradients: Mapping[str, float]) -> Iterator[str]:
     if sizes[layer] * APART < typical:
         yield (
             f"{VANISHING} {layer} is {sizes[layer]:.1e}, in a typical layer {typical:.1e}, so it "
-            'learns next to nothing; use model.norm_position = "pre" or fewer layers'
+            "learns next to nothing; use fewer layers, or model.norm_position = "
+            '"pre" where it is another'
         )

@@ -279,7 +279,7 @@ class TrainingFiles(DataFiles):
     """A file to learn from, and one for validation."""
 
     train: str | None = None
-    """File of training examples; .gz, .xz and .zst are decompressed."""
+    """File of training examples; .gz, .bz2, .xz and .zst are decompressed."""
     valid: str | None = None
     """File of validation examples."""
     hold_out: int = 1000

@@ -337,3 +337,15 @@ def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
     one_name = replace(corpus, tgt=str(tmp_path / "b" / "a.en"))
     with pytest.raises(InputError, match="Both files are named"):
         files_of(one_name, tmp_path / "out", [""])
+
+
+@pytest.mark.parametrize("language", ["english", "xx", "ady"])
+def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
+    """It is told once how such a language is looked at; no text is surely in another."""
+    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
+    pairs = [(f"The old man in a red shirt washes car {n}.", f"Ein Satz, {n}.") for n in "abc"]
+    with pytest.warns(UserWarning, match=f"knows no language {language}"):
+        found = check(lambda: pairs, CleaningConfig(), (language, "de"))
+    assert found.kept.all()
+    skipped = CleaningConfig(skip=("language",))
+    assert check(lambda: pairs, skipped, (language, "de")).kept.all()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.corpus.config import PairFiles
-from dragoman.corpus.merging import corpora_of, write_merged
+from dragoman.corpus.merging import corpora_of, layout_of, texts_of, write_merged
 from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
 
@@ -61,3 +61,27 @@ def test_json_has_no_damaged_bytes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"b\.tsv has a pair that is not UTF-8, as JSON must be"):
         write_merged([one, other], [[1], [1] * 3], [tmp_path / "new"])
     assert not (tmp_path / "new").exists()
+
+
+def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
+    """Nothing would fill the others of pairs that come from elsewhere."""
+    data = b"a.org\tone\teins\nb.org\ttwo\tzwei\n"
+    wide, plain = written(tmp_path, a_tsv=data, b_tsv=b"three\tdrei\n")
+    corpora = corpora_of([f"{wide},2,3", plain], PairFiles())
+    assert layout_of(corpora[0]).src_key == KEYS[0]
+    out = tmp_path / "out"
+    assert write_merged(corpora, [[1] * 2, [1]], [out]) == 3
+    assert out.read_bytes() == b"one\teins\ntwo\tzwei\nthree\tdrei\n"
+
+
+def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
+    """Lines, cells, and both sides of pairs; keys of their own follow the name."""
+    files = PairFiles(src=Path("a.en"), tgt=Path("a.de"))
+    contents = {"b_tsv": b"1\tone\teins\n", "b_txt": b"one\neins\n", "b_csv": b'"one",eins\n'}
+    for path in written(tmp_path, **contents, b_po=b'msgid "one"\nmsgstr "eins"\n'):
+        assert [*texts_of(Path(path), files)][-2:] == ["one", "eins"]
+    (json,) = written(tmp_path, b_jsonl=b'{"translation": {"en": "one", "de": "eins"}}\n')
+    own = Path(f"{json},translation.en,translation.de")
+    assert [*texts_of(own, files)] == ["one", "eins"]
+    with pytest.raises(InputError, match="has no key 'src'"):
+        [*texts_of(Path(json), files)]

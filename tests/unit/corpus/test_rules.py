@@ -17,6 +17,9 @@ GOOD = [
     ("Yes.", "Ja, das stimmt."),
     ("„TÜ“ means “no”.", "„TÜ“ heißt „nein“."),
     ("It costs 1,234.56 euros.", "Es kostet 1.234,56 Euro."),
+    ("<BT> A man is washing a car.", "Ein Mann wäscht ein Auto."),
+    ("<b> A man </b> is washing.", "<b>Ein Mann</b> wäscht."),
+    ("<p> A man is washing.", "<p> Ein Mann wäscht."),
 ]  # fmt: skip
 BAD = {
     "encoding": [
@@ -43,6 +46,8 @@ BAD = {
     "preserved": [
         ("We sell 250 of them.", "Wir verkaufen 260 davon."),
         ("Hello {name}", "Hallo {nom}"),
+        ("<b> Hello </b> all", "Hallo alle"),
+        ("Hello <BT> all", "Hallo alle"),
     ],
     "punctuation": [("One. Two. Three. Four. Five.", "Eins, zwei, drei, vier und noch fünf.")],
 }  # fmt: skip

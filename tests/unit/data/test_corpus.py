@@ -1,5 +1,6 @@
 """Reading pairs: every layout, every compression, every mistake."""
 
+import bz2
 import gzip
 import json
 import lzma
@@ -8,6 +9,7 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from dragoman.files.reading import LONGEST_LINE, read_lines
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
+    ".bz2": bz2.compress,
     ".gz": gzip.compress,
     ".xz": lzma.compress,
     ".zst": zstandard.ZstdCompressor().compress,
@@ -184,7 +187,7 @@ def test_the_bound_of_a_line_is_a_setting(tmp_path: Path, monkeypatch: pytest.Mo
             list(read_lines(path))
 
 
-@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("ending", [*PACK][1:])
 def test_a_truncated_compressed_file_is_noticed(ending: str, tmp_path: Path) -> None:
     """Half a file is not taken for a short one, nor is a file that lacks its last bytes."""
     whole = PACK[ending]("\n".join(map(str, range(20_000))).encode())
@@ -195,7 +198,7 @@ def test_a_truncated_compressed_file_is_noticed(ending: str, tmp_path: Path) -> 
             list(read_lines(path))
 
 
-@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("ending", [*PACK][1:])
 def test_a_file_that_is_not_what_its_name_says_is_refused(ending: str, tmp_path: Path) -> None:
     """Plain text under a compressed name is told as such."""
     path = tmp_path / f"a.en{ending}"
@@ -292,3 +295,19 @@ def test_texts_of_corpora_can_be_read_again(tmp_path: Path) -> None:
     assert list(texts) == expected
     assert list(texts) == expected
     assert list(CorpusTexts([corpus], ["tgt"])) == ["eins", "zwei"]
+
+
+def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
+    """As of addresses, source, target and score; a name that is a number goes first."""
+    path = tmp_path / "a.tsv"
+    path.write_text("http://a\tone\teins\t0.9\nhttp://b\ttwo\tzwei\t0.8\n")
+    third = CorpusConfig(tsv=str(path), src_key="2", tgt_key="3")
+    assert list(read_pairs(third)) == [("one", "eins"), ("two", "zwei")]
+    for keys in (("src", "tgt"), ("2", "5"), ("0", "1"), ("2", "de")):
+        with pytest.raises(InputError, match=r"src_key|names no column"):
+            list(read_pairs(replace(third, src_key=keys[0], tgt_key=keys[1])))
+    path.write_text("3\t2\tid\none\teins\t7\n")
+    assert list(read_pairs(third)) == [("eins", "one")]
+    path.write_text("a\tone\teins\nb\ttwo\n")
+    with pytest.raises(InputError, match="line 2 has 2 columns; the first has 3"):
+        list(read_pairs(third))

@@ -46,20 +46,29 @@ def test_the_tokenizers_are_those_of_the_folder(tuning: TranslateRecipe) -> None
     assert f"- started from: `{start}`" in card
 
 
-@pytest.mark.parametrize(("tgt_lang", "warned"), [("zh", True), ("en", False)])
-def test_texts_that_go_the_other_way_are_told(
-    tuning: TranslateRecipe, tgt_lang: str, *, warned: bool
+@pytest.mark.parametrize(
+    ("between", "told"),
+    [
+        ("zh-en", "are swapped"),
+        ("en-fr", "translates en to zh, and these texts go from en to fr; it will forget"),
+        ("en-zh", None),
+    ],
+)
+def test_texts_in_other_languages_are_told(
+    tuning: TranslateRecipe, between: str, told: str | None
 ) -> None:
-    """A model of one direction that is given texts of the other is a warning, and no error."""
+    """Such as of the other direction; a warning, and no error."""
     start = Path(tuning.start.model or "")
     opened = open_folder(start)
     model, config = opened.model, opened.config
     tokenizer = Tokenizer.load(start / "tokenizer.json")
-    there = replace(config, src_lang="en", tgt_lang=tgt_lang)
+    there = replace(config, src_lang="en", tgt_lang="zh")
     save_model(start, model, there, tokenizers=(tokenizer, tokenizer))
-    data = replace(tuning.data, src_lang=tgt_lang, tgt_lang="en")
+    src_lang, tgt_lang = between.split("-")
+    data = replace(tuning.data, src_lang=src_lang, tgt_lang=tgt_lang)
     _, said = run(replace(tuning, data=data), *range(5))
-    assert ("are swapped" in said) == warned
+    assert ("the model to start from translates" in said) == bool(told)
+    assert (told or "") in said
 
 
 def test_a_model_to_start_from_is_read_once(tuning: TranslateRecipe) -> None:

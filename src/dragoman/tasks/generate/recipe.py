@@ -25,7 +25,7 @@ class TextFiles(DataFiles):
     """Texts to learn from."""
 
     train: tuple[str, ...] = ()
-    """Files of training text; .gz, .xz and .zst are decompressed."""
+    """Files of training text; .gz, .bz2, .xz and .zst are decompressed."""
     library: Literal["python"] | None = None
     """Texts instead of files: "python", the sources of Python's standard library."""
     made: Literal["town"] | None = None

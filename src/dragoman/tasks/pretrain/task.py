@@ -43,7 +43,7 @@ class UnlabelledFiles(DataFiles):
     """Texts of any kind: of labelled and of tagged ones, only the text is read."""
 
     texts: tuple[str, ...] = ()
-    """Files of text; .gz, .xz and .zst are decompressed."""
+    """Files of text; .gz, .bz2, .xz and .zst are decompressed."""
     split: Split = "line"
     """What a text is in these: a "line", the lines up to the next "blank-line", or the "file"."""
     labelled: tuple[str, ...] = ()

@@ -39,15 +39,16 @@ from dragoman.wording import counted
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
 COLLAPSED = (
     "the model's losses are the same whatever source it is given, so the decoder ignores the "
-    "source; lower train.learning_rate, lengthen train.warmup_steps or use "
-    'model.norm_position = "pre"'
+    "source; lower train.learning_rate, lengthen train.warmup_steps, or set "
+    'model.norm_position = "pre" where it is another'
 )
 
 FREQUENCIES = 0.95
 """Share of the entropy of single tokens below which a loss shows more than their frequencies."""
 FREQUENT = (
     "the model's loss is that of knowing how frequent each token is and nothing else; lower "
-    'train.learning_rate, lengthen train.warmup_steps or use model.norm_position = "pre"'
+    'train.learning_rate, lengthen train.warmup_steps, or set model.norm_position = "pre" where it '
+    "is another"
 )
 LEAST_TARGETS = 1000
 """Tokens from which on their frequencies are measured."""
@@ -306,13 +307,20 @@ def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
 
 
 def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:
-    """Warn of texts that go the other way than the model that a run starts from."""
+    """Warn of texts in other languages than those of the model that a run starts from."""
     src, tgt = start.src_lang, start.tgt_lang
-    if src and tgt and src != tgt and (config.src_lang, config.tgt_lang) == (tgt, src):
-        say(
-            f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
-            f"{tgt} to {src}; check whether source and target are swapped."
-        )
+    ours = config.src_lang, config.tgt_lang
+    if not (src and tgt and all(ours)) or src == tgt or ours == (src, tgt):
+        return
+    to_do = (
+        "check whether source and target are swapped"
+        if ours == (tgt, src)
+        else "it will forget the former; to keep both, name texts of both in a recipe"
+    )
+    say(
+        f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
+        f"{ours[0]} to {ours[1]}; {to_do}."
+    )
 
 
 def validate(

@@ -39,7 +39,7 @@ class DataConfig(DataFiles):
     """Pairs of texts."""
 
     src: str | None = None
-    """File of source sentences; .gz, .xz and .zst are decompressed."""
+    """File of source sentences; .gz, .bz2, .xz and .zst are decompressed."""
     tgt: str | None = None
     """File of target sentences, parallel to `src`."""
     tm: str | None = None
