@@ -244,7 +244,7 @@ _NO_LETTER = "it has no letter"
 _CODE = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
     r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
-    r"|[\w-]+\.[a-z]{2,4}",
+    r"|[\w-]+\.[a-z]{2,4}|:\w+",
     re.ASCII,
 )
 """One word that is an address, the name of a file or of a thing, or a number with its unit."""
