@@ -34,6 +34,7 @@ def translated(
         ("<div class='a notranslate'>x<div>y</div></div>z", None),
         ("<pre>a b</pre><textarea>c d</textarea><svg><text>e</text></svg>", None),
         ("<script>'<p>a</p>'</script><style>a b</style><!-- <p>c</p> -->", None),
+        ("<p>a %<b>(nam)s</b> c</p>", "<p>A <b>%(NAM)S</b> C</p>"),
         ("<title>a <b></title>", "<title>A &lt;B&gt;</title>"),
         ("<img alt='it is' title=\"a b\">", "<img alt='IT IS' title=\"A B\">"),
         ("<p>a <img alt='b c'> d<p>e<wbr>f", "<p>A <img alt='B C'> D<p>EF<wbr>"),
