@@ -108,6 +108,15 @@ def test_html_in_another_encoding() -> None:
         ("a&#10;&#35; b&#9;c &#32;&#10;d\n", "A&#10;# B&#9;C&#32;&#10; D\n"),
         ("&#32;&#32;&#32;&#32;a b\n", "&#32;&#32;&#32;&#32;A B\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
+        ("a <kbd>b</kbd> <i translate=no>c</i> d\n", "A <kbd>b</kbd> <i translate=no>c</i> D\n"),
+        ("a <img alt='b &amp;c' id=d> e\n", "A <img alt='B &amp;C' id=d> E\n"),
+        ("|a|\n|-|\n|<b title='c'>d</b>|\n", "|A|\n|-|\n|<b title='C'>D</b>|\n"),
+        ('a [b](c){.d #e}: f{:g="h_i"}\n', 'A [B](c){.d #e}: F{:g="h_i"}\n'),
+        ("a https://b.c/d_(e) f_\n", "A https://b.c/d_(e) F\\_\n"),
+        ('a\n\n[b]: /c "d \\"e\\" &amp; f"\n', 'A\n\n[b]: /c "D \\"E\\" \\& F"\n'),
+        ("> a\n\n> [b]: <c d>\n>   (e f)\n\ng\n", "> A\n\n> [b]: <c d>\n>   (E F)\n\nG\n"),
+        ("```\n[a]: b 'c d'\n```\n\ne\n", "```\n[a]: b 'c d'\n```\n\nE\n"),
+        ("a\n[b]: c 'd'\n", "A \\[B\\]: C 'D'\n"),
     ],
 )
 def test_markdown(source: str, expected: str | None) -> None:
