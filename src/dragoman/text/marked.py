@@ -177,7 +177,12 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    joined = [*merged(made).pieces]
+    return with_one_space(made)
+
+
+def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
+    """Marked text in which a void tag between two spaces takes one with it."""
+    joined = [*merged(pieces).pieces]
     for n in range(1, len(joined) - 1):
         before, piece, after = joined[n - 1 : n + 2]
         if isinstance(before, str) and isinstance(after, str) and isinstance(piece, Tag):

@@ -95,6 +95,38 @@ def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     assert re.findall("(?s)<target.*?>(.*)</target>", kept) == ["A\n  B"]
 
 
+def test_units_that_are_left_are_told() -> None:
+    """Those with a mark or a lock, and those with some segments to do."""
+    rest = "<source>b</source><target><mrk mid='1'>B</mrk> <mrk mid='2'/></target></trans-unit>"
+    text = (
+        "<file><trans-unit id='1' translate='no'><source>a</source></trans-unit>"
+        "<trans-unit id='2' mq:locked='locked'><source>a</source></trans-unit>"
+        "<trans-unit id='3' translate='no'><source>1</source></trans-unit>"
+        f"<trans-unit id='4'>{rest}</file>"
+    )
+    document = read_document(text.encode(), "a.mqxliff")
+    assert not [*document.segments]
+    assert document.left == (
+        "units that are marked as not to be translated, or locked: unit 1; unit 2",
+        "units that are translated in part: unit 4",
+    )
+    memory = TMX.replace('tuid="1"', 'tuid="1"', 1).replace('xml:lang="en-US"', 'xml:lang="fr"')
+    document = read_document(memory.encode(), "a.tmx", languages=("en", "de"))
+    assert "units without a text in en: unit" in document.left[0]
+
+
+def test_spaces_around_a_tag_stay() -> None:
+    """It may stand for a word, such as a name that a program puts there."""
+    unit = "<file><trans-unit><source>in the <ph id='1'>{0}</ph> park</source></trans-unit></file>"
+    assert ">IN THE <ph id='1'>{0}</ph> PARK</target>" in translated(unit, "a.sdlxliff")
+
+
+def test_a_memory_has_the_same_code_for_all_its_units() -> None:
+    """That of those that it has, where another is asked for."""
+    text = TMX.replace('xml:lang="de"', 'xml:lang="de-DE"')
+    assert 'xml:lang="de"' not in translated(text, "a.tmx")
+
+
 def test_a_memory_gets_variants() -> None:
     """By language, whatever its region; white space as before the source's variant."""
     made = translated(TMX, "a.tmx")
@@ -117,7 +149,7 @@ def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
     filled = inner.replace("</tu>", '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu>')
     assert made == (
         f'<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>One <ph>{filled}</ph> three</seg>'
-        f'</tuv><tuv xml:lang="de"><seg>ONE  <ph>{filled}</ph>THREE</seg></tuv></tu></tmx>'
+        f'</tuv><tuv xml:lang="de"><seg>ONE <ph>{filled}</ph> THREE</seg></tuv></tu></tmx>'
     )
 
 
