@@ -197,6 +197,13 @@ def test_a_sentence_runs_over_cues() -> None:
     assert data == expected.replace("Me\ntoo", "ME\nTOO")
 
 
+def test_dashes_of_speakers_stay_behind_tags() -> None:
+    """Of italics, of a colour, of a place on the screen."""
+    source = "00:00:01,000 --> 00:00:02,000\n{\\an8}<i>- Who?</i>\n<i>- Me <b>too</b></i>\n"
+    data, lines, _ = translated(source, "a.srt", WordTranslator(lambda word: word * (word != "-")))
+    assert (data, lines) == (source, ["Who?", "Me too"])
+
+
 def test_sounds_and_songs_are_apart() -> None:
     """A line that is all one is a text without its signs, which stay."""
     source = (
