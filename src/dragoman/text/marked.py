@@ -6,6 +6,7 @@ Its `text` is "a bold word". Each open tag has its close tag in the same `Marked
 partner is elsewhere, or that has none, is void.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -160,6 +161,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
 
     Those without a partner, and whatever would not be nested, become void. A void tag between two
     spaces takes one with it, so that the text has one.
+    The number of a note, such as [1] right behind a word, is void too.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -177,7 +179,27 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return with_one_space(made)
+    return with_one_space(_with_notes(made))
+
+
+_NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
+
+
+def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
+    """The pieces, where the number of a note, right behind a word, is void with its element."""
+    n, before = 0, ""
+    while n < len(pieces):
+        first, text, last, after = (*pieces[n : n + 4], "", "", "")[:4]
+        if isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag):
+            is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
+            joined = isinstance(after, str) and after[:1].isalnum()
+            if is_pair and before.strip() and not joined and _NUMBER_OF_NOTE.fullmatch(text):
+                yield Tag(f"{first.raw}{text}{last.raw}")
+                n += 3
+                continue
+        yield first
+        before = first[-1:] if isinstance(first, str) else first.shown[-1:] or before
+        n += 1
 
 
 def with_one_space(pieces: Iterable[str | Tag]) -> Marked:

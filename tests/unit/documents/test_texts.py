@@ -78,6 +78,18 @@ def test_html_in_another_encoding() -> None:
     assert data == '<meta charset="iso-8859-1"><p>ä &#22902;&#37226;</p>'.encode("latin-1")
 
 
+def test_numbers_of_notes_are_not_in_the_sentence() -> None:
+    """Right behind a word or a sign; other numbers, and those inside a word, are."""
+    source = (
+        "<p>a <b>b</b><sup><a href=c>[1]</a></sup> d.<a>2</a> e</p>"
+        "<p>see <a>3</a>, in <i>2016</i></p>"
+    )
+    data, lines, report = translated(source, "a.html")
+    assert lines == ["a b d. e", "see 3, in 2016"]
+    assert translated("<p>a H<sub>2</sub>O x", "b.html")[1] == ["a H2O x"]
+    assert (data.lower(), report.flagged) == (source.lower(), ())
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
