@@ -10,7 +10,7 @@ from dragoman.documents.document import Document, Part, Segment, Segments, Writt
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
-from dragoman.text.marked import Marked, merged
+from dragoman.text.marked import Marked, with_elements
 
 _WIDTH = 79
 """Most columns of a line, with its quotes."""
@@ -60,7 +60,7 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
             width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
             write = partial(_written, before + keyword, width=width, end=end)
-            marked, where = merged(lines(source.value)), f"line {message.line}"
+            marked, where = with_elements(lines(source.value)), f"line {message.line}"
             yield Segment(begin, each.end, marked, write, where, beside=True)
 
 

@@ -182,6 +182,32 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
     return with_one_space(_with_notes(made))
 
 
+def with_elements(pieces: Iterable[str | Tag]) -> Marked:
+    """Marked text of pieces whose texts may have elements of HTML, which become tags.
+
+    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
+    """
+    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
+    for piece in pieces:
+        place, whole = 0, piece if isinstance(piece, str) else ""
+        for found in _TAG_OF_HTML.finditer(whole) if ">" in whole else ():
+            raw, name = found[0], found[2].lower()
+            items += (" ", whole[place : found.start()]), ("", raw)
+            place = found.end()
+            if name in _EMPTY or raw.endswith("/>"):
+                items[-1] = "", Tag(raw, shown=" " if name == "br" else "")
+            elif not found[1]:
+                opened.setdefault(name, []).append(len(items) - 1)
+            elif opened.get(name):
+                begin = opened[name].pop()
+                items[begin] = name, Tag(str(items[begin][1]), "open", kept=name in _COPIED)
+                items[-1] = name, Tag(raw, "close")
+        items.append((" ", whole[place:] if isinstance(piece, str) else piece))
+    return paired(items)
+
+
+_TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
+_EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
 _NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
 
 

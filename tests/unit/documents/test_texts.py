@@ -260,6 +260,27 @@ def test_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "before", "after", "end"),
+    [
+        ("a.json", '{"a": "', '"}', r"\""),
+        ("a.yaml", 'a: "', '"\n', r"\""),
+        ("a.yaml", "a: >\n  ", "\n", '"'),
+        ("a.csv", 'a\n"', '"\n', '""'),
+        ("a.po", 'msgid "', '"\n', r"\""),
+    ],
+)
+def test_elements_of_html_in_strings(name: str, before: str, after: str, end: str) -> None:
+    """They are tags, which go with their words; what has no partner, or is code, is copied."""
+    source = f"One <b id={end}x{end}>two</b><br/>go <1>on</1> <code>ls</code>: &lt; <name> <i>"
+    text = f"{before}{source}{after}" + 'msgstr ""\n' * (name == "a.po")
+    made, lines, _ = translated(text, name)
+    assert lines == ["One two go on ls: &lt; <name> <i>"]
+    for word in ("One", "two", "go", ">on<", "&lt;", "<name>", "<i>"):
+        source = source.replace(word, word.upper())
+    assert source in made
+
+
+@pytest.mark.parametrize(
     "source",
     ["", "{", '{"a"}', "[1,]", '{"a" "b"}', "[1 2]", '["a\nb"]', "nul", "]", '{"a": }', "x"],
 )
