@@ -21,7 +21,7 @@ from dragoman.documents.paragraphs import (
 from dragoman.errors import InputError
 from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
-from dragoman.text.marked import Marked, Tag, with_one_space
+from dragoman.text.marked import Marked, Tag, with_elements
 
 _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 """States of a target that stays though it is the same as its source."""
@@ -177,15 +177,21 @@ def _indent(element: Element, text: str) -> str:
 
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:
     if source.inherited("xml:space") != "preserve":
-        return with_one_space(without_breaks(pieces).pieces)
-    return with_one_space(q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,)))
+        pieces = [*without_breaks(pieces).pieces]
+    else:
+        pieces = [q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,))]
+    return with_elements(pieces, str if _is_cdata(source) else escape_xml)
 
 
 def _writer(source: Element, before: str, after: str) -> Callable[[Marked], str]:
     """What writes a translation between two texts, as CDATA where the source is that."""
-    is_cdata = all(isinstance(child, Text) and child.is_cdata for child in source.children)
-    escape = _as_cdata if is_cdata else escape_xml
-    return lambda marked: f"{before}{marked.written(escape)}{after}"
+    if _is_cdata(source):
+        return lambda marked: f"{before}{_as_cdata(marked.written())}{after}"
+    return lambda marked: f"{before}{marked.written(escape_xml)}{after}"
+
+
+def _is_cdata(source: Element) -> bool:
+    return all(isinstance(child, Text) and child.is_cdata for child in source.children)
 
 
 def _as_cdata(text: str) -> str:

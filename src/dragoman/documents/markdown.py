@@ -24,7 +24,7 @@ from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, paired
+from dragoman.text.marked import Marked, Tag, paired, verbatim
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -250,7 +250,7 @@ class _Paragraphs:
 
 def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:
     """What is written as it is."""
-    return ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
+    return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:

@@ -179,13 +179,14 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return with_one_space(_with_notes(made))
+    return _with_one_space(_with_notes(made))
 
 
-def with_elements(pieces: Iterable[str | Tag]) -> Marked:
+def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
     """Marked text of pieces whose texts may have elements of HTML, which become tags.
 
     A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
+    The document has each as `write` makes it.
     """
     items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
     for piece in pieces:
@@ -195,13 +196,13 @@ def with_elements(pieces: Iterable[str | Tag]) -> Marked:
             items += (" ", whole[place : found.start()]), ("", raw)
             place = found.end()
             if name in _EMPTY or raw.endswith("/>"):
-                items[-1] = "", Tag(raw, shown=" " if name == "br" else "")
+                items[-1] = "", Tag(write(raw), shown=" " if name == "br" else "")
             elif not found[1]:
                 opened.setdefault(name, []).append(len(items) - 1)
             elif opened.get(name):
                 begin = opened[name].pop()
-                items[begin] = name, Tag(str(items[begin][1]), "open", kept=name in _COPIED)
-                items[-1] = name, Tag(raw, "close")
+                items[begin] = name, Tag(write(str(items[begin][1])), "open", name in _COPIED)
+                items[-1] = name, Tag(write(raw), "close")
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
     return paired(items)
 
@@ -228,7 +229,7 @@ def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
         n += 1
 
 
-def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
+def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:
     """Marked text in which a void tag between two spaces takes one with it."""
     joined = [*merged(pieces).pieces]
     for n in range(1, len(joined) - 1):
@@ -238,6 +239,11 @@ def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
             if spaced and piece.kind == "void" and not piece.shown:
                 joined[n : n + 2] = replace(piece, raw=piece.raw + after[0]), after[1:]
     return merged(joined)
+
+
+def verbatim(text: str) -> Pieces:
+    """A text that is copied, as it is written in the document."""
+    return Tag("", "open", kept=True), text, Tag("", "close")
 
 
 def void(tag: Tag) -> Tag:
