@@ -210,23 +210,29 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
 _TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
 _NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
+_BEFORE_NOTE = re.compile(r"[\w.,;!?)\]\"'”’»。，、；！？」』]")
 
 
 def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
     """The pieces, where the number of a note, right behind a word, is void with its element."""
     n, before = 0, ""
     while n < len(pieces):
-        first, text, last, after = (*pieces[n : n + 4], "", "", "")[:4]
-        if isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag):
-            is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
-            joined = isinstance(after, str) and after[:1].isalnum()
-            if is_pair and before.strip() and not joined and _NUMBER_OF_NOTE.fullmatch(text):
-                yield Tag(f"{first.raw}{text}{last.raw}")
-                n += 3
-                continue
+        first, count = pieces[n], 1
+        if _BEFORE_NOTE.match(before) and _begins_note(pieces[n : n + 4]):
+            first, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
         yield first
         before = first[-1:] if isinstance(first, str) else first.shown[-1:] or before
-        n += 1
+        n += count
+
+
+def _begins_note(pieces: list[str | Tag]) -> bool:
+    """Whether they begin with an element that is a number of a note, and no part of a word."""
+    first, text, last, after = (*pieces, "", "", "", "")[:4]
+    if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
+        return False
+    is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
+    goes_on = isinstance(after, str) and after[:1].isalnum()
+    return is_pair and not goes_on and _NUMBER_OF_NOTE.fullmatch(text) is not None
 
 
 def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:

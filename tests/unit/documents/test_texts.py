@@ -82,10 +82,10 @@ def test_numbers_of_notes_are_not_in_the_sentence() -> None:
     """Right behind a word or a sign; other numbers, and those inside a word, are."""
     source = (
         "<p>a <b>b</b><sup><a href=c>[1]</a></sup> d.<a>2</a> e</p>"
-        "<p>see <a>3</a>, in <i>2016</i></p>"
+        "<p>see <a>3</a>, (<a>4</a>) in <i>2016</i></p>"
     )
     data, lines, report = translated(source, "a.html")
-    assert lines == ["a b d. e", "see 3, in 2016"]
+    assert lines == ["a b d. e", "see 3, (4) in 2016"]
     assert translated("<p>a H<sub>2</sub>O x", "b.html")[1] == ["a H2O x"]
     assert (data.lower(), report.flagged) == (source.lower(), ())
 
