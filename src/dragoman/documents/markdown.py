@@ -61,9 +61,11 @@ _DEFINITION = re.compile(
 """The definition of a link, with its title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}|(?:https?://|www\.)[!-;=?-~]*[\w/#&=])", re.ASCII
+    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}|(?<![\w:]):[a-z][\w+-]*:(?![\w:])"
+    r"|(?:https?://|www\.)[!-;=?-~]*[\w/#&=])",
+    re.ASCII,
 )
-"""Attributes of what stands before, and an address, which is a link as it is written."""
+"""Attributes of what stands before, the name of an emoji; an address, which is a link so."""
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
@@ -239,13 +241,18 @@ class _Paragraphs:
         return self.asides.cut(first, last, Marked((title,)), write, where)
 
     def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
-        """The pieces, where addresses and attributes are copied that have no escapes."""
+        """The pieces, where addresses are copied, and attributes and emoji are tags: those that
+        have no escapes.
+        """
         for is_text, group in groupby(self._pieces, lambda piece: piece[0] == " "):
             if not is_text:
                 yield from group
                 continue
             for number, text in enumerate(_KEPT.split("".join(str(text) for _, text in group))):
-                yield from _copied(text) if number % 2 else [(" ", text)]
+                if number % 2 and text[0] in "{:":
+                    yield "", Tag(text)
+                else:
+                    yield from _copied(text) if number % 2 else [(" ", text)]
 
 
 def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:

@@ -105,7 +105,7 @@ def test_numbers_of_notes_are_not_in_the_sentence() -> None:
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
         ("a\n:   b\n    c\n\n    d\n\ne\n\n: f\n: g\n", "A\n:   B C\n\n    D\n\nE\n\n: F\n: G\n"),
-        ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :E:\n\n:F: G\n"),
+        ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :e:\n\n:f: G\n"),
         ("a\n\n\\: b\n", "A\n\n\\: B\n"),
         ("|a|\n|-|\n\n: b\n", "|A|\n|-|\n\n: B\n"),
         ("a|b\n:--|--:\nc|d\n", "A|B\n:--|--:\nC|D\n"),
@@ -115,7 +115,7 @@ def test_numbers_of_notes_are_not_in_the_sentence() -> None:
         ("a b\n:--|\nc\r\n  :-: \r\n> d\n> :-|\n", "A B\n:--|\nC\r\n  :-: \r\n> D\n> :-|\n"),
         ("|a|\r\n:-|\r\n|b|\r\n|c|\r\n", "|A|\r\n:-|\r\n|B|\r\n|C|\r\n"),
         ("a :-|\n:-| b\n", "A :-\\| :-\\| B\n"),
-        (":a: \ufe13 \ufe55\n", ":A: \ufe13 \ufe55\n"),
+        (":a b: \ufe13 \ufe55\n", ":A B: \ufe13 \ufe55\n"),
         ("a\n:b: \ufe13\ufe55\uff1a\n", "A\n:B: \ufe13\ufe55\uff1a\n"),
         ("a&#10;&#35; b&#9;c &#32;&#10;d\n", "A&#10;# B&#9;C&#32;&#10; D\n"),
         ("&#32;&#32;&#32;&#32;a b\n", "&#32;&#32;&#32;&#32;A B\n"),
@@ -167,6 +167,12 @@ def test_text_does_not_become_markdown(text: str) -> None:
     again = translated(data, "a.md")[1]
     assert again in ([text], []), data
     assert data.replace("\\", "") == f"{text}\n"
+
+
+def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
+    """They are tags, which stay at the word before."""
+    data, lines, _ = translated("a [b](c){.d} :e-f: g :h:i\n", "a.md")
+    assert (data, lines) == ("A [B](c){.d} :e-f: G :H:I\n", ["a b g :h:i"])
 
 
 def test_emphasis_without_spaces() -> None:
