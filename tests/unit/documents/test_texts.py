@@ -78,18 +78,6 @@ def test_html_in_another_encoding() -> None:
     assert data == '<meta charset="iso-8859-1"><p>ä &#22902;&#37226;</p>'.encode("latin-1")
 
 
-def test_numbers_of_notes_are_not_in_the_sentence() -> None:
-    """Right behind a word or a sign; other numbers, and those inside a word, are."""
-    source = (
-        "<p>a <b>b</b><sup><a href=c>[1]</a></sup> d.<a>2</a> e</p>"
-        "<p>see <a>3</a>, (<a>4</a>) in <i>2016</i></p>"
-    )
-    data, lines, report = translated(source, "a.html")
-    assert lines == ["a b d. e", "see 3, (4) in 2016"]
-    assert translated("<p>a H<sub>2</sub>O x", "b.html")[1] == ["a H2O x"]
-    assert (data.lower(), report.flagged) == (source.lower(), ())
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -169,12 +157,6 @@ def test_text_does_not_become_markdown(text: str) -> None:
     assert data.replace("\\", "") == f"{text}\n"
 
 
-def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
-    """They are tags, which stay at the word before."""
-    data, lines, _ = translated("a [b](c){.d} :e-f: g :h:i\n", "a.md")
-    assert (data, lines) == ("A [B](c){.d} :e-f: G :H:I\n", ["a b g :h:i"])
-
-
 def test_emphasis_without_spaces() -> None:
     """In Chinese: beside a sign it is written as HTML, where it would be read as text."""
     bold = Tag("**", "open"), Tag("**", "close")
@@ -213,13 +195,6 @@ def test_a_sentence_runs_over_cues() -> None:
     expected = CUES.replace("We <i>think</i>\nof a", "WE <i>THINK</i>\nOF A")
     expected = expected.replace("house", "HOUSE").replace("Who", "WHO")
     assert data == expected.replace("Me\ntoo", "ME\nTOO")
-
-
-def test_dashes_of_speakers_stay_behind_tags() -> None:
-    """Of italics, of a colour, of a place on the screen."""
-    source = "00:00:01,000 --> 00:00:02,000\n{\\an8}<i>- Who?</i>\n<i>- Me <b>too</b></i>\n"
-    data, lines, _ = translated(source, "a.srt", WordTranslator(lambda word: word * (word != "-")))
-    assert (data, lines) == (source, ["Who?", "Me too"])
 
 
 def test_sounds_and_songs_are_apart() -> None:
@@ -263,27 +238,6 @@ def test_json() -> None:
     assert lines == ["c d", "e ä", 'g"h/']
     assert [remark.where for remark in report.untranslated] == ['line 1, "u"']
     assert translated('{"a": "ä"}\n{"a": "b"}\n', "a.jsonl")[0] == '{"a": "Ä"}\n{"a": "B"}\n'
-
-
-@pytest.mark.parametrize(
-    ("name", "before", "after", "end"),
-    [
-        ("a.json", '{"a": "', '"}', r"\""),
-        ("a.yaml", 'a: "', '"\n', r"\""),
-        ("a.yaml", "a: >\n  ", "\n", '"'),
-        ("a.csv", 'a\n"', '"\n', '""'),
-        ("a.po", 'msgid "', '"\n', r"\""),
-    ],
-)
-def test_elements_of_html_in_strings(name: str, before: str, after: str, end: str) -> None:
-    """They are tags, which go with their words; what has no partner, or is code, is copied."""
-    source = f"One <b id={end}x{end}>two</b><br/>go <1>on</1> <code>ls</code>: &lt; <name> <i>"
-    text = f"{before}{source}{after}" + 'msgstr ""\n' * (name == "a.po")
-    made, lines, _ = translated(text, name)
-    assert lines == ["One two go on ls: &lt; <name> <i>"]
-    for word in ("One", "two", "go", ">on<", "&lt;", "<name>", "<i>"):
-        source = source.replace(word, word.upper())
-    assert source in made
 
 
 @pytest.mark.parametrize(
