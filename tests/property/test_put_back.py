@@ -233,6 +233,22 @@ def test_a_sign_beside_equal_signs_that_are_copied() -> None:
     assert made.written() == "DANN$<m>$$</m>"
 
 
+@given(cases())
+@settings(max_examples=300)
+def test_what_is_whole_is_not_cut(
+    case: tuple[Marked, str, list[tuple[int, int, int, int]]],
+) -> None:
+    """Tags stand at its ends, whatever is linked to a part of it."""
+    source, text, given_links = case
+    whole = [match.span() for match in re.finditer(r"\S+", text)]
+    made = put_back(source, text, given_links, whole) if text != source.text else Marked(())
+    place = 0
+    for piece in made.pieces:
+        if isinstance(piece, Tag):
+            assert not any(start < place < end for start, end in whole)
+        place += len(piece.shown if isinstance(piece, Tag) else piece)
+
+
 def test_the_time_is_linear() -> None:
     """Four times the text takes no more than ten times as long, with as many tags as words."""
 

@@ -8,7 +8,7 @@ from html import unescape
 from dragoman.documents.asides import Asides
 from dragoman.documents.paragraphs import SetAside, has_letters, lines
 from dragoman.files.xml import escape_xml
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, merged, verbatim
 
 _NO_TAG = r"<!--(?s:.*?)(?:-->|\Z)|<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 _QUOTED = r"\"[^\"<]*+\"|'[^'<]*+'"
@@ -95,7 +95,7 @@ def _header(raw: str) -> Iterator[str | Tag]:
         if code[1]:
             yield "&"
         elif code[2]:
-            yield from (Tag("", "open", kept=True), f"&{code[2]}", Tag("", "close"))
+            yield from verbatim(f"&{code[2]}")
         else:
             yield Tag(code[0])
     yield from lines(unescape(raw[end:]))

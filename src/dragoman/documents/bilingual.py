@@ -7,7 +7,7 @@ from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
-from dragoman.documents.document import Document, Segment, WrittenPart
+from dragoman.documents.document import Document, Left, Segment, WrittenPart
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
@@ -21,7 +21,7 @@ from dragoman.documents.paragraphs import (
 from dragoman.errors import InputError
 from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, with_elements
 
 _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 """States of a target that stays though it is the same as its source."""
@@ -35,8 +35,8 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     Targets that are translated or approved stay, and so do units with translate="no". Raises
     InputError as `read_xml` does.
     """
-    document = read_xml(data, name, {"trans-unit", "segment"}, _read_unit)
-    into = languages[1]
+    left, into = Left(), languages[1]
+    document = read_xml(data, name, {"trans-unit", "segment"}, partial(_read_unit, left))
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
@@ -45,7 +45,7 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
         text, encode = decode_xml(made, name)
         return encode([_FILE.sub(partial(_with_language, into), text)])
 
-    return replace(document, assemble=assemble)
+    return replace(document, assemble=assemble, left=(*document.left, *left))
 
 
 _FILE = re.compile(r"<(?:\w+:)?(?:file|xliff)\s(?:[^<>]*?\s)?(source-language|srcLang)\s*=[^<>]*>")
@@ -63,10 +63,24 @@ def _with(tag: str, name: str, value: str) -> str:
     return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
 
 
-def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
-    """A unit of XLIFF 1.2 or a segment of XLIFF 2."""
+_EMPTY_SEGMENT = re.compile(r"<(?:\w+:)?mrk\s[^<>]*(?:/>|>\s*</)")
+
+
+def _is_locked(unit: Element) -> bool:
+    """Whether a tool for translators keeps a unit from changes, as memoQ and Phrase say it."""
+    values = (value for name, value in unit.attributes.items() if name.endswith(":locked"))
+    return any(value in {"locked", "true"} for value in values)
+
+
+def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | None:
+    """A unit of XLIFF 1.2 or a segment of XLIFF 2; what is to be told of others goes to `left`."""
     source, target = unit.child("seg-source") or unit.child("source"), unit.child("target")
-    if source is None or unit.inherited("translate") == "no":
+    where = f"unit {unit.inherited('id') or ''}".rstrip()
+    if source is None:
+        return None
+    if unit.inherited("translate") == "no" or _is_locked(unit):
+        if any(map(str.isalpha, source.text)):
+            left.add("units that are marked as not to be translated, or locked", where)
         return None
     is_new = unit.local == "segment"
     stated = unit if is_new or target is None else target
@@ -75,6 +89,8 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
         is_same = done == source.text.strip()
         is_open = state not in _FINISHED if is_same else state in UNFINISHED
         if approved or not is_open:
+            if _EMPTY_SEGMENT.search(text, target.start, target.end):
+                left.add("units that are translated in part", where)
             return None
     tag = f"<{source.prefix}target>"
     place = (source.end, source.end)
@@ -90,7 +106,6 @@ def _read_unit(unit: Element, text: str, raw: Raw) -> Segment | None:
         tag = _with(tag, "state", "needs-review-translation")
     marked = _marked(source, mixed(source, text, _role_in_xliff, raw))
     write = _writer(source, before + tag, f"</{source.prefix}target>")
-    where = f"unit {unit.inherited('id') or ''}".rstrip()
     segment = Segment(*place, marked, write, where, beside=True)
     return segment if has_letters(marked) else None
 
@@ -110,19 +125,26 @@ def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Doc
             f"{name} has texts in {', '.join(codes) or 'no language'}; say from and into which "
             "it is translated."
         )
-    read = partial(_read_entry, (source, target or others[0]))
-    return read_xml(data, name, {"tu"}, read)
+    into = (target and resolve(target, codes.values())) or target or others[0]
+    left = Left()
+    read = partial(_read_entry, (source, into), left)
+    document = read_xml(data, name, {"tu"}, read)
+    return replace(document, left=(*document.left, *left))
 
 
 _SOURCE = re.compile(r"<header\s[^<>]*?\bsrclang\s*=\s*[\"']([\w-]+)")
 _CODE = re.compile(r"<tuv\s[^<>]*?\blang\s*=\s*[\"']([\w-]+)")
 
 
-def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw) -> Segment | None:
-    """A unit of TMX."""
+def _read_entry(
+    languages: tuple[str, str], left: Left, entry: Element, text: str, raw: Raw
+) -> Segment | None:
+    """A unit of TMX; one that has only other languages is told to `left`."""
+    where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
     variants = {_language_of(each): each for each in entry.elements if each.local == "tuv"}
     source, target = (variants.get(resolve(each, variants) or "-") for each in languages)
     if source is None or (spoken := source.child("seg")) is None:
+        left.add(f"units without a text in {languages[0]}", where)
         return None
     filled = target.child("seg") if target is not None else None
     if target is not None and (filled is None or filled.text.strip()):
@@ -136,7 +158,6 @@ def _read_entry(languages: tuple[str, str], entry: Element, text: str, raw: Raw)
         start = f"{_indent(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
     marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
-    where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
     write = _writer(spoken, start, end)
     segment = Segment(*place, marked, write, where, beside=True)
     return segment if has_letters(marked) else None
@@ -156,15 +177,21 @@ def _indent(element: Element, text: str) -> str:
 
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:
     if source.inherited("xml:space") != "preserve":
-        return without_breaks(pieces)
-    return merged(q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,)))
+        pieces = [*without_breaks(pieces).pieces]
+    else:
+        pieces = [q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,))]
+    return with_elements(pieces, str if _is_cdata(source) else escape_xml)
 
 
 def _writer(source: Element, before: str, after: str) -> Callable[[Marked], str]:
     """What writes a translation between two texts, as CDATA where the source is that."""
-    is_cdata = all(isinstance(child, Text) and child.is_cdata for child in source.children)
-    escape = _as_cdata if is_cdata else escape_xml
-    return lambda marked: f"{before}{marked.written(escape)}{after}"
+    if _is_cdata(source):
+        return lambda marked: f"{before}{_as_cdata(marked.written())}{after}"
+    return lambda marked: f"{before}{marked.written(escape_xml)}{after}"
+
+
+def _is_cdata(source: Element) -> bool:
+    return all(isinstance(child, Text) and child.is_cdata for child in source.children)
 
 
 def _as_cdata(text: str) -> str:

@@ -10,7 +10,7 @@ from dragoman.documents.document import Document, Part, Segment, Segments, Writt
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
-from dragoman.text.marked import Marked, merged
+from dragoman.text.marked import Marked, Tag, verbatim, with_elements
 
 _WIDTH = 79
 """Most columns of a line, with its quotes."""
@@ -60,8 +60,17 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
             width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
             write = partial(_written, before + keyword, width=width, end=end)
-            marked, where = merged(lines(source.value)), f"line {message.line}"
+            marked, where = with_elements(_pieces(source.value)), f"line {message.line}"
             yield Segment(begin, each.end, marked, write, where, beside=True)
+
+
+_ARGUMENT = re.compile(r"(%L?\d{1,2}(?![\w$]))")
+"""What Qt and KDE put a value in the place of; %5 is 5% in other texts, of Turkish."""
+
+
+def _pieces(text: str) -> Iterator[str | Tag]:
+    for number, piece in enumerate(_ARGUMENT.split(text)):
+        yield from verbatim(piece) if number % 2 else lines(piece)
 
 
 def _not_fuzzy(before: str) -> str:

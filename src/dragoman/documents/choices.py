@@ -8,7 +8,7 @@ import re
 from itertools import accumulate
 
 from dragoman.documents.paragraphs import lines
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, merged, verbatim, with_elements
 
 CHOICE = re.compile(
     r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
@@ -64,7 +64,7 @@ def _read_message(text: str, start: int, found: list[Branch], depth: int) -> int
         if choice := CHOICE.match(text, place):
             place, chooses = _read_branches(text, choice.end(), found, depth + 1), True
         elif copied := _COPIED.match(text, place):
-            pieces += Tag("", "open", kept=True), copied[0], Tag("", "close")
+            pieces += verbatim(copied[0])
             place = copied.end()
         elif plain := _TEXT.match(text, place):
             pieces += lines(plain[0].replace("''", "'"))
@@ -75,7 +75,8 @@ def _read_message(text: str, start: int, found: list[Branch], depth: int) -> int
     if has_text and chooses:
         raise ValueError
     if has_text:
-        found.append((start, place, merged(pieces)))
+        with_tags = merged if "'" in text else with_elements  # whose tags would need more of them
+        found.append((start, place, with_tags(pieces)))
     return place
 
 

@@ -37,7 +37,12 @@ FORMATS = {
     "odp": Format(("odp", "otp", "odg", "otg", "fodp", "fodg"), "opendocument"),
     "ods": Format(("ods", "ots", "fods"), "opendocument"),
     "po": Format(("po", "pot"), "catalogue"),
-    "xliff": Format(("xlf", "xliff"), "bilingual", "read_xliff", has_languages=True),
+    "xliff": Format(
+        ("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
+        "bilingual",
+        "read_xliff",
+        has_languages=True,
+    ),
     "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
     "epub": Format(("epub",), "epub"),
     "markdown": Format(("md", "markdown"), "markdown"),

@@ -15,7 +15,7 @@ from dragoman.documents import choices
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked
+from dragoman.text.marked import Marked, with_elements
 
 _TOKEN = re.compile(
     r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"|[][{}:,]|true|false|null'
@@ -73,7 +73,7 @@ def _texts(
         return
     for part in _LINE.finditer(text, start, place[1] - 1):
         if part[1]:
-            source = Marked((json.loads(f'"{part[1]}"'),))
+            source = with_elements((json.loads(f'"{part[1]}"'),))
             yield Segment(*part.span(), source, write, where)
 
 

@@ -6,11 +6,14 @@ has hard breaks.
 """
 
 import re
+import sys
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
+from html import unescape
+from itertools import chain, groupby, zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,9 +22,9 @@ from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
-from dragoman.documents.markup import tokens_of
+from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, paired
+from dragoman.text.marked import Marked, Tag, paired, verbatim
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -34,15 +37,36 @@ _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
+_SEEN = {*_LEAVES, *_LEFT, "Html", ""}
+"""What is no definition; the end of the file has no name."""
+_ENDS = r"[ \t]*+(?=[\r\n]|\Z)"
 _DIRECTIVE = re.compile(
-    r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?)[ \t][^\r\n]*)|:{3,}[^\r\n]*"
-    r"|(?:\{%(?:(?!%\})[^\r\n])*+%\}[ \t]*+(?:\r?\n(?=\{%))?)+(?=[\r\n]|\Z))"
+    r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?|===[!+]?(?=[ \t]+\"))[ \t][^\r\n]*)"
+    r"|(?::{3,}|-+8<-+|\*\[[^]\r\n]+\]:|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]"
+    rf"{_ENDS})[\w-]+\])[^\r\n]*"
+    rf"|(?:(?:\{{\{{[<%](?:(?![>%]\}}\}})[^\r\n])*+[>%]\}}\}}[ \t]*+)++|\{{:[^{{}}\r\n]*+\}}"
+    rf"|\[\[?_?(?i:toc)_?\]?\]){_ENDS}"
+    rf"|(?:\{{%(?:(?!%\}})[^\r\n])*+%\}}[ \t]*+(?:\r?\n(?=\{{%))?)+{_ENDS})"
     r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
     r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
     r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
     re.MULTILINE,
 )
-"""A line of Pandoc, Material or Liquid, or lines of MDX."""
+"""A line of Pandoc, Material, kramdown, Obsidian, Hugo or Liquid, or lines of MDX."""
+_DEFINITION = re.compile(
+    r"^[ \t>]*\[(?!\^)(?:[^][\\\r\n]|\\.)+\]:[ \t]*(?:<[^<>\r\n]*>|[^\s<]\S*)"
+    rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{_ENDS}",
+    re.MULTILINE,
+)
+"""The definition of a link, with its title."""
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_KEPT = re.compile(
+    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}|(?<![\w:]):[a-z][\w+-]*:(?![\w:])"
+    r"|(?:https?://|www\.)[!-;=?-~]*[\w/#&=])",
+    re.ASCII,
+)
+"""Attributes of what stands before, the name of an emoji; an address, which is a link so."""
+_EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
 _SIGNS = re.compile(
@@ -93,9 +117,13 @@ class _Paragraphs:
 
     def _where(self, place: int) -> str:
         """The line of a place behind those that were asked for before."""
-        self._line += self._text.count("\n", self._counted, place)
-        self._counted = place
-        return f"line {self._line}"
+        where = self._line_of(place)
+        self._line, self._counted = int(where.removeprefix("line ")), place
+        return where
+
+    def _line_of(self, place: int) -> str:
+        """The same, for one among those that are asked for later."""
+        return f"line {self._line + self._text.count(chr(10), self._counted, place)}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """As much white space; a note is an item of a list, so that what is indented is no code;
@@ -111,6 +139,9 @@ class _Paragraphs:
         if last.startswith("|") and _TABLE_ROW.match(text, found.end()):
             blank = re.sub(r"^ | (?=\r?$)", "|", blank, flags=re.MULTILINE)
         mark = (found["start"] or "") + ("*" if found["note"] and begins else "")
+        longer = f"{mark} [\ufdef]:x"  # as an item without anything would end at an empty line
+        if found["note"] and len(longer) <= len(blank) and _EMPTY_LINE.match(text, found.end()):
+            mark = longer if begins else mark
         return mark + blank[len(mark) :]
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
@@ -122,8 +153,13 @@ class _Paragraphs:
 
     def segments(self) -> Iterator[Segment]:
         """The texts, in order."""
-        skipped, is_term = "", False
-        for kind, name, more, start, end in self._events():
+        skipped, is_term, definitions = "", False, deque(_DEFINITION.finditer(self._plain))
+        last = ("End", "", None, len(self._text), sys.maxsize)
+        for kind, name, more, start, end in chain(self._events(), [last]):
+            while definitions and name in _SEEN and definitions[0].start() < end:
+                if (found := definitions.popleft()).end() <= start:
+                    text = _ESCAPED.sub(r"\1", unescape(found[1]))
+                    self._set_aside(*found.span(1), text)
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
             elif _is_inline(name, more) and not (is_term and name == "SoftBreak"):
@@ -131,8 +167,8 @@ class _Paragraphs:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
             else:
-                if any(piece_name == " " for piece_name, _ in self._pieces):
-                    where, source = self._where(self._start), paired(self._pieces)
+                if any(piece_name in (" ", "\\") for piece_name, _ in self._pieces):
+                    where, source = self._where(self._start), paired(self._with_kept())
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
                     yield Segment(self._start, self._end, source, _written, where, _fault)
@@ -146,7 +182,7 @@ class _Paragraphs:
         """Add what is there; return the name of a span that is added as one, up to its end."""
         raw, before, self._end = self._text[start:end], self._end, end
         if kind == "Start" and name == "Link" and more["link_type"] in ("Autolink", "Email"):
-            self._copy(raw)
+            self._pieces += _copied(raw)
             return name
         if kind == "Start":
             mark = "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name]
@@ -163,12 +199,18 @@ class _Paragraphs:
             if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
                 self._pieces.append(("", Tag(":")))
                 more = more[1:]
-            self._pieces.append((" ", " " if more is None else more.replace(self._colon, ":")))
+            escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
+            text = " " if more is None else more.replace(self._colon, ":")
+            self._pieces.append((escaped, text))
         elif name in ("Code", "InlineMath", "DisplayMath"):
-            self._copy(_LINE.sub(" ", raw))
+            self._pieces += _copied(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
-            self._pieces.append((token.name, token.tag))
+            kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
+            if token.kind != "close" and token.name and not is_left(raw):
+                where = self._line_of(start)
+                raw = with_marks(token, RULES, self.asides, start, where)
+            self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
         else:
             breaks = name == "HardBreak"
             prefix = re.compile(r"[ \t>]*").match(self._text, end) if breaks else None
@@ -184,20 +226,38 @@ class _Paragraphs:
         raw = self._text[before:end] if kind else mark
         title = _TITLE.fullmatch(raw) if kind == "Inline" else None
         if title is not None and not _CUT.search(title[1]):
-            first, last = (before + place for place in title.span(1))
-            write = partial(_written_title, end=raw[title.end(1)])
-            line = self._line + self._text.count("\n", self._counted, first)
-            where, source = f"line {line}, title", Marked((more["title"],))
-            cut = self.asides.cut(first, last, source, write, where)
+            first, last = title.span(1)
+            cut = self._set_aside(before + first, before + last, more["title"])
             raw = f"{raw[: title.start(1)]}{cut}{raw[title.end(1) :]}"
         if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
             raw = f"][{self._text[start:before]}]"
             self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
         self._pieces.append((name, Tag(raw, "close")))
 
-    def _copy(self, raw: str) -> None:
-        """Add what is written as it is."""
-        self._pieces += ("=", Tag("", "open", kept=True)), ("", raw), ("=", Tag("", "close"))
+    def _set_aside(self, first: int, last: int, title: str) -> str:
+        """What stands in the place of a title, up to the sign that ends it."""
+        write = partial(_written_title, end=self._text[last])
+        where = f"{self._line_of(first)}, title"
+        return self.asides.cut(first, last, Marked((title,)), write, where)
+
+    def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
+        """The pieces, where addresses are copied, and attributes and emoji are tags: those that
+        have no escapes.
+        """
+        for is_text, group in groupby(self._pieces, lambda piece: piece[0] == " "):
+            if not is_text:
+                yield from group
+                continue
+            for number, text in enumerate(_KEPT.split("".join(str(text) for _, text in group))):
+                if number % 2 and text[0] in "{:":
+                    yield "", Tag(text)
+                else:
+                    yield from _copied(text) if number % 2 else [(" ", text)]
+
+
+def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:
+    """What is written as it is."""
+    return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:

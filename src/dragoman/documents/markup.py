@@ -165,10 +165,11 @@ class Page:
         """Read a tag, and an element that is left alone; return what has ended that, if unread."""
         rules, (kind, raw, name) = self._rules, token
         marked, after = raw, None
-        left = kind != "close" and _is_left(raw)
+        left = kind != "close" and is_left(raw)
         block = name != "" and rules.block(name)
         if kind != "close" and name and not left:
-            marked = self._with_marks(raw, name)
+            where = f"{self._in}line {self._line}"
+            marked = with_marks(Token(kind, raw, name), rules, self._asides, self._place, where)
         if kind == "open" and (name in rules.opaque or (left and block)):
             inner, after = _until_closed(tokens, name, rules)
             rest = "".join(inner)
@@ -191,26 +192,6 @@ class Page:
         """Whether the last thing but white space is a tag of this name."""
         last = (item.name for item in reversed(self._items[-2:]) if item.raw.strip())
         return next(last, None) == name
-
-    def _with_marks(self, raw: str, name: str) -> str:
-        """A tag with marks in place of its attributes that are translated."""
-        wanted = self._rules.attributes | ({"content"} if _META.search(raw) else set())
-        wanted |= {"value"} if name == "input" and _BUTTON.search(raw) else set()
-
-        def mark(found: re.Match[str]) -> str:
-            value = found[2] or ""
-            quote = value[0] if value[:1] in {'"', "'"} else ""
-            if found[1].lower() not in wanted or not value or (quote and value[1:][-1:] != quote):
-                return found[0]
-            size = len(quote)
-            text, end = value[size : len(value) - size], self._place + found.end() - size
-            source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
-            write = partial(_written_value, quote=quote)
-            where = f"{self._in}line {self._line}, {found[1]} of <{name}>"
-            number = self._asides.cut(end - len(text), end, source, write, where)
-            return found[0].removesuffix(value) + quote + number + quote
-
-        return _ATTRIBUTE.sub(mark, raw) if wanted else raw
 
     def _add(self, name: str, piece: str | Tag, raw: str) -> None:
         self._items.append(_Item(name, piece, raw, self._place, self._line))
@@ -237,7 +218,29 @@ class Page:
         self._segments.append(Segment(start, end, paired(pieces), _written, where))
 
 
-def _is_left(raw: str) -> bool:
+def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: str) -> str:
+    """A tag with marks in place of its attributes that are translated, which are set aside."""
+    raw, name = token.raw, token.name
+    wanted = rules.attributes | ({"content"} if _META.search(raw) else set())
+    wanted |= {"value"} if name == "input" and _BUTTON.search(raw) else set()
+
+    def mark(found: re.Match[str]) -> str:
+        value = found[2] or ""
+        quote = value[0] if value[:1] in {'"', "'"} else ""
+        if found[1].lower() not in wanted or not value or (quote and value[1:][-1:] != quote):
+            return found[0]
+        size = len(quote)
+        text, end = value[size : len(value) - size], place + found.end() - size
+        source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
+        write = partial(_written_value, quote=quote)
+        at = f"{where}, {found[1]} of <{name}>"
+        number = asides.cut(end - len(text), end, source, write, at)
+        return found[0].removesuffix(value) + quote + number + quote
+
+    return _ATTRIBUTE.sub(mark, raw) if wanted else raw
+
+
+def is_left(raw: str) -> bool:
     """Whether a tag says that its element is not to be translated."""
     if "translate" not in raw.lower():
         return False

@@ -38,8 +38,9 @@ _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 """A line of a cue without those around it, which stay."""
 _END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
-_DASH = re.compile(rf"[-–—•][\s{_MARKS}]*")
-_OTHER = re.compile(rf"(?:<[^<>]*>)*{_DIRECTION}[-–—•♪\[(]")
+_DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
+"""How one who speaks is marked, behind tags too: they stay before what is said."""
+_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
     rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"

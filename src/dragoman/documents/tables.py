@@ -10,7 +10,7 @@ from functools import partial
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError, did_you_mean
-from dragoman.text.marked import Marked
+from dragoman.text.marked import Marked, with_elements
 
 DELIMITERS = ",;\t|"
 _OPEN = re.compile(r'"(?:[^"]|"")*+')
@@ -53,10 +53,10 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             left.add("cells with text after the closing quote", where)
             continue
         if not closed:
-            yield Segment(place, place + len(raw), Marked((cell,)), write, where)
+            yield Segment(place, place + len(raw), with_elements((cell,)), write, where)
             continue
         for line in re.finditer(r"[^\r\n]+", raw[1:-1]):
-            source, begin = Marked((line[0].replace('""', '"'),)), place + 1 + line.start()
+            source, begin = with_elements((line[0].replace('""', '"'),)), place + 1 + line.start()
             yield Segment(begin, begin + len(line[0]), source, _quoted, where)
 
 
@@ -84,9 +84,9 @@ def _number(asked: str, head: list[str], name: str) -> int:
 
 
 def _quoted(marked: Marked) -> str:
-    return marked.text.replace('"', '""')
+    return marked.written().replace('"', '""')
 
 
 def _written(marked: Marked, signs: str) -> str:
-    needed = any(sign in marked.text for sign in signs)
-    return f'"{_quoted(marked)}"' if needed else marked.text
+    text = marked.written()
+    return f'"{_quoted(marked)}"' if any(sign in text for sign in signs) else text

@@ -24,6 +24,7 @@ from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document, PackedValues, Part, Segment
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.preserved import protected
 from dragoman.text.glossary import Glossary
 from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
@@ -195,8 +196,9 @@ class Draft:
                 self._untranslated[number] = ("its translation is the same",)
             elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
-                pieces = put_back(source, text, links).pieces  # by links, which count all
-                kept = merged(p.translate(dropped) if isinstance(p, str) else p for p in pieces)
+                made = put_back(source, text, links, protected(text))  # by links, which count all
+                pieces = (p.translate(dropped) if isinstance(p, str) else p for p in made.pieces)
+                kept = merged(pieces)
                 made = merged([*before, *_without_white_edges(kept.pieces), *after])
                 raw = part.text[segment.start : segment.end]
                 if fault := segment.fault(raw, segment.source, made):
@@ -244,7 +246,7 @@ _NO_LETTER = "it has no letter"
 _CODE = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
     r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
-    r"|[\w-]+\.[a-z]{2,4}",
+    r"|[\w-]+\.[a-z]{2,4}|:\w+",
     re.ASCII,
 )
 """One word that is an address, the name of a file or of a thing, or a number with its unit."""

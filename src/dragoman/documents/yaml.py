@@ -17,7 +17,7 @@ from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, with_elements
 from dragoman.text.spans import Span
 
 _CODE = re.compile(r"[=;<>{}|&$\\`]|\(\)|^\W|\w:(?!//)\s")
@@ -126,7 +126,7 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
     if style or text[start:end].split() == value.split():
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
         write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
-        yield Segment(start, end + len(after), merged(pieces), write, where)
+        yield Segment(start, end + len(after), with_elements(pieces), write, where)
 
 
 def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
@@ -149,7 +149,7 @@ def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
 
 def _folded(text: str, lines: list[Span], where: str) -> Segment:
     """Lines that are read as one; those of the translation are about as long."""
-    source = Marked((" ".join(text[slice(*line)] for line in lines),))
+    source = with_elements((" ".join(text[slice(*line)] for line in lines),))
     write: Callable[[Marked], str] = Marked.written
     if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # but for a block without an indent
         between = text[lines[0][1] : lines[1][0]].lstrip(" \t")

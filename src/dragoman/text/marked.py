@@ -6,6 +6,7 @@ Its `text` is "a bold word". Each open tag has its close tag in the same `Marked
 partner is elsewhere, or that has none, is void.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -160,6 +161,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
 
     Those without a partner, and whatever would not be nested, become void. A void tag between two
     spaces takes one with it, so that the text has one.
+    The number of a note, such as [1] right behind a word, is void too.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -177,7 +179,65 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    joined = [*merged(made).pieces]
+    return _with_one_space(_with_notes(made))
+
+
+def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
+    """Marked text of pieces whose texts may have elements of HTML, which become tags.
+
+    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
+    The document has each as `write` makes it.
+    """
+    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
+    for piece in pieces:
+        place, whole = 0, piece if isinstance(piece, str) else ""
+        for found in _TAG_OF_HTML.finditer(whole) if ">" in whole else ():
+            raw, name = found[0], found[2].lower()
+            items += (" ", whole[place : found.start()]), ("", raw)
+            place = found.end()
+            if name in _EMPTY or raw.endswith("/>"):
+                items[-1] = "", Tag(write(raw), shown=" " if name == "br" else "")
+            elif not found[1]:
+                opened.setdefault(name, []).append(len(items) - 1)
+            elif opened.get(name):
+                begin = opened[name].pop()
+                items[begin] = name, Tag(write(str(items[begin][1])), "open", name in _COPIED)
+                items[-1] = name, Tag(write(raw), "close")
+        items.append((" ", whole[place:] if isinstance(piece, str) else piece))
+    return paired(items)
+
+
+_TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
+_EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
+_NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
+_BEFORE_NOTE = re.compile(r"[\w.,;!?)\]\"'”’»。，、；！？」』]")
+
+
+def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
+    """The pieces, where the number of a note, right behind a word, is void with its element."""
+    n, before = 0, ""
+    while n < len(pieces):
+        first, count = pieces[n], 1
+        if _BEFORE_NOTE.match(before) and _begins_note(pieces[n : n + 4]):
+            first, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
+        yield first
+        before = first[-1:] if isinstance(first, str) else first.shown[-1:] or before
+        n += count
+
+
+def _begins_note(pieces: list[str | Tag]) -> bool:
+    """Whether they begin with an element that is a number of a note, and no part of a word."""
+    first, text, last, after = (*pieces, "", "", "", "")[:4]
+    if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
+        return False
+    is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
+    goes_on = isinstance(after, str) and after[:1].isalnum()
+    return is_pair and not goes_on and _NUMBER_OF_NOTE.fullmatch(text) is not None
+
+
+def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:
+    """Marked text in which a void tag between two spaces takes one with it."""
+    joined = [*merged(pieces).pieces]
     for n in range(1, len(joined) - 1):
         before, piece, after = joined[n - 1 : n + 2]
         if isinstance(before, str) and isinstance(after, str) and isinstance(piece, Tag):
@@ -185,6 +245,11 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
             if spaced and piece.kind == "void" and not piece.shown:
                 joined[n : n + 2] = replace(piece, raw=piece.raw + after[0]), after[1:]
     return merged(joined)
+
+
+def verbatim(text: str) -> Pieces:
+    """A text that is copied, as it is written in the document."""
+    return Tag("", "open", kept=True), text, Tag("", "close")
 
 
 def void(tag: Tag) -> Tag:

@@ -15,11 +15,12 @@ The idea, to hand tags over token by token, is that of bergamot (`src/translator
 
 import re
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 
 from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.spans import Span
 
 Link = tuple[int, int, int, int]
 """Source start and end, text start and end, in characters."""
@@ -73,20 +74,25 @@ UnitSpan = tuple[int, int, int]
 """Units of the translation from the first to before the second, and the element's number."""
 
 
-def put_back(source: Marked, text: str, links: Sequence[Link]) -> Marked:
+def put_back(
+    source: Marked, text: str, links: Sequence[Link], whole: Iterable[Span] = ()
+) -> Marked:
     """The translation with the tags of its source; the source itself if the text is unchanged.
 
-    What is copied is taken from the source, whatever the translation has in its place.
+    What is copied is taken from the source, whatever the translation has in its place. No tag cuts
+    what is `whole`, places in the translation that are apart.
     """
     if text == source.text:
         return source
-    return _Putting(source, text, links).result() if any(source.tags) else merged([text])
+    return _Putting(source, text, links, whole).result() if any(source.tags) else merged([text])
 
 
 class _Putting:
     """The tags of one text on their way into its translation."""
 
-    def __init__(self, source: Marked, text: str, links: Sequence[Link]) -> None:
+    def __init__(
+        self, source: Marked, text: str, links: Sequence[Link], whole: Iterable[Span]
+    ) -> None:
         self._source, self._source_text, self._text = source, source.text, text
         self._root, copied = _tree(source)
         self._words = [match.start() for match in _UNIT.finditer(self._source_text)]
@@ -98,7 +104,7 @@ class _Putting:
             if at is not None and start < end and (not tokens or tokens[-1][1] <= start):
                 tokens.append((start, end, at))
         places = self._copies(copied, tokens)
-        self._units = [*_units(text, tokens, places)]
+        self._units = [*_joined(_units(text, tokens, places), sorted(whole), places)]
         self._unlink(copied, places)
         self._loose = {at: place for place, at in places.items()}
         self._made: list[str | Tag | range] = []  # a range is text that no copied element covers
@@ -326,6 +332,22 @@ def _units(
         if start < end:
             yield _Unit(start, end, copies[start, end])
         place = end
+
+
+def _joined(
+    units: Iterator[_Unit], whole: Sequence[Span], copies: Container[Span]
+) -> Iterator[_Unit]:
+    """The units, where those of what is whole are one; what is copied stays by itself."""
+
+    def key(unit: _Unit) -> tuple[int, int]:
+        i = bisect_left(whole, (unit.end,)) - 1
+        inside = i >= 0 and unit.start < whole[i][1] and (unit.start, unit.end) not in copies
+        return (i, -1) if inside else (-1, unit.start)
+
+    for _, group in groupby(units, key):
+        same = [*group]
+        best = max(same, key=lambda unit: (unit.at >= 0, unit.end - unit.start))
+        yield replace(best, start=same[0].start, end=same[-1].end)
 
 
 def _run(units: list[int], first: list[int], taken: dict[int, UnitSpan]) -> tuple[int, int] | None:

@@ -31,14 +31,14 @@ def test_xliff_1_gets_targets() -> None:
     """Where there is none, or one to do; tags are copied, protected text is not translated."""
     made = translated(XLIFF_1, "a.xlf")
     assert targets(made) == [
-        "HELLO BOLD WORLD.", "Fertig", "NEW ONE", "SOME <B>TEXT</B> & MORE",
+        "HELLO BOLD WORLD.", "Fertig", "NEW ONE", "SOME <b>TEXT</b> & MORE",
         "PRESS <b>OK</b> ACME NOW",
     ]  # fmt: skip
     review = 'state="needs-review-translation"'
     assert (
         f'\n        <target {review}>HELLO <g id="1">BOLD</g> WORLD<x id="2"/>.</target>\n' in made
     )
-    assert f"<target {review}><![CDATA[SOME <B>TEXT</B> & MORE]]></target>" in made
+    assert f"<target {review}><![CDATA[SOME <b>TEXT</b> & MORE]]></target>" in made
     assert f"<source>New one</source><target {review}>NEW ONE</target>" in made
     assert made.count(review) == 4
     assert '<file target-language="de" original="a"' in made
@@ -95,6 +95,54 @@ def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     assert re.findall("(?s)<target.*?>(.*)</target>", kept) == ["A\n  B"]
 
 
+def test_units_that_are_left_are_told() -> None:
+    """Those with a mark or a lock, and those with some segments to do."""
+    rest = "<source>b</source><target><mrk mid='1'>B</mrk> <mrk mid='2'/></target></trans-unit>"
+    text = (
+        "<file><trans-unit id='1' translate='no'><source>a</source></trans-unit>"
+        "<trans-unit id='2' mq:locked='locked'><source>a</source></trans-unit>"
+        "<trans-unit id='3' translate='no'><source>1</source></trans-unit>"
+        f"<trans-unit id='4'>{rest}</file>"
+    )
+    document = read_document(text.encode(), "a.mqxliff")
+    assert not [*document.segments]
+    assert document.left == (
+        "units that are marked as not to be translated, or locked: unit 1; unit 2",
+        "units that are translated in part: unit 4",
+    )
+    memory = TMX.replace('tuid="1"', 'tuid="1"', 1).replace('xml:lang="en-US"', 'xml:lang="fr"')
+    document = read_document(memory.encode(), "a.tmx", languages=("en", "de"))
+    assert "units without a text in en: unit" in document.left[0]
+
+
+def test_spaces_around_a_tag_stay() -> None:
+    """It may stand for a word, such as a name that a program puts there."""
+    unit = "<file><trans-unit><source>in the <ph id='1'>{0}</ph> park</source></trans-unit></file>"
+    assert ">IN THE <ph id='1'>{0}</ph> PARK</target>" in translated(unit, "a.sdlxliff")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("<![CDATA[<p>One <b>two</b><br>x</p>]]>", "<![CDATA[<p>ONE <b>TWO</b><br>X</p>]]>"),
+        (
+            "&lt;i>one&lt;/i> &lt;two> <g id='1'>x</g>",
+            "&lt;i&gt;ONE&lt;/i&gt; &lt;TWO&gt; <g id='1'>X</g>",
+        ),
+    ],
+)
+def test_elements_of_html_in_units_are_tags(source: str, target: str) -> None:
+    """Beside those of XLIFF, and written as the text is; what has no partner is text."""
+    made = translated(f"<file><trans-unit><source>{source}</source></trans-unit></file>", "a.xlf")
+    assert f">{target}</target>" in made
+
+
+def test_a_memory_has_the_same_code_for_all_its_units() -> None:
+    """That of those that it has, where another is asked for."""
+    text = TMX.replace('xml:lang="de"', 'xml:lang="de-DE"')
+    assert 'xml:lang="de"' not in translated(text, "a.tmx")
+
+
 def test_a_memory_gets_variants() -> None:
     """By language, whatever its region; white space as before the source's variant."""
     made = translated(TMX, "a.tmx")
@@ -117,7 +165,7 @@ def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
     filled = inner.replace("</tu>", '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu>')
     assert made == (
         f'<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>One <ph>{filled}</ph> three</seg>'
-        f'</tuv><tuv xml:lang="de"><seg>ONE  <ph>{filled}</ph>THREE</seg></tuv></tu></tmx>'
+        f'</tuv><tuv xml:lang="de"><seg>ONE <ph>{filled}</ph> THREE</seg></tuv></tu></tmx>'
     )
 
 
@@ -161,6 +209,15 @@ def test_a_translation_like_its_source_is_not_written_and_told() -> None:
     data, report = translate_document(read_document(text.encode(), "a.po"), WordTranslator(str))
     assert (data.decode(), report.translated) == (text, 0)
     assert [remark.what for remark in report.untranslated] == [("its translation is the same",)] * 2
+
+
+def test_arguments_of_qt_and_kde_are_copied() -> None:
+    """Numbers behind a percent sign, which are none of other formats."""
+    text = 'msgid "%1 of %L2, 5%, %3d and %20\\n(%1)"\nmsgstr ""\n'
+    translator = WordTranslator(str.upper)
+    translate_document(read_document(text.encode(), "a.po"), translator)
+    (line,) = translator.lines
+    assert [line[a:b] for a, b in translator.kept[0]] == ["%1", "%L2", "%20", "%1"]
 
 
 def test_a_language_with_one_form_gets_the_plural() -> None:

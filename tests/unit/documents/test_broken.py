@@ -136,6 +136,15 @@ def test_damaged_utf8_stays_utf8() -> None:
         ("::: note\na *b*\n:::\n", "::: note\nA *B*\n:::\n"),
         ('!!! note "a"\n    b c\n\n    d\n\ne\n', '!!! note "a"\n    B C\n\n    D\n\nE\n'),
         ("a\n!!! note\nb\n", "A\n!!! note\nB\n"),
+        ("!!! note\n\n    a b\n\nc\n", "!!! note\n\n    A B\n\nC\n"),
+        ("!!! a\n\n    b c\n\nd e\n", "!!! a\n\n    b c\n\nD E\n"),  # too short a line
+        ('=== "a b"\n\n    c d\n', '=== "a b"\n\n    C D\n'),
+        ("{{% a b %}}\nc d\n{{% /a %}} \n", "{{% a b %}}\nC D\n{{% /a %}} \n"),
+        ('{{< a "b" >}}{{< c >}}\n{{< d >}} e\n', '{{< a "b" >}}{{< c >}}\n{{< D >}} E\n'),
+        ("a b\n{: .c d}\n* toc\n{:toc}\n", "A B\n{: .c d}\n* TOC\n{:toc}\n"),
+        ("[TOC]\n\n[[_toc_]]\n[toc] a\n", "[TOC]\n\n[[_toc_]]\n\\[TOC\\] A\n"),
+        ('--8<-- "a.md"\nb\n*[c]: d e\n', '--8<-- "a.md"\nB\n*[c]: d e\n'),
+        ("> [!info]- a b\n> c\n\n> [!NOTE]\n> d\n", "> [!info]- a b\n> C\n\n> [!NOTE]\n> D\n"),
         ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
         (
             "|a|b|\r\n|-|-|\r\n{%- for c in d %}\r\n{% if e %}\r\n|f|g|\r\n{%- endfor %}\r\nh\r\n",
@@ -159,7 +168,10 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     """They stay, and what is around them is translated."""
     assert capitals(source, "a.md") == expected
     told = any("directives of other tools" in remark for remark in remarks(source, "a.md"))
-    assert told is any(sign in source for sign in (":::", "!!!", "{% inc", "{%-", "import"))
+    assert told is any(sign in source for sign in TOLD)
+
+
+TOLD = (":::", "!!!", "===", "{% inc", "{%-", "{{%", "}}{{<", "toc", "--8<--", "[!info]", "import")
 
 
 def test_damaged_strings_that_choose_a_form_are_left() -> None:

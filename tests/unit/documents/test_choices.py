@@ -117,6 +117,15 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
     assert branches(new, new, '"') is not None
 
 
+def test_elements_of_html_in_branches_are_tags() -> None:
+    """But for those of a message with apostrophes, which may quote."""
+    message = "{n, plural, one {# <b id=x>dog</b>} other {<i>dogs</i>, <all>}}"
+    new, _ = translated(message, "json", WordTranslator(str.upper))
+    assert new == "{n, plural, one {# <b id=x>DOG</b>} other {<i>DOGS</i>, <ALL>}}"
+    new, _ = translated(message.replace("=x", "=''x''"), "json", WordTranslator(str.upper))
+    assert new == "{n, plural, one {# <B ID='X'>DOG</B>} other {<I>DOGS</I>, <ALL>}}"
+
+
 def kept(piece: str) -> tuple[Tag, str, Tag]:
     """The piece as one that is copied."""
     return Tag("", "open", kept=True), piece, Tag("", "close")

@@ -29,11 +29,13 @@ _FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duratio
 """An argument with its format, `{p, number, percent}`."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>",
+    "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
     "placeholders": (
-        rf"{_FORMS}|{_FORMATTED}|"
-        r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{[\w.:!#<>^+-]*\}"
-        r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@](?![A-Za-z])"
+        rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two of templates
+        r"\{\{\{?[^{}]*\}\}\}?|\$\{[^{}]*\}|[%#]?\{[\w.:!#<>^+-]*\}|\{ ?\$[\w-]+ ?\}"
+        r"|\$t\([^()]*\)|(?<![\w$])\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
+        r"|(?<![\w:]):[a-z][\w+-]*:(?![\w:])|&(?:#\w+|[A-Za-z]\w*);|%%"
+        r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[A-Za-z@](?![A-Za-z])"
     ),
     "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
         "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
@@ -42,7 +44,7 @@ _PATTERNS = {
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
 _CHOICE = re.compile(_FORMS, re.ASCII)
-_ANY = re.compile(rf"[\d<{{%@]|://|www\.|{_PATTERNS['symbols']}")
+_ANY = re.compile(rf"[\d<{{%@$&]|:[a-z]|://|www\.|{_PATTERNS['symbols']}")
 """What every text has that has something of these kinds, or a number."""
 _ATTRIBUTES = re.compile(r"^(</?[\w:.-]+)\s.*?(/?>)$", re.ASCII | re.DOTALL)
 _VARIATIONS = str.maketrans("", "", "\ufe0e\ufe0f")

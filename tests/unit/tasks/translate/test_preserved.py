@@ -28,6 +28,7 @@ SAME = [
     ("a < b and c > d", "a < b und c > d"),
     ("I ❤\ufe0f tea 👩🏽\u200d🚀 🇩🇪", "🇩🇪 Ich ❤ Tee 👩🏽\u200d🚀"),
     ("5 °C → № 7, ㈱, ©", "5 Grad, Nr. 7"),
+    ("it is :5: at 10:30:15 & so; $5, %5", "es ist :5: um 10:30:15 & so; $5, %5"),
     ("", ""),
 ]
 OTHER = [
@@ -47,6 +48,15 @@ OTHER = [
     ("a {n.x, plural, other {# cats}} b", "a # Katzen b", "placeholders"),
     ("{p, number, percent} of {d,time}", "Prozent von {d,time}", "placeholders"),
     ("{0,choice,0#no cat|1#a cat}", "keine Katze", "placeholders"),
+    ("%{name} has #{n} dogs", "{name} hat {n} Hunde", "placeholders"),
+    ("{% if x %}a{% endif %}", "ein {% if x %}", "placeholders"),
+    ("<%= name %> and {{{x}}}", "<%= name %> und {{x}}", "placeholders"),
+    ("at %H:%M on %-d %b", "um %H:%M am %-d", "placeholders"),
+    ("{ $user } paid $total", "{ $user } zahlte", "placeholders"),
+    ("see $t(a.b) and @:a.b or @.lower:c.", "siehe $t(a.b) und @:a.b.", "placeholders"),
+    ("a :smile: and :+1: cat", "eine Katze und :+1:", "placeholders"),
+    ("a &copy; b &#60; c, 5%% of", "ein &copy; b < c, 5%% von", "placeholders"),
+    ("a <1>red</1> <2/> cat", "eine <1>rote</1> Katze", "tags"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
     ("a<br/>b", "a b", "tags"),
     ("thanks 🙏🏽", "danke 🙏", "symbols"),
@@ -125,6 +135,12 @@ def test_something_is_missing_only_where_texts_differ(source: str, translation: 
         "{a,plural,",
         "{a.b ",
         "{a,plural,{b}",
+        "{%",
+        "<%a",
+        "$t(",
+        "@.a",
+        ":a-",
+        "&a",
     ],
 )
 def test_long_lines_take_linear_time(unit: str) -> None:
