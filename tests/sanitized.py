@@ -68,6 +68,7 @@ def main(arguments: list[str]) -> int:
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONPATH": scratch,
             "OMP_NUM_THREADS": "2",
+            "OMP_WAIT_POLICY": "passive",  # other work may need the cores
         }
         command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]
         command += arguments or (*TESTS, f"--deselect={OTHERS}")
