@@ -117,13 +117,12 @@ class _Paragraphs:
 
     def _where(self, place: int) -> str:
         """The line of a place behind those that were asked for before."""
-        where = self._line_of(place)
-        self._line, self._counted = int(where.removeprefix("line ")), place
-        return where
+        self._line, self._counted = self._number(place), place
+        return f"line {self._line}"
 
-    def _line_of(self, place: int) -> str:
-        """The same, for one among those that are asked for later."""
-        return f"line {self._line + self._text.count(chr(10), self._counted, place)}"
+    def _number(self, place: int) -> int:
+        """The number of its line, which later places may precede."""
+        return self._line + self._text.count("\n", self._counted, place)
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """As much white space; a note is an item of a list, so that what is indented is no code;
@@ -208,7 +207,7 @@ class _Paragraphs:
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
             if token.kind != "close" and token.name and not is_left(raw):
-                where = self._line_of(start)
+                where = f"line {self._number(start)}"
                 raw = with_marks(token, RULES, self.asides, start, where)
             self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
         else:
@@ -237,7 +236,7 @@ class _Paragraphs:
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it."""
         write = partial(_written_title, end=self._text[last])
-        where = f"{self._line_of(first)}, title"
+        where = f"line {self._number(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
 
     def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
