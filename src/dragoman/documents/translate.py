@@ -196,7 +196,8 @@ class Draft:
                 self._untranslated[number] = ("its translation is the same",)
             elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
-                made = put_back(source, text, links, protected(text))  # by links, which count all
+                whole = protected(text) if any(source.tags) else ()
+                made = put_back(source, text, links, whole)  # by links, which count all
                 pieces = (p.translate(dropped) if isinstance(p, str) else p for p in made.pieces)
                 kept = merged(pieces)
                 made = merged([*before, *_without_white_edges(kept.pieces), *after])

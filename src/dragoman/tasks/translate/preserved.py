@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from html.entities import name2codepoint
 
 from dragoman.text.spans import Span
 
@@ -27,15 +28,19 @@ _FORMS = rf"\{{\s*[^\s{{}},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_
 """A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
 _FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}"
 """An argument with its format, `{p, number, percent}`."""
+_NO_LETTER = r"(?!(?u:[^\W\d_]))"
+"""Not before a letter of any script: %80a is 80 % in Basque, and %5'i in Turkish."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
     "placeholders": (
         rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two of templates
         r"\{\{\{?[^{}]*\}\}\}?|\$\{[^{}]*\}|[%#]?\{[\w.:!#<>^+-]*\}|\{ ?\$[\w-]+ ?\}"
-        r"|\$t\([^()]*\)|(?<![\w$])\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
-        r"|(?<![\w:]):[a-z][\w+-]*:(?![\w:])|&(?:#\w+|[A-Za-z]\w*);|%%"
-        r"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[A-Za-z@](?![A-Za-z])"
+        r"|\$t\([^()]*\)|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
+        r"|(?<!(?u:[\w:])):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?!(?u:[\w:]))"
+        rf"|&(?:#\d+|#[xX][\da-fA-F]+|apos|{'|'.join(name2codepoint)});|%%"
+        rf"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@]{_NO_LETTER}"
+        rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H, of times
     ),
     "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
         "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
@@ -106,9 +111,12 @@ def missing(source: str, translation: str) -> list[Span]:
 
 
 def protected(text: str) -> list[Span]:
-    """Where a text has URLs, addresses, tags, placeholders and emoji."""
-    kinds = _KINDS.values() if _ANY.search(text) else ()  # as of most lines
-    return [match.span() for pattern in kinds for match in pattern.finditer(text)]
+    """Where a text has URLs, addresses, tags, placeholders and emoji: places that are apart."""
+    spans = list[Span]()
+    for pattern in _KINDS.values() if _ANY.search(text) else ():  # as of few lines
+        spans += (match.span() for match in pattern.finditer(text))
+        text = pattern.sub(lambda match: " " * len(match[0]), text)
+    return spans
 
 
 def count_numbers(text: str) -> int:
