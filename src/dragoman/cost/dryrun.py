@@ -23,7 +23,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -55,7 +55,6 @@ INDEXING = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_}
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
 PAIRWISE = {aten.bmm, aten.baddbmm, FUSED, FUSED_BACKWARD}
 UNCERTAIN = (DataDependentOutputException, DynamicOutputShapeException)
-FAKES = FakeTensorMode()  # one for all operators: to make one costs as much as to ask it something
 NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
 
 
@@ -216,7 +215,7 @@ for; some builds have no such operators, hence the names."""
 @lru_cache(maxsize=1 << 14, typed=True)  # 1, 1.0 and True are not the same
 def _made_by(func: Any, tree: TreeSpec, *leaves: object) -> object:  # noqa: ANN401
     """Return what an operator makes of arguments like these, as fakes; None if numbers decide."""
-    with FAKES:
+    with _fakes():
         given = [
             torch.empty_strided(x.size, x.stride, dtype=x.dtype) if isinstance(x, Like) else x
             for x in leaves
@@ -226,6 +225,12 @@ def _made_by(func: Any, tree: TreeSpec, *leaves: object) -> object:  # noqa: ANN
             return PACKED.get(str(func), func)(*args, **kwargs)
         except UNCERTAIN:
             return None
+
+
+@cache
+def _fakes() -> FakeTensorMode:
+    """One mode for all operators: to make one costs as much as to ask it something."""
+    return FakeTensorMode()
 
 
 def _described(value: object) -> object:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,6 +148,14 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
         return batch.rows * work.answer / _seconds(write)
 
 
+class _NoTokenizer:
+    """A tokenizer of no text."""
+
+    def save(self, path: Path) -> None:
+        """Write an empty file."""
+        path.touch()
+
+
 class RandomJob:
     """A model of the work's kind and the task's own loss, on batches of random ids."""
 
@@ -157,7 +164,7 @@ class RandomJob:
         self.work = work
         self.config = FolderConfig(model=work.config)
         self.model = build(work.config)
-        self.tokenizers: Any = (SimpleNamespace(save=Path.touch),) * 2  # of no text
+        self.tokenizers = _NoTokenizer(), _NoTokenizer()
         self.fingerprint = repr(work.shape)
         self.batches: Stream[Any] = Stream(self, seed=1)
 
