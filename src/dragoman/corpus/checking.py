@@ -196,8 +196,8 @@ def _mark_foreign(
         for code in languages:
             if code and not is_told(code):
                 warnings.warn(
-                    f"py3langid knows no language {code}, so texts in another are told by their "
-                    "letters alone; if that is no code of a language, write one such as en or zh.",
+                    f"py3langid cannot identify {code}, so only the script of these texts is "
+                    "checked; if this is not the code of a language, use one such as en or zh.",
                     stacklevel=2,
                 )
         foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))

@@ -16,7 +16,7 @@ from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import SCRIPT_OF, script_of
 from dragoman.decoding import LangCodes
 from dragoman.tasks.translate.preserved import differences
-from dragoman.text.languages import base_of, is_told, likely_language
+from dragoman.text.languages import base_of, is_told, label_of, likely_language
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
@@ -216,7 +216,7 @@ def is_in_another(text: str, language: str, sure: float) -> bool:
     if sum(map(str.isalpha, text)) < LEAST_LETTERS or not is_told(language):
         return False
     found, share = likely_language(text)
-    return found != base_of(language) and share >= sure
+    return found != label_of(language) and share >= sure
 
 
 def likely_side(texts: Sequence[str]) -> str | None:

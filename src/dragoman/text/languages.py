@@ -188,10 +188,16 @@ def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
     return [(code, share / total) for code, share in shares.items()]
 
 
+def label_of(code: str) -> str:
+    """The name that `likely_language` has for a language: Norwegian is one for it."""
+    base = base_of(code)
+    return {"nb": "no", "mo": "ro"}.get(base, base)
+
+
 @cache
 def is_told(code: str) -> bool:
     """Whether `likely_language` knows a language."""
-    return find_spec("py3langid") is None or base_of(code) in _identifier().labels
+    return find_spec("py3langid") is None or label_of(code) in _identifier().labels
 
 
 def likely_language(text: str) -> tuple[str, float]:

@@ -344,8 +344,19 @@ def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
     """It is told once how such a language is looked at; no text is surely in another."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
     pairs = [(f"The old man in a red shirt washes car {n}.", f"Ein Satz, {n}.") for n in "abc"]
-    with pytest.warns(UserWarning, match=f"knows no language {language}"):
+    with pytest.warns(UserWarning, match=f"cannot identify {language}"):
         found = check(lambda: pairs, CleaningConfig(), (language, "de"))
     assert found.kept.all()
     skipped = CleaningConfig(skip=("language",))
     assert check(lambda: pairs, skipped, (language, "de")).kept.all()
+
+
+def test_norwegian_is_told_by_either_code() -> None:
+    """The library has one label for it."""
+    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
+    text = "Mannen i den røde skjorta vasker bilen sin foran huset hver lørdag."
+    english = "The man in the red shirt washes his car in front of the house every Saturday."
+    pairs = [(english, text), (f"{english} So do we.", english)]
+    for code in ("nb", "no"):
+        found = check(lambda: pairs, CleaningConfig(skip=("copy",)), ("en", code))
+        assert found.kept.tolist() == [True, False]

@@ -26,6 +26,7 @@ from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, use_of
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.languages import base_of
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.checkpoint import checkpoints
@@ -308,18 +309,19 @@ def _decoding(wanted: Decoding, texts: Texts) -> Decoding:
 
 def _compare_directions(start: FolderConfig, config: FolderConfig, say: Say) -> None:
     """Warn of texts in other languages than those of the model that a run starts from."""
-    src, tgt = start.src_lang, start.tgt_lang
-    ours = config.src_lang, config.tgt_lang
-    if not (src and tgt and all(ours)) or src == tgt or ours == (src, tgt):
+    theirs, ours = (start.src_lang, start.tgt_lang), (config.src_lang, config.tgt_lang)
+    then, now = ([base_of(code) for code in codes if code] for codes in (theirs, ours))
+    if len({*then}) < 2 or len(now) < 2 or now == then:
         return
     to_do = (
         "check whether source and target are swapped"
-        if ours == (tgt, src)
-        else "it will forget the former; to keep both, name texts of both in a recipe"
+        if now == then[::-1]
+        else "training on these alone replaces the old pair; to keep both, list corpora of both in "
+        "a recipe"
     )
     say(
-        f"Warning: the model to start from translates {src} to {tgt}, and these texts go from "
-        f"{ours[0]} to {ours[1]}; {to_do}."
+        f"Warning: the model to start from translates {theirs[0]} to {theirs[1]}, and these texts "
+        f"go from {ours[0]} to {ours[1]}; {to_do}."
     )
 
 
