@@ -196,8 +196,8 @@ class Draft:
                 self._untranslated[number] = ("its translation is the same",)
             elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
-                whole = protected(text) if any(source.tags) else ()
-                made = put_back(source, text, links, whole)  # by links, which count all
+                uncut = protected(text) if any(source.tags) else ()
+                made = put_back(source, text, links, uncut)  # by links, which count all
                 pieces = (p.translate(dropped) if isinstance(p, str) else p for p in made.pieces)
                 kept = merged(pieces)
                 made = merged([*before, *_without_white_edges(kept.pieces), *after])
