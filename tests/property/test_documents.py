@@ -103,7 +103,7 @@ def real_files(suffix: str, most: int = 20) -> list[Path]:
     """Files of installed packages and of the system's documentation."""
     roots = [Path(sysconfig.get_path("purelib")), Path("/usr/share/doc"), Path("/usr/lib/python3")]
     found = (file for root in roots for file in root.rglob(f"*.{suffix}"))
-    files = sorted(file for file in found if file.is_file() and file.stat().st_size < 100_000)
+    files = sorted(file for file in found if file.is_file() and file.stat().st_size < 40_000)
     return random.Random(1).sample(files, min(len(files), most))
 
 
