@@ -191,7 +191,8 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
         elif number == 1 and len(row) > 2:
             raise InputError(
                 f"{path} has {len(row)} columns, and its first row does not name two of them: "
-                "source and target, or the codes of the languages; name them, or leave two."
+                "source and target, or the codes of the languages; name the two columns in the "
+                "first row, or keep only two columns."
             )
         elif len(row) > max(chosen):
             yield raw, [(row[chosen[0]], row[chosen[1]])]
