@@ -13,7 +13,15 @@ from typing import Any
 from dragoman.corpus.config import PairFiles
 from dragoman.corpus.writing import in_cells, writing
 from dragoman.data.checks import Pair
-from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, are_numbers, read_entries, read_pairs
+from dragoman.data.corpus import (
+    KEYS,
+    SHOWN,
+    CorpusConfig,
+    are_columns,
+    are_numbers,
+    read_entries,
+    read_pairs,
+)
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError
 from dragoman.files.reading import read_lines
@@ -83,11 +91,14 @@ def _keys(corpus: CorpusConfig) -> tuple[str, str]:
 
 
 def _has_keys(corpus: CorpusConfig) -> bool:
-    """Whether its keys tell where its texts are: in a table of two columns, if it names one."""
+    """Whether its keys tell where its texts are: in a table of two columns, if they are names or
+    numbers of these.
+    """
     if corpus.tsv is None:
         return corpus.jsonl is not None
     _, first, _ = next(read_rows(Path(corpus.tsv), strict=False))
-    return len(first) != 2 or corpus.src_key in first or corpus.tgt_key in first
+    is_named = corpus.src_key in first or corpus.tgt_key in first
+    return len(first) != 2 or is_named or are_columns(_keys(corpus), len(first))
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:

@@ -74,6 +74,21 @@ def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
     assert out.read_bytes() == b"one\teins\ntwo\tzwei\nthree\tdrei\n"
 
 
+def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
+    """They are taken where a table of two has them; where it has not, it is source and target."""
+    wide, narrow = written(tmp_path, a_tsv=b"one\teins\tuna\t0.9\n", b_tsv=b"two\tzwei\n")
+    out = tmp_path / "out"
+    for given, keys, expected in (
+        ([wide, narrow], ("2", "1"), b"eins\tone\nzwei\ttwo\n"),
+        ([narrow], ("2", "1"), b"zwei\ttwo\n"),
+        ([wide, narrow], ("1", "3"), b"one\tuna\ntwo\tzwei\n"),
+    ):
+        corpora = corpora_of(given, PairFiles(src_key=keys[0], tgt_key=keys[1]))
+        write_merged(corpora, [[1]] * len(given), [out])
+        assert out.read_bytes() == expected
+        out.unlink()
+
+
 def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
     """Lines, cells, and both sides of pairs; keys of their own follow the name."""
     files = PairFiles(src=Path("a.en"), tgt=Path("a.de"))
