@@ -13,9 +13,18 @@ from typing import Any
 from dragoman.corpus.config import PairFiles
 from dragoman.corpus.writing import in_cells, writing
 from dragoman.data.checks import Pair
-from dragoman.data.corpus import KEYS, SHOWN, CorpusConfig, are_numbers, read_entries, read_pairs
+from dragoman.data.corpus import (
+    KEYS,
+    SHOWN,
+    CorpusConfig,
+    are_columns,
+    are_numbers,
+    read_entries,
+    read_pairs,
+)
 from dragoman.data.memory import MEMORIES, ending_of
 from dragoman.errors import InputError
+from dragoman.files.documents import kind_of_name
 from dragoman.files.reading import read_lines
 from dragoman.files.records import TAB, read_rows, separator_of
 
@@ -31,7 +40,7 @@ def corpus_of(given: str, files: PairFiles) -> CorpusConfig:
     `files` has the languages, and the keys of a file that is named alone. Raises InputError for a
     name that tells no layout.
     """
-    parts = [given] if Path(given).exists() else given.split(",")
+    parts = _parts(given)
     if len(parts) == 2:
         return replace(files, src=Path(parts[0]), tgt=Path(parts[1])).corpus()
     if len(parts) == 3:
@@ -67,15 +76,31 @@ def corpora_of(given: Sequence[str], files: PairFiles) -> list[CorpusConfig]:
 
 
 def texts_of(given: Path, files: PairFiles) -> Iterator[str]:
-    """The lines of a file, cut at tabs; both sides of a CSV, of JSON lines and of a memory.
+    """The lines of a file, cut at tabs; both sides of a table whose keys follow its name, of a CSV,
+    of JSON lines and of a memory.
 
-    `files` has their keys, unless these follow the name, and the languages.
+    `files` has the keys of those that are named alone, and the languages. Raises InputError for a
+    document, whose lines are no texts.
     """
-    ending = ending_of(Path(str(given).partition(",")[0]))
-    if ending == ".tsv" or ending not in LAYOUTS:
-        return chain.from_iterable(line.split(TAB) for line in read_lines(given))
-    where = replace(files, src=None, tgt=None, tsv=None, jsonl=None, tm=None)
-    return chain.from_iterable(read_pairs(corpus_of(str(given), where), strict=False))
+    name, *keys = _parts(str(given))
+    ending = ending_of(Path(name))
+    if ending in LAYOUTS and (keys or ending != ".tsv"):
+        where = replace(files, src=None, tgt=None, tsv=None, jsonl=None, tm=None)
+        return chain.from_iterable(read_pairs(corpus_of(str(given), where), strict=False))
+    if kind := kind_of_name(given):
+        raise InputError(
+            f"{given} is {kind}, whose markup would be held out as text; extract its text as lines."
+        )
+    return chain.from_iterable(line.split(TAB) for line in read_lines(given))
+
+
+def _parts(given: str) -> list[str]:
+    """A file, and what follows it after commas: its two keys, or the file of the other side.
+
+    A name that a file has is not parted, and only the last two commas part another, since those
+    before them may be in the name of a folder.
+    """
+    return [given] if Path(given).exists() else given.rsplit(",", 2)
 
 
 def _keys(corpus: CorpusConfig) -> tuple[str, str]:
@@ -83,11 +108,14 @@ def _keys(corpus: CorpusConfig) -> tuple[str, str]:
 
 
 def _has_keys(corpus: CorpusConfig) -> bool:
-    """Whether its keys tell where its texts are: in a table of two columns, if it names one."""
+    """Whether its keys tell where its texts are: in a table of two columns, if they are names or
+    numbers of these.
+    """
     if corpus.tsv is None:
         return corpus.jsonl is not None
     _, first, _ = next(read_rows(Path(corpus.tsv), strict=False))
-    return len(first) != 2 or corpus.src_key in first or corpus.tgt_key in first
+    is_named = corpus.src_key in first or corpus.tgt_key in first
+    return len(first) != 2 or is_named or are_columns(_keys(corpus), len(first))
 
 
 def layout_of(first: CorpusConfig) -> CorpusConfig:

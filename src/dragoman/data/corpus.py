@@ -1,5 +1,6 @@
 """Where pairs of sentences come from: parallel files, a TSV, JSON lines, a memory."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ SHOWN = 60
 """Characters of a line that a message shows."""
 EXAMPLES = 5
 """How many line numbers a finding keeps."""
+
+_NUMBER = re.compile("[1-9][0-9]{0,5}")
 
 
 @dataclass(slots=True)
@@ -183,13 +186,11 @@ def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry
             shape = f"the first line names {width}"
             yield Entry((raw,))
             continue
-        if number == 1 and are_numbers(keys) and max(map(int, keys)) <= len(cells):
+        if number == 1 and are_columns(keys, len(cells)):
             width, src, tgt = len(cells), *(int(key) - 1 for key in keys)
             shape = f"the first has {width}"
         elif number == 1 and keys != KEYS:
-            missing = next(key for key in keys if key not in cells)
-            near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
-            raise InputError(f"{path} names no column {missing!r} in its first line{near}")
+            raise InputError(_missing(path, keys, cells))
         if len(cells) != width:
             raise InputError(
                 f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."
@@ -201,7 +202,29 @@ def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry
 
 def are_numbers(keys: Sequence[str]) -> bool:
     """Whether keys are columns by their numbers, from 1, of a table without a row of names."""
-    return all(key.isdecimal() and int(key) for key in keys)
+    return all(map(_NUMBER.fullmatch, keys))
+
+
+def are_columns(keys: Sequence[str], width: int) -> bool:
+    """Whether keys are numbers of columns in a table of so many."""
+    return are_numbers(keys) and max(map(int, keys)) <= width
+
+
+def _missing(path: Path, keys: tuple[str, str], cells: Sequence[str]) -> str:
+    """Which key is no column of a table with this first row, by its number or its name."""
+    if all(key.removeprefix("-").isdecimal() for key in keys):
+        option, key = next(
+            (f"{side}_key", key)
+            for side, key in zip(KEYS, keys, strict=True)
+            if not are_columns([key], len(cells))
+        )
+        return (
+            f"{path} has {counted(len(cells), 'column')}; --{option.replace('_', '-')} "
+            f"{key[:SHOWN]} ({option}) is none of them: they are counted from 1 (1, 2, ...)."
+        )
+    missing = next(key for key in keys if key not in cells)
+    near = did_you_mean(missing, cells) or f": {', '.join(cells)[:SHOWN]!r}."
+    return f"{path} names no column {missing!r} in its first line{near}"
 
 
 def _jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Entry]:

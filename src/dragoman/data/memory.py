@@ -116,31 +116,46 @@ def _parts(code: str) -> list[str]:
 
 
 def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
-    """Units of XLIFF 1.2; those of XLIFF 2 have segments."""
+    """Units of XLIFF 1.2, perhaps with segments; those of XLIFF 2 always have some."""
     for raw, unit in cut_elements(read_chunks(path), {"trans-unit", "unit"}, str(path)):
         if unit is None:
             yield raw, []
         elif unit.local == "unit":
             segments = (each for each in unit.elements if each.local == "segment")
-            yield raw, [_of_xliff(segment, languages) for segment in segments]
+            yield raw, [each for part in segments for each in _of_xliff(part, languages)]
         else:
-            yield raw, [_of_xliff(unit, languages)]
+            yield raw, [*_of_xliff(unit, languages)]
 
 
-def _of_xliff(unit: Element, languages: LangCodes) -> Unit:
+def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
+    """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
     source, target = unit.child("source"), unit.child("target")
     declared = (
         unit.inherited("source-language") or unit.inherited("srcLang"),
         unit.inherited("target-language") or unit.inherited("trgLang"),
     )
     asked = zip(languages, declared, strict=True)
-    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
-        return OTHER
-    if source is None or target is None:
-        return _OPEN
-    states = unit.attributes.get("state"), target.attributes.get("state")
+    states = unit.attributes.get("state"), target and target.attributes.get("state")
     is_open = unit.attributes.get("approved") == "no" or not UNFINISHED.isdisjoint(states)
-    return _OPEN if is_open else (source.plain(_CODES), target.plain(_CODES))
+    cut, done = _segments(unit.child("seg-source")), _segments(target)
+    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
+        yield OTHER
+    elif source is None or target is None or is_open:
+        yield _OPEN
+    elif cut and done:
+        for mid, segment in cut.items():
+            yield (segment.plain(_CODES), done[mid].plain(_CODES)) if mid in done else _OPEN
+    else:
+        yield source.plain(_CODES), target.plain(_CODES)
+
+
+def _segments(element: Element | None) -> dict[str, Element]:
+    """The segments of a side of XLIFF 1.2 by their numbers."""
+    found = dict[str, Element]()
+    for each in element.elements if element is not None else ():
+        is_one = each.local == "mrk" and each.attributes.get("mtype") == "seg"
+        found |= {each.attributes.get("mid", ""): each} if is_one else _segments(each)
+    return found
 
 
 def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:
@@ -191,7 +206,8 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
         elif number == 1 and len(row) > 2:
             raise InputError(
                 f"{path} has {len(row)} columns, and its first row does not name two of them: "
-                "source and target, or the codes of the languages; name them, or leave two."
+                "source and target, or the codes of the languages; name the two columns in the "
+                "first row, or keep only two columns."
             )
         elif len(row) > max(chosen):
             yield raw, [(row[chosen[0]], row[chosen[1]])]
@@ -203,6 +219,9 @@ _READERS = {
     ".tmx": _read_tmx,
     ".xlf": _read_xliff,
     ".xliff": _read_xliff,
+    ".sdlxliff": _read_xliff,
+    ".mqxliff": _read_xliff,
+    ".mxliff": _read_xliff,
     ".po": _read_messages,
     ".csv": _read_table,
     ".tsv": _read_table,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.corpus.config import PairFiles
-from dragoman.corpus.merging import corpora_of, layout_of, texts_of, write_merged
+from dragoman.corpus.merging import corpora_of, corpus_of, layout_of, texts_of, write_merged
 from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
 
@@ -74,6 +74,21 @@ def test_columns_by_number_are_merged_to_two(tmp_path: Path) -> None:
     assert out.read_bytes() == b"one\teins\ntwo\tzwei\nthree\tdrei\n"
 
 
+def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
+    """They are taken where a table of two has them; where it has not, it is source and target."""
+    wide, narrow = written(tmp_path, a_tsv=b"one\teins\tuna\t0.9\n", b_tsv=b"two\tzwei\n")
+    out = tmp_path / "out"
+    for given, keys, expected in (
+        ([wide, narrow], ("2", "1"), b"eins\tone\nzwei\ttwo\n"),
+        ([narrow], ("2", "1"), b"zwei\ttwo\n"),
+        ([wide, narrow], ("1", "3"), b"one\tuna\ntwo\tzwei\n"),
+    ):
+        corpora = corpora_of(given, PairFiles(src_key=keys[0], tgt_key=keys[1]))
+        write_merged(corpora, [[1]] * len(given), [out])
+        assert out.read_bytes() == expected
+        out.unlink()
+
+
 def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
     """Lines, cells, and both sides of pairs; keys of their own follow the name."""
     files = PairFiles(src=Path("a.en"), tgt=Path("a.de"))
@@ -85,3 +100,32 @@ def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
     assert [*texts_of(own, files)] == ["one", "eins"]
     with pytest.raises(InputError, match="has no key 'src'"):
         [*texts_of(Path(json), files)]
+
+
+def test_names_with_commas_are_those_of_files(tmp_path: Path) -> None:
+    """A file that is there is meant; of others at most two keys, or a file, follow the name."""
+    folder = tmp_path / "c,d.tmx"
+    folder.mkdir()
+    po, table = written(
+        folder, h_po=b'msgid "one"\nmsgstr "eins"\n', h_tsv=b"1\t2\tone\teins\t0.5\n"
+    )
+    (other := folder / "a,b.tsv").write_bytes(b"one\teins\n")
+    for name in (po, f"{table},3,4", other):
+        assert [*texts_of(Path(name), PairFiles(src_key="x", tgt_key="y"))] == ["one", "eins"]
+    found = corpus_of(f"{table},3,4", PairFiles())
+    assert (found.tsv, found.src_key, found.tgt_key) == (table, "3", "4")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("h.docx", "a document"), ("h.html.gz", "an HTML page"), ("h.json", "a JSON file")],
+)
+def test_no_markup_is_held_out(name: str, kind: str, tmp_path: Path) -> None:
+    """A document is refused by its name, and only where it is one by the last part of it."""
+    (tmp_path / name).write_bytes(b"one\n")
+    with pytest.raises(InputError, match=rf"{name} is {kind}, whose markup would be held out"):
+        texts_of(tmp_path / name, PairFiles())
+    folder = tmp_path / f"d.{name}"
+    folder.mkdir()
+    (folder / "h.en").write_bytes(b"one\n")
+    assert [*texts_of(folder / "h.en", PairFiles())] == ["one"]

@@ -303,7 +303,7 @@ def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
     path.write_text("http://a\tone\teins\t0.9\nhttp://b\ttwo\tzwei\t0.8\n")
     third = CorpusConfig(tsv=str(path), src_key="2", tgt_key="3")
     assert list(read_pairs(third)) == [("one", "eins"), ("two", "zwei")]
-    for keys in (("src", "tgt"), ("2", "5"), ("0", "1"), ("2", "de")):
+    for keys in (("src", "tgt"), ("2", "de")):
         with pytest.raises(InputError, match=r"src_key|names no column"):
             list(read_pairs(replace(third, src_key=keys[0], tgt_key=keys[1])))
     path.write_text("3\t2\tid\none\teins\t7\n")
@@ -311,3 +311,26 @@ def test_a_table_without_names_has_columns_by_number(tmp_path: Path) -> None:
     path.write_text("a\tone\teins\nb\ttwo\n")
     with pytest.raises(InputError, match="line 2 has 2 columns; the first has 3"):
         list(read_pairs(third))
+
+
+@pytest.mark.parametrize(
+    ("keys", "wrong"),
+    [
+        (("3", "9"), "--tgt-key 9 (tgt_key)"),
+        (("0", "1"), "--src-key 0 (src_key)"),
+        (("1", "-1"), "--tgt-key -1 (tgt_key)"),
+        (("3", "03"), "--tgt-key 03 (tgt_key)"),
+        (("\uff13", "1"), "--src-key \uff13 (src_key)"),
+        (("9" * 5000, "1"), f"--src-key {'9' * 60} (src_key)"),
+    ],
+)
+def test_a_number_of_no_column_is_told(keys: tuple[str, str], wrong: str, tmp_path: Path) -> None:
+    """With how many there are; each column has one number, which is as it is usually written."""
+    path = tmp_path / "a.tsv"
+    path.write_text("a\tb\tone\teins\t0.9\n")
+    corpus = CorpusConfig(tsv=str(path), src_key=keys[0], tgt_key=keys[1])
+    sentence = (
+        f"{path} has 5 columns; {wrong} is none of them: they are counted from 1 (1, 2, ...)."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        list(read_pairs(corpus))

@@ -23,10 +23,23 @@ def read_memory(
     return read_pairs(CorpusConfig(tm=str(path), src_lang=src_lang, tgt_lang=tgt_lang), left=left)
 
 
+SEGMENTS = """<xliff version="1.2"><file source-language="en" target-language="de"><body>
+<trans-unit id="1"><source>One. <g id="3">Two.</g> Three. Four.</source>
+<seg-source><mrk mtype="seg" mid="1">One.</mrk> <g id="3"><mrk mtype="seg" mid="2">Two <mrk \
+mtype="x-sdl-comment">cats</mrk>.</mrk></g> <mrk mtype="seg" mid="3">Three.</mrk> <mrk mtype="seg" \
+mid="4">Four.</mrk></seg-source>
+<target><g id="3"><mrk mtype="seg" mid="2">Zwei Katzen.</mrk></g> <mrk mtype="seg" mid="1">Eins.\
+</mrk> <mrk mtype="seg" mid="3"/></target></trans-unit>
+<trans-unit id="2"><source>Five. Six.</source><seg-source><mrk mtype="seg" mid="1">Five.</mrk> \
+<mrk mtype="seg" mid="2">Six.</mrk></seg-source><target>Fünf, sechs.</target></trans-unit>
+</body></file></xliff>"""
 FILES = {
     "a.tmx": TMX.replace("<seg></seg>", "<seg>eins\n <ph>{x}</ph>zwei</seg>"),
     "a.xlf": XLIFF_1,
     "b.xliff": XLIFF_2,
+    "a.sdlxliff": SEGMENTS,
+    "a.mqxliff": XLIFF_1,
+    "a.mxliff": XLIFF_1,
     "a.po": PO
     + 'msgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] "eine"\nmsgstr[1] "%d Katzen"\n',
     "a.csv": 'id,DE,en\n1,"ein ""Wort"", zwei\nZeilen","a word, two"\n2,,nothing\n3\n',
@@ -39,6 +52,12 @@ EXPECTED = {
     "a.tmx": ([("One two", "eins zwei"), ("Five", "fünf")], {"not in both languages": 1}),
     "a.xlf": ([("Done", "Fertig")], {"not finished": 5}),
     "b.xliff": ([("Done", "Fertig")], {"not finished": 3}),
+    "a.sdlxliff": (
+        [("One.", "Eins."), ("Two cats.", "Zwei Katzen."), ("Five. Six.", "Fünf, sechs.")],
+        {"an empty side": 1, "not finished": 1},
+    ),
+    "a.mqxliff": ([("Done", "Fertig")], {"not finished": 5}),
+    "a.mxliff": ([("Done", "Fertig")], {"not finished": 5}),
     "a.po": (
         [("Done", "Fertig"), ("%d cat", "eine"), ("%d cats", "%d Katzen")],
         {"not finished": 4},
@@ -104,7 +123,7 @@ def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
         ("a.txt", b"", "is no memory: its name ends in none of .tmx, .xlf"),
         ("a.po", b'"charset=utf-8"\xff', "is not in the encoding that it declares"),
         ("a.csv", b'a,b\na,"b\nc,d\n', "line 2: a quote is opened and not closed; close it"),
-        ("a.tsv", b"1\tone\t2\teins\n", "has 4 columns, and its first row does not name two"),
+        ("a.tsv", b"1\tone\t2\teins\n", "name the two columns in the first row, or keep only"),
         ("b.csv", b"a,b\rc,d\n", "line 1: a carriage return is within a cell; put"),
         ("a.tmx.gz", b"no gzip", "is damaged or not compressed as its name says"),
         ("a.tmx", b"<!DOCTYPE a [<!ENTITY b 'c'>]><tmx/>", "declares entities"),
