@@ -77,7 +77,7 @@ def _number(asked: str, head: list[str], name: str) -> int:
     """The column that is asked for, by its name or by its number from 1 on."""
     if asked in head:
         return head.index(asked)
-    if asked.isdecimal() and 1 <= int(asked) <= len(head):
+    if asked.isdecimal() and len(asked) < 7 and 1 <= int(asked) <= len(head):
         return int(asked) - 1
     near = did_you_mean(asked, head) or f"; it has {', '.join(head)}."
     raise InputError(f"{name} has no column {asked}{near}")
