@@ -161,7 +161,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
 
     Those without a partner, and whatever would not be nested, become void. A void tag between two
     spaces takes one with it, so that the text has one.
-    The number of a note, such as [1] right behind a word, is void too.
+    The number of a note right behind a word, such as [1] or a raised 1, is void too.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -209,30 +209,49 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
 
 _TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
+_SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
+_BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
-_BEFORE_NOTE = re.compile(r"[\w.,;!?)\]\"'”’»。，、；！？」』]")
+_RAISED = re.compile(r"(?:<|&lt;)(?:sup\b|a\s[^>]*noteref)", re.IGNORECASE)
+_BEFORE_NUMBER = re.compile(
+    r"(?:[^\W\d_]{4}|[^\W\d_]{2}(?:[.,;:!?…。，、；：！？][\"'”’»」』]?|[”»」』]))\Z"
+)
+"""Not a short word, as km<sup>2</sup> and cos<sup>2</sup> have no note; unless this is a link."""
+_LINKED, _BEFORE_LINK = re.compile(r"\shref\s*=|noteref"), re.compile(r"[^\W\d_]{2}\Z")
 
 
 def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
     """The pieces, where the number of a note, right behind a word, is void with its element."""
-    n, before = 0, ""
+    n, before, around = 0, "", ""
     while n < len(pieces):
-        first, count = pieces[n], 1
-        if _BEFORE_NOTE.match(before) and _begins_note(pieces[n : n + 4]):
-            first, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
-        yield first
-        before = first[-1:] if isinstance(first, str) else first.shown[-1:] or before
+        piece, count = pieces[n], 1
+        is_open = isinstance(piece, Tag) and piece.kind == "open"
+        around = around + piece.raw if isinstance(piece, Tag) and is_open else ""
+        if is_open and _begins_note(pieces[n : n + 5], before, around):
+            piece, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
+        yield piece
+        before = (before + (piece if isinstance(piece, str) else piece.shown))[-6:]
         n += count
 
 
-def _begins_note(pieces: list[str | Tag]) -> bool:
-    """Whether they begin with an element that is a number of a note, and no part of a word."""
-    first, text, last, after = (*pieces, "", "", "", "")[:4]
+def _begins_note(pieces: list[str | Tag], before: str, around: str) -> bool:
+    """Whether they begin with an element that is a number of a note, and no part of a word.
+
+    A bare number is one only if it is raised, and so stands in no sentence. `around` are the open
+    tags before it.
+    """
+    first, text, last, *rest = (*pieces, "", "")
     if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
         return False
-    is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
-    goes_on = isinstance(after, str) and after[:1].isalnum()
-    return is_pair and not goes_on and _NUMBER_OF_NOTE.fullmatch(text) is not None
+    after = next((piece for piece in rest if isinstance(piece, str)), "")
+    if first.kept or last.kind != "close" or after[:1].isalnum():
+        return False
+    if _SIGN_OF_NOTE.fullmatch(text):
+        return _BEFORE_SIGN.search(before) is not None
+    if not (_NUMBER_OF_NOTE.fullmatch(text) and _RAISED.search(around)):
+        return False
+    is_linked = _LINKED.search(around) and _BEFORE_LINK.search(before)
+    return bool(is_linked or _BEFORE_NUMBER.search(before))
 
 
 def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:

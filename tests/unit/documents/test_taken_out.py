@@ -1,5 +1,7 @@
 """What is taken out of a sentence, so that the model does not read it."""
 
+import re
+
 import pytest
 from tests.word_translator import WordTranslator
 
@@ -16,16 +18,47 @@ def translated(
     return data.decode(), translator.lines, report
 
 
-def test_numbers_of_notes_are_not_in_the_sentence() -> None:
-    """Right behind a word or a sign; other numbers, and those inside a word, are."""
-    source = (
-        "<p>a <b>b</b><sup><a href=c>[1]</a></sup> d.<a>2</a> e</p>"
-        "<p>see <a>3</a>, (<a>4</a>) in <i>2016</i></p>"
-    )
-    data, lines, report = translated(source, "a.html")
-    assert lines == ["a b d. e", "see 3, (4) in 2016"]
-    assert translated("<p>a H<sub>2</sub>O x", "b.html")[1] == ["a H2O x"]
-    assert (data.lower(), report.flagged) == (source.lower(), ())
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word<sup>{}</sup> on", "war<sup><a href='#n'>{}</a></sup>.",
+        "war<a href=n><sup>{}</sup></a>",
+        "as<a epub:type='noteref' href=n>{}</a>, on", "end.<sup>{}</sup> On",
+        'he said "so."<sup>{}</sup>',
+        "词语。<sup>{}</sup>", "in 2019<b><a>[{}]</a></b> on", "x<i>*</i>",
+    ],
+)  # fmt: skip
+def test_numbers_of_notes_are_not_in_the_sentence(source: str) -> None:
+    """Raised ones, those in brackets and signs, right behind a word or what ends one."""
+    page = f"<p>a b {source.format(12)}</p>"
+    data, lines, report = translated(page, "a.html")
+    assert lines == [re.sub(r"<.*>", "", f"a b {source}")]
+    assert (data.lower(), report.flagged) == (page.lower(), ())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "CO<sub>2</sub> of", "50 m<sup>2</sup> of", "9 km<sup>2</sup> of", "cos<sup>2</sup> of",
+        "in 2<sup>10</sup> of",
+        "word <sup>1</sup> of", "word<sub>1</sub> of", "a 20<b>19</b>.",
+        "Pages <b>10</b>,<b>20</b>", "word,<b>20</b>", "word<a href=x>7</a>",
+        'Press "<b>1</b>" to', 'Press "<sup>1</sup>" to', 'Press "<b>[1]</b>" to',
+        "总计<b>25</b>。", "您有<b>3</b> 条消息", "word<sup>1</sup>st",
+        "word<sup><a href=x>1</a></sup>2 of", "law <b>§</b> 5", "law<b>§</b> 5",
+        "word<sup><code>1</code></sup> of",
+    ],
+)  # fmt: skip
+def test_other_numbers_are_read(source: str) -> None:
+    """Of an amount, a unit, a formula, a year, a list, or a key to press."""
+    assert translated(f"<p>a b {source}</p>", "a.html")[1] == [re.sub("<.*?>", "", f"a b {source}")]
+
+
+def test_numbers_in_elements_of_xliff_are_read() -> None:
+    """What an element of it is cannot be seen from its tag."""
+    unit = '<trans-unit id="1"><source>CO<g id="1">2</g> of</source></trans-unit>'
+    text = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    assert translated(text, "a.xlf")[1] == ["CO2 of"]
 
 
 def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
