@@ -179,36 +179,9 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return _with_one_space(_with_notes(made))
+    return _with_one_space(_with_notes(merged(made).pieces))
 
 
-def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
-    """Marked text of pieces whose texts may have elements of HTML, which become tags.
-
-    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
-    The document has each as `write` makes it.
-    """
-    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
-    for piece in pieces:
-        place, whole = 0, piece if isinstance(piece, str) else ""
-        for found in _TAG_OF_HTML.finditer(whole) if ">" in whole else ():
-            raw, name = found[0], found[2].lower()
-            items += (" ", whole[place : found.start()]), ("", raw)
-            place = found.end()
-            if name in _EMPTY or raw.endswith("/>"):
-                items[-1] = "", Tag(write(raw), shown=" " if name == "br" else "")
-            elif not found[1]:
-                opened.setdefault(name, []).append(len(items) - 1)
-            elif opened.get(name):
-                begin = opened[name].pop()
-                items[begin] = name, Tag(write(str(items[begin][1])), "open", name in _COPIED)
-                items[-1] = name, Tag(write(raw), "close")
-        items.append((" ", whole[place:] if isinstance(piece, str) else piece))
-    return paired(items)
-
-
-_TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
-_EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
 _SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
@@ -220,7 +193,7 @@ _BEFORE_NUMBER = re.compile(
 _LINKED, _BEFORE_LINK = re.compile(r"\shref\s*=|noteref"), re.compile(r"[^\W\d_]{2}\Z")
 
 
-def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
+def _with_notes(pieces: Pieces) -> Iterator[str | Tag]:
     """The pieces, where the number of a note, right behind a word, is void with its element."""
     n, before, around = 0, "", ""
     while n < len(pieces):
@@ -234,13 +207,14 @@ def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
         n += count
 
 
-def _begins_note(pieces: list[str | Tag], before: str, around: str) -> bool:
+def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
     """Whether they begin with an element that is a number of a note, and no part of a word.
 
     A bare number is one only if it is raised, and so stands in no sentence. `around` are the open
     tags before it.
     """
-    first, text, last, *rest = (*pieces, "", "")
+    padded: Pieces = (*pieces, "", "")
+    first, text, last, *rest = padded
     if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
         return False
     after = next((piece for piece in rest if isinstance(piece, str)), "")

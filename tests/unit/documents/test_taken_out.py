@@ -1,10 +1,14 @@
 """What is taken out of a sentence, so that the model does not read it."""
 
+import csv
+import io
+import json
 import re
 
 import pytest
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import fragments
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 
@@ -93,3 +97,82 @@ def test_elements_of_html_in_strings(name: str, before: str, after: str, end: st
     for word in ("One", "two", "go", ">on<", "&lt;", "<name>", "<i>"):
         source = source.replace(word, word.upper())
     assert source in made
+
+
+PAGE = (
+    '<h2>One</h2><p class="a">Two <b>is</b> & it</p>\nthree 😀<!-- no --><ul><li>Four<li>"five"'
+    "</ul><script>a('no')</script><p translate='no'>no</p><pre>no</pre>"
+)
+BLOCKS = ["One", "Two is & it", "three 😀", "Four", '"five"']
+
+
+def in_capitals(page: str) -> str:
+    """A page with its words, all of which are in `BLOCKS`, in capitals."""
+    for word in re.findall(r"\w+", " ".join(BLOCKS)):
+        page = re.sub(rf"(?<![\w</])\b{word}\b", word.upper(), page)
+    return page.replace("& IT", "&amp; IT")
+
+
+@pytest.mark.parametrize(
+    "escapes", [{}, {"<": r"\u003c"}, {"/": r"\/"}, {">": r"\u003E", "/": r"\u002f"}]
+)
+def test_blocks_in_strings_of_json_are_read_one_by_one(escapes: dict[str, str]) -> None:
+    """As those of a page, however the string is written; all else in it stays."""
+    source = json.dumps({"a": PAGE}, ensure_ascii=bool(escapes))
+    for sign, escape in escapes.items():
+        source = source.replace(sign, escape)
+    made, lines, report = translated(source, "a.json")
+    assert (lines, json.loads(made)) == (BLOCKS, {"a": in_capitals(PAGE)})
+    assert [left.split(",")[0] for left in report.left] == ["<p>", "<pre>"]
+
+
+def test_blocks_in_cells_in_quotes_are_read_one_by_one() -> None:
+    """With quotes that are doubled."""
+    rows = [["a", "b"], ["1", PAGE]]
+    source = io.StringIO()
+    csv.writer(source).writerows(rows)
+    made, lines, _ = translated(source.getvalue(), "a.csv")
+    assert lines == BLOCKS
+    assert [*csv.reader(io.StringIO(made, newline=""))] == [rows[0], ["1", in_capitals(PAGE)]]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>Hello</p><p>World</p>", "Hello World"),
+        ("<ul><li>Cotton</li><li>Machine wash</li></ul>", "Cotton Machine wash"),
+        ("in<div><p>a b</p></div>on<hr>it", "in a b on it"),
+        ("<b>a</b> b<i>, c</i>", "a b, c"),
+        ("a <p>b</p> c", "a b c"),
+        ("a<!-- no --> b<style>no</style> <b class='notranslate'>c</b>", "a b c"),
+        ("<p>Hi <name></p><p>so <1>on</1></p>", "Hi <name> so on"),
+        ('see <a href="x>y">it</a>', "see it"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.yaml", "a.po"])
+def test_blocks_in_other_strings_are_read_apart(name: str, page: str, text: str) -> None:
+    """In a single text, as the string has a single place."""
+    quoted = page.replace('"', r"\"")
+    source = {
+        "a.tsv": f"a\tb\n1\t{page}\n",
+        "a.yaml": f'a: "{quoted}"\n',
+        "a.po": f'msgid "{quoted}"\nmsgstr ""\n',
+    }[name]
+    made, lines, _ = translated(source, name)
+    assert lines == [text]
+    made = re.sub(r'\\"|""', '"', made.split("msgstr")[-1])
+    assert page.upper().replace(" ", "") in made.upper().replace(" ", "")
+
+
+def test_notes_in_strings_are_not_in_the_sentence() -> None:
+    """Also where an element is right inside another."""
+    assert translated('["word<sup><a href=n>1</a></sup> on"]', "a.json")[1] == ["word on"]
+
+
+@pytest.mark.parametrize(
+    "text", ["use <p> and <div>", "a <b>b</b>", "x</p> y", "Hi <p>a</p> <name>"]
+)
+def test_strings_that_are_no_page(text: str) -> None:
+    """They have no block that begins and ends, or tags that HTML lacks."""
+    assert not fragments.is_page(text)
+    assert fragments.is_page("<p>a</p> <B>b</B><o:p/>")
