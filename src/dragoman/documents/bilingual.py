@@ -8,6 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
 from dragoman.documents.document import Document, Left, Segment, WrittenPart
+from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
@@ -21,7 +22,7 @@ from dragoman.documents.paragraphs import (
 from dragoman.errors import InputError
 from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
-from dragoman.text.marked import Marked, Tag, with_elements
+from dragoman.text.marked import Marked, Tag
 
 _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 """States of a target that stays though it is the same as its source."""

@@ -7,10 +7,11 @@ from itertools import accumulate, repeat
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Part, Segment, Segments, WrittenPart
+from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import lines
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
-from dragoman.text.marked import Marked, Tag, verbatim, with_elements
+from dragoman.text.marked import Marked, Tag, verbatim
 
 _WIDTH = 79
 """Most columns of a line, with its quotes."""

@@ -7,8 +7,9 @@ all else stays. (https://unicode-org.github.io/icu/userguide/format_parse/messag
 import re
 from itertools import accumulate
 
+from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import lines
-from dragoman.text.marked import Marked, Tag, merged, verbatim, with_elements
+from dragoman.text.marked import Marked, Tag, merged, verbatim
 
 CHOICE = re.compile(
     r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"

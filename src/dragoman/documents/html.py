@@ -21,7 +21,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_INLINE = _names(
+INLINE = _names(
     "a abbr acronym audio b bdi bdo big br canvas cite code data del dfn em embed font i iframe "
     "img input ins kbd label map mark math meter nobr noscript object output picture progress q "
     "rb rp rt rtc ruby s samp script small source span strike strong style sub sup svg template "
@@ -36,7 +36,7 @@ _AFTER_P = (
 )
 RULES = Rules(
     scanner=markup.HTML,
-    block=lambda name: name not in _INLINE,
+    block=lambda name: name not in INLINE,
     copied=_names("code kbd samp tt var"),
     opaque={
         **dict.fromkeys(_RAW - {"title"}, "a page or a text of its own"),

@@ -1,4 +1,4 @@
-"""JSON: the strings that are values, line by line; keys and all else stay.
+"""JSON: the strings that are values, line by line or block by block; keys and all else stay.
 
 So does, in ARB, what is told about a string under a key that begins with `@`.
 
@@ -11,17 +11,20 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from dragoman.documents import choices
+from dragoman.documents import choices, fragments
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, with_elements
+from dragoman.text.marked import Marked
 
 _TOKEN = re.compile(
     r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"|[][{}:,]|true|false|null'
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
 )
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
+_ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
+"""How one character is written with others."""
+_END_TAG = re.compile(r"(?:<|\\u003[cC])\\?(?:/|\\u002[fF])")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
@@ -61,7 +64,7 @@ def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
 def _texts(
     text: str, place: tuple[int, int], where: str, left: Left, write: Callable[..., str]
 ) -> Iterator[Segment]:
-    """The lines of a string, or the branches of a message that chooses a form."""
+    """The lines of a string, the blocks of a page, or the branches of a message that chooses."""
     raw, start = text[slice(*place)], place[0] + 1
     if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
         found = choices.branches(raw[1:-1], message, '"')
@@ -71,9 +74,14 @@ def _texts(
             write_branch = partial(write, written=choices.written)
             yield Segment(start + a, start + b, source, write_branch, where)
         return
+    if _END_TAG.search(raw) and fragments.is_page(page := json.loads(raw)):
+        at = fragments.places(raw[1:-1], _ESCAPE, start)
+        write_page = partial(write, written=fragments.written)
+        yield from fragments.read_page(page, at, write_page, where, left)
+        return
     for part in _LINE.finditer(text, start, place[1] - 1):
         if part[1]:
-            source = with_elements((json.loads(f'"{part[1]}"'),))
+            source = fragments.with_elements((json.loads(f'"{part[1]}"'),))
             yield Segment(*part.span(), source, write, where)
 
 

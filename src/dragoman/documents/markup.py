@@ -45,6 +45,7 @@ _META = re.compile(
 )
 _BUTTON = re.compile(r"\stype\s*=\s*[\"']?(?:button|reset|submit)[\"'\s/>]", re.IGNORECASE)
 _TAG = re.compile("<[^<>]*>")
+_LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _SPACE = re.compile(rf"{_W}+")
 _REFERENCE = re.compile(r"&(?:#\w+;?|\w+;|(?:amp|gt|lt|nbsp|quot)(?![A-Za-z0-9=]))")
 """An entity in an attribute; those that browsers read without their end, but for rare ones."""
@@ -71,6 +72,8 @@ class Rules:
     ended_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Of elements whose close tag may be left out: the open tags that end them."""
     scanner: re.Pattern[str] = XML
+    lines: bool = False
+    """Whether a line break ends a sentence."""
 
 
 class Token(NamedTuple):
@@ -132,14 +135,19 @@ class _Item(NamedTuple):
 class Page:
     """A text in markup: the places of sentences, and the attributes that are translated."""
 
-    def __init__(self, text: str, rules: Rules, name: str, place: str = "") -> None:
-        """`name` is that of the document, for messages; `place` begins what says where."""
+    def __init__(
+        self, text: str, rules: Rules, name: str, place: str = "", left: Left | None = None
+    ) -> None:
+        """`name` is that of the document, for messages; `place` begins what says where.
+
+        What is left alone is added to `left`.
+        """
         self._asides = Asides(text, name)
         self._rules, self._in = rules, place
         self._place, self._line = 0, 1
         self._items: list[_Item] = []
         self._segments = Segments(name)
-        self._left = Left()
+        self._left = Left() if left is None else left
         self._read(tokens_of(text, rules))
 
     def document(self, encode: Encode) -> Document:
@@ -151,7 +159,13 @@ class Page:
         while token:
             after = None
             if token.kind == "text":
-                self._add(" ", _read_text(token.raw), token.raw)
+                lines = _LINE.findall(token.raw) if self._rules.lines else (token.raw,)
+                for raw in lines:
+                    if self._rules.lines and raw[0] in "\r\n":
+                        self._flush()
+                        self._pass(raw)
+                    else:
+                        self._add(" ", _read_text(raw), raw)
             elif token.kind == "raw":
                 self._flush()
                 self._add(" ", _read_text(token.raw), token.raw)
@@ -221,6 +235,8 @@ class Page:
 def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: str) -> str:
     """A tag with marks in place of its attributes that are translated, which are set aside."""
     raw, name = token.raw, token.name
+    if not rules.attributes:
+        return raw
     wanted = rules.attributes | ({"content"} if _META.search(raw) else set())
     wanted |= {"value"} if name == "input" and _BUTTON.search(raw) else set()
 

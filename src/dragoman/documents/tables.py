@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from dragoman.documents import fragments
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError, did_you_mean
-from dragoman.text.marked import Marked, with_elements
+from dragoman.text.marked import Marked
 
 DELIMITERS = ",;\t|"
 _OPEN = re.compile(r'"(?:[^"]|"")*+')
+_DOUBLED = re.compile('""')
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 _CELL = re.compile(rf"(?:^|(?<=[{DELIMITERS}])){_QUOTED.pattern}")
 
@@ -53,11 +55,20 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             left.add("cells with text after the closing quote", where)
             continue
         if not closed:
-            yield Segment(place, place + len(raw), with_elements((cell,)), write, where)
-            continue
-        for line in re.finditer(r"[^\r\n]+", raw[1:-1]):
-            source, begin = with_elements((line[0].replace('""', '"'),)), place + 1 + line.start()
-            yield Segment(begin, begin + len(line[0]), source, _quoted, where)
+            source = fragments.with_elements((cell,))
+            yield Segment(place, place + len(raw), source, write, where)
+        elif fragments.is_page(cell):
+            at = fragments.places(raw[1:-1], _DOUBLED, place + 1)
+            yield from fragments.read_page(cell, at, _quoted_page, where, left)
+        else:
+            yield from _lines(raw[1:-1], place + 1, where)
+
+
+def _lines(raw: str, start: int, where: str) -> Iterator[Segment]:
+    """The lines of a cell in quotes."""
+    for line in re.finditer(r"[^\r\n]+", raw):
+        source, begin = fragments.with_elements((line[0].replace('""', '"'),)), start + line.start()
+        yield Segment(begin, begin + len(line[0]), source, _quoted, where)
 
 
 def _cells(text: str, sign: str) -> Iterator[tuple[int, int, int, str]]:
@@ -85,6 +96,10 @@ def _number(asked: str, head: list[str], name: str) -> int:
 
 def _quoted(marked: Marked) -> str:
     return marked.written().replace('"', '""')
+
+
+def _quoted_page(marked: Marked) -> str:
+    return fragments.written(marked).replace('"', '""')
 
 
 def _written(marked: Marked, signs: str) -> str:

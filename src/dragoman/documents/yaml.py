@@ -15,9 +15,10 @@ from typing import Any
 from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.documents.fragments import with_elements
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, with_elements
+from dragoman.text.marked import Marked, Tag
 from dragoman.text.spans import Span
 
 _CODE = re.compile(r"[=;<>{}|&$\\`]|\(\)|^\W|\w:(?!//)\s")

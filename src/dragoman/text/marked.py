@@ -161,7 +161,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
 
     Those without a partner, and whatever would not be nested, become void. A void tag between two
     spaces takes one with it, so that the text has one.
-    The number of a note, such as [1] right behind a word, is void too.
+    The number of a note right behind a word, such as [1] or a raised 1, is void too.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -179,60 +179,53 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return _with_one_space(_with_notes(made))
+    return _with_one_space(_with_notes(merged(made).pieces))
 
 
-def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
-    """Marked text of pieces whose texts may have elements of HTML, which become tags.
-
-    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
-    The document has each as `write` makes it.
-    """
-    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
-    for piece in pieces:
-        place, whole = 0, piece if isinstance(piece, str) else ""
-        for found in _TAG_OF_HTML.finditer(whole) if ">" in whole else ():
-            raw, name = found[0], found[2].lower()
-            items += (" ", whole[place : found.start()]), ("", raw)
-            place = found.end()
-            if name in _EMPTY or raw.endswith("/>"):
-                items[-1] = "", Tag(write(raw), shown=" " if name == "br" else "")
-            elif not found[1]:
-                opened.setdefault(name, []).append(len(items) - 1)
-            elif opened.get(name):
-                begin = opened[name].pop()
-                items[begin] = name, Tag(write(str(items[begin][1])), "open", name in _COPIED)
-                items[-1] = name, Tag(write(raw), "close")
-        items.append((" ", whole[place:] if isinstance(piece, str) else piece))
-    return paired(items)
-
-
-_TAG_OF_HTML = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>", re.ASCII)
-_EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "var"}
+_SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
+_BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
-_BEFORE_NOTE = re.compile(r"[\w.,;!?)\]\"'”’»。，、；！？」』]")
+_RAISED = re.compile(r"(?:<|&lt;)(?:sup\b|a\s[^>]*noteref)", re.IGNORECASE)
+_BEFORE_NUMBER = re.compile(
+    r"(?:[^\W\d_]{4}|[^\W\d_]{2}(?:[.,;:!?…。，、；：！？][\"'”’»」』]?|[”»」』]))\Z"
+)
+"""Not a short word, as km<sup>2</sup> and cos<sup>2</sup> have no note; unless this is a link."""
+_LINKED, _BEFORE_LINK = re.compile(r"\shref\s*=|noteref"), re.compile(r"[^\W\d_]{2}\Z")
 
 
-def _with_notes(pieces: list[str | Tag]) -> Iterator[str | Tag]:
+def _with_notes(pieces: Pieces) -> Iterator[str | Tag]:
     """The pieces, where the number of a note, right behind a word, is void with its element."""
-    n, before = 0, ""
+    n, before, around = 0, "", ""
     while n < len(pieces):
-        first, count = pieces[n], 1
-        if _BEFORE_NOTE.match(before) and _begins_note(pieces[n : n + 4]):
-            first, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
-        yield first
-        before = first[-1:] if isinstance(first, str) else first.shown[-1:] or before
+        piece, count = pieces[n], 1
+        is_open = isinstance(piece, Tag) and piece.kind == "open"
+        around = around + piece.raw if isinstance(piece, Tag) and is_open else ""
+        if is_open and _begins_note(pieces[n : n + 5], before, around):
+            piece, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
+        yield piece
+        before = (before + (piece if isinstance(piece, str) else piece.shown))[-6:]
         n += count
 
 
-def _begins_note(pieces: list[str | Tag]) -> bool:
-    """Whether they begin with an element that is a number of a note, and no part of a word."""
-    first, text, last, after = (*pieces, "", "", "", "")[:4]
+def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
+    """Whether they begin with an element that is a number of a note, and no part of a word.
+
+    A bare number is one only if it is raised, and so stands in no sentence. `around` are the open
+    tags before it.
+    """
+    padded: Pieces = (*pieces, "", "")
+    first, text, last, *rest = padded
     if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
         return False
-    is_pair = (first.kind, first.kept, last.kind) == ("open", False, "close")
-    goes_on = isinstance(after, str) and after[:1].isalnum()
-    return is_pair and not goes_on and _NUMBER_OF_NOTE.fullmatch(text) is not None
+    after = next((piece for piece in rest if isinstance(piece, str)), "")
+    if first.kept or last.kind != "close" or after[:1].isalnum():
+        return False
+    if _SIGN_OF_NOTE.fullmatch(text):
+        return _BEFORE_SIGN.search(before) is not None
+    if not (_NUMBER_OF_NOTE.fullmatch(text) and _RAISED.search(around)):
+        return False
+    is_linked = _LINKED.search(around) and _BEFORE_LINK.search(before)
+    return bool(is_linked or _BEFORE_NUMBER.search(before))
 
 
 def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:

@@ -1,8 +1,14 @@
 """What is taken out of a sentence, so that the model does not read it."""
 
+import csv
+import io
+import json
+import re
+
 import pytest
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import fragments
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 
@@ -16,16 +22,47 @@ def translated(
     return data.decode(), translator.lines, report
 
 
-def test_numbers_of_notes_are_not_in_the_sentence() -> None:
-    """Right behind a word or a sign; other numbers, and those inside a word, are."""
-    source = (
-        "<p>a <b>b</b><sup><a href=c>[1]</a></sup> d.<a>2</a> e</p>"
-        "<p>see <a>3</a>, (<a>4</a>) in <i>2016</i></p>"
-    )
-    data, lines, report = translated(source, "a.html")
-    assert lines == ["a b d. e", "see 3, (4) in 2016"]
-    assert translated("<p>a H<sub>2</sub>O x", "b.html")[1] == ["a H2O x"]
-    assert (data.lower(), report.flagged) == (source.lower(), ())
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word<sup>{}</sup> on", "war<sup><a href='#n'>{}</a></sup>.",
+        "war<a href=n><sup>{}</sup></a>",
+        "as<a epub:type='noteref' href=n>{}</a>, on", "end.<sup>{}</sup> On",
+        'he said "so."<sup>{}</sup>',
+        "词语。<sup>{}</sup>", "in 2019<b><a>[{}]</a></b> on", "x<i>*</i>",
+    ],
+)  # fmt: skip
+def test_numbers_of_notes_are_not_in_the_sentence(source: str) -> None:
+    """Raised ones, those in brackets and signs, right behind a word or what ends one."""
+    page = f"<p>a b {source.format(12)}</p>"
+    data, lines, report = translated(page, "a.html")
+    assert lines == [re.sub(r"<.*>", "", f"a b {source}")]
+    assert (data.lower(), report.flagged) == (page.lower(), ())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "CO<sub>2</sub> of", "50 m<sup>2</sup> of", "9 km<sup>2</sup> of", "cos<sup>2</sup> of",
+        "in 2<sup>10</sup> of",
+        "word <sup>1</sup> of", "word<sub>1</sub> of", "a 20<b>19</b>.",
+        "Pages <b>10</b>,<b>20</b>", "word,<b>20</b>", "word<a href=x>7</a>",
+        'Press "<b>1</b>" to', 'Press "<sup>1</sup>" to', 'Press "<b>[1]</b>" to',
+        "总计<b>25</b>。", "您有<b>3</b> 条消息", "word<sup>1</sup>st",
+        "word<sup><a href=x>1</a></sup>2 of", "law <b>§</b> 5", "law<b>§</b> 5",
+        "word<sup><code>1</code></sup> of",
+    ],
+)  # fmt: skip
+def test_other_numbers_are_read(source: str) -> None:
+    """Of an amount, a unit, a formula, a year, a list, or a key to press."""
+    assert translated(f"<p>a b {source}</p>", "a.html")[1] == [re.sub("<.*?>", "", f"a b {source}")]
+
+
+def test_numbers_in_elements_of_xliff_are_read() -> None:
+    """What an element of it is cannot be seen from its tag."""
+    unit = '<trans-unit id="1"><source>CO<g id="1">2</g> of</source></trans-unit>'
+    text = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    assert translated(text, "a.xlf")[1] == ["CO2 of"]
 
 
 def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
@@ -60,3 +97,84 @@ def test_elements_of_html_in_strings(name: str, before: str, after: str, end: st
     for word in ("One", "two", "go", ">on<", "&lt;", "<name>", "<i>"):
         source = source.replace(word, word.upper())
     assert source in made
+
+
+PAGE = (
+    '<h2>One</h2><p class="a">Two <b>is</b> & it</p>\nthree 😀\nthen<!-- no -->'
+    '<ul><li>Four<li>"five"'
+    "</ul><script>a('no')</script><p translate='no'>no</p><pre>no</pre>"
+)
+BLOCKS = ["One", "Two is & it", "three 😀", "then", "Four", '"five"']
+
+
+def in_capitals(page: str) -> str:
+    """A page with its words, all of which are in `BLOCKS`, in capitals."""
+    for word in re.findall(r"\w+", " ".join(BLOCKS)):
+        page = re.sub(rf"(?<![\w</])\b{word}\b", word.upper(), page)
+    return page.replace("& IT", "&amp; IT")
+
+
+@pytest.mark.parametrize(
+    "escapes", [{}, {"<": r"\u003c"}, {"/": r"\/"}, {">": r"\u003E", "/": r"\u002f"}]
+)
+def test_blocks_in_strings_of_json_are_read_one_by_one(escapes: dict[str, str]) -> None:
+    """As those of a page, however the string is written; all else in it stays."""
+    source = json.dumps({"a": PAGE}, ensure_ascii=bool(escapes))
+    for sign, escape in escapes.items():
+        source = source.replace(sign, escape)
+    made, lines, report = translated(source, "a.json")
+    assert (lines, json.loads(made)) == (BLOCKS, {"a": in_capitals(PAGE)})
+    assert [left.split(",")[0] for left in report.left] == ["<p>", "<pre>"]
+
+
+def test_blocks_in_cells_in_quotes_are_read_one_by_one() -> None:
+    """With quotes that are doubled."""
+    rows = [["a", "b"], ["1", PAGE]]
+    source = io.StringIO()
+    csv.writer(source).writerows(rows)
+    made, lines, _ = translated(source.getvalue(), "a.csv")
+    assert lines == BLOCKS
+    assert [*csv.reader(io.StringIO(made, newline=""))] == [rows[0], ["1", in_capitals(PAGE)]]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>Hello</p><p>World</p>", "Hello World"),
+        ("<ul><li>Cotton</li><li>Machine wash</li></ul>", "Cotton Machine wash"),
+        ("in<div><p>a b</p></div>on<hr>it", "in a b on it"),
+        ("<b>a</b> b<i>, c</i>", "a b, c"),
+        ("a <p>b</p> c", "a b c"),
+        ("a<!-- no --> b<style>no</style> <b class='notranslate'>no</b>", "a b no"),
+        ("<p>Hi <name></p><p>so <1>on</1></p>", "Hi <name> so on"),
+        ('see <a href="x>y">it</a>', "see it"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.yaml", "a.po"])
+def test_blocks_in_other_strings_are_read_apart(name: str, page: str, text: str) -> None:
+    """In a single text, as the string has a single place."""
+    quoted = page.replace('"', r"\"")
+    source = {
+        "a.tsv": f"a\tb\n1\t{page}\n",
+        "a.yaml": f'a: "{quoted}"\n',
+        "a.po": f'msgid "{quoted}"\nmsgstr ""\n',
+    }[name]
+    made, lines, _ = translated(source, name)
+    assert lines == [text]
+    made = re.sub(r'\\"|""', '"', made.split("msgstr")[-1])
+    assert re.findall(r"\bno\b", page) == re.findall(r"\bno\b", made)
+    assert page.upper().replace(" ", "") in made.upper().replace(" ", "")
+
+
+def test_notes_in_strings_are_not_in_the_sentence() -> None:
+    """Also where an element is right inside another."""
+    assert translated('["word<sup><a href=n>1</a></sup> on"]', "a.json")[1] == ["word on"]
+
+
+@pytest.mark.parametrize(
+    "text", ["use <p> and <div>", "a <b>b</b>", "x</p> y", "Hi <p>a</p> <name>"]
+)
+def test_strings_that_are_no_page(text: str) -> None:
+    """They have no block that begins and ends, or tags that HTML lacks."""
+    assert not fragments.is_page(text)
+    assert fragments.is_page("<p>a</p> <B>b</B><o:p/>")

@@ -1,0 +1,113 @@
+"""HTML in the strings of other formats: elements in a sentence, and pieces of a page.
+
+A string with blocks, such as `<p>One</p><p>Two</p>`, can be read as a page where each block has a
+place of its own to be written in; else its blocks are elements of one text, with spaces between.
+"""
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from dragoman.documents import html, markup
+from dragoman.documents.document import Left, Segment
+from dragoman.documents.markup import Page
+from dragoman.text.marked import Marked, Tag, paired
+
+_BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "html", "legend"}
+_KNOWN = _BLOCKS | html.INLINE | html.RULES.opaque.keys() | html.RULES.empty
+_RULES = replace(html.RULES, attributes=frozenset(), lines=True)
+_MARKUP = re.compile(
+    r"<!--(?:(?!<!--|-->).)*+-->|<(script|style)\b(?:[^<]|<(?![/s]))*+</\1\s*+>"
+    r"|<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)"
+    r"(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)?/?>",
+    re.ASCII | re.DOTALL | re.IGNORECASE,
+)
+"""Comments, what has no text, and tags; also those of numbers, which stand for components."""
+_EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "script", "style", "var"}
+
+
+def is_page(text: str) -> bool:
+    """Whether it has a block of HTML, such as a paragraph, and no tag that HTML lacks."""
+    if "</" not in text:
+        return False
+    opened, closed = set[str](), set[str]()
+    for tag in _MARKUP.finditer(text):
+        if name := (tag["name"] or "").lower():
+            (closed if tag["close"] else opened).add(name)
+    unknown = opened.union(closed) - _KNOWN
+    return bool(opened & closed & _BLOCKS) and all(":" in name for name in unknown)
+
+
+def read_page(
+    text: str,
+    at: Callable[[int], int],
+    write: Callable[[Marked], str],
+    where: str,
+    left: Left,
+) -> Iterator[Segment]:
+    """The sentences of a piece of a page, block by block and line by line.
+
+    `at` says where a place of the text is in the document, and `write` writes there.
+    """
+    page = Page(text, _RULES, where, f"{where}, ", left)
+    for each in page.document(lambda _: b"").parts[0].segments:
+        yield replace(each, start=at(each.start), end=at(each.end), write=write)
+
+
+def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int]:
+    """Where a place of a text is in the document, in which it is written so from `start` on."""
+    escapes, shifts = array("q"), array("q", [start])
+    for found in escape.finditer(raw):
+        escapes.append(found.start() + start - shifts[-1])
+        shifts.append(shifts[-1] + len(found[0]) - 1)
+    return lambda place: place + shifts[bisect_left(escapes, place)]
+
+
+def written(marked: Marked) -> str:
+    """Text with its tags as it stands in a piece of a page."""
+    return marked.written(lambda text: text.replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str) -> Marked:
+    """Marked text of pieces whose texts may have elements of HTML, which become tags.
+
+    A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
+    The words of blocks have a space between them. The document has each tag as `write` makes it.
+    """
+    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
+    for piece in pieces:
+        place, whole = 0, piece if isinstance(piece, str) else ""
+        for found in _MARKUP.finditer(whole) if ">" in whole else ():
+            raw, name = found[0], (found["name"] or "").lower()
+            items += (" ", whole[place : found.start()]), ("", raw)
+            place = found.end()
+            if not name or name in _EMPTY or raw.endswith("/>"):
+                items[-1] = "", Tag(write(raw), shown=" " if name in {"br", "hr"} else "")
+            elif not found["close"]:
+                opened.setdefault(name, []).append(len(items) - 1)
+            elif opened.get(name):
+                begin = opened[name].pop()
+                start = str(items[begin][1])
+                kept = name in _COPIED or markup.is_left(start)
+                items[begin] = name, Tag(write(start), "open", kept)
+                items[-1] = name, Tag(write(raw), "close")
+        items.append((" ", whole[place:] if isinstance(piece, str) else piece))
+    return paired(_apart(items))
+
+
+def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
+    """The items with a tag that shows a space where a block begins or ends between two words."""
+    shown = [piece if isinstance(piece, str) else piece.shown for _, piece in items]
+    follows = [False]  # whether a word does, from the last item on
+    for each in reversed(shown):
+        follows.append(not each[0].isspace() if each else follows[-1])
+    space, at_word = ("", Tag("", shown=" ")), False
+    for n, (name, piece) in enumerate(items):
+        is_edge = at_word and follows[-n - 2] and name in _BLOCKS
+        kind = piece.kind if is_edge and isinstance(piece, Tag) else "void"
+        yield from (space,) * (kind == "open")
+        yield name, piece
+        yield from (space,) * (kind == "close")
+        at_word = not shown[n][-1].isspace() if shown[n] else at_word and kind == "void"
