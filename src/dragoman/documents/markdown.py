@@ -8,6 +8,8 @@ has hard breaks.
 import re
 import sys
 import unicodedata
+from array import array
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -106,23 +108,17 @@ class _Paragraphs:
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
-        self._line, self._counted = 1, 0  # and how far lines are counted
+        self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
         self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
-        self._line, self._counted = 1, 0
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
 
     def _where(self, place: int) -> str:
-        """The line of a place behind those that were asked for before."""
-        self._line, self._counted = self._number(place), place
-        return f"line {self._line}"
-
-    def _number(self, place: int) -> int:
-        """The number of its line, which later places may precede."""
-        return self._line + self._text.count("\n", self._counted, place)
+        """The line of a place."""
+        return f"line {bisect_left(self._line_ends, place) + 1}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """As much white space; a note is an item of a list, so that what is indented is no code;
@@ -207,8 +203,7 @@ class _Paragraphs:
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
             if token.kind != "close" and token.name and not is_left(raw):
-                where = f"line {self._number(start)}"
-                raw = with_marks(token, RULES, self.asides, start, where)
+                raw = with_marks(token, RULES, self.asides, start, self._where(start))
             self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
         else:
             breaks = name == "HardBreak"
@@ -236,7 +231,7 @@ class _Paragraphs:
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it."""
         write = partial(_written_title, end=self._text[last])
-        where = f"line {self._number(first)}, title"
+        where = f"{self._where(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
 
     def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
