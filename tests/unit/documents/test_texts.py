@@ -104,7 +104,7 @@ def test_html_in_another_encoding() -> None:
         ("|a|\r\n:-|\r\n|b|\r\n|c|\r\n", "|A|\r\n:-|\r\n|B|\r\n|C|\r\n"),
         ("a :-|\n:-| b\n", "A :-\\| :-\\| B\n"),
         (":a b: \ufe13 \ufe55\n", ":A B: \ufe13 \ufe55\n"),
-        ("a\n:b: \ufe13\ufe55\uff1a\n", "A\n:B: \ufe13\ufe55\uff1a\n"),
+        ("a\n:bc: d; e\n", "A :bc: D; E\n"),
         ("a&#10;&#35; b&#9;c &#32;&#10;d\n", "A&#10;# B&#9;C&#32;&#10; D\n"),
         ("&#32;&#32;&#32;&#32;a b\n", "&#32;&#32;&#32;&#32;A B\n"),
         ("a \\*b\\* & c_d_e 2 * 3\n", "A \\*B\\* & C_D_E 2 * 3\n"),
