@@ -149,6 +149,8 @@ def test_damaged_utf8_stays_utf8() -> None:
         ("a b\n{: .c d}\n* toc\n{:toc}\n", "A B\n{: .c d}\n* TOC\n{:toc}\n"),
         ("[TOC]\n\n[[_toc_]]\n[toc] a\n", "[TOC]\n\n[[_toc_]]\n\\[TOC\\] A\n"),
         ('--8<-- "a.md"\nb\n*[c]: d e\n', '--8<-- "a.md"\nB\n*[c]: d e\n'),
+        ("*[a]: b c*\n\n*[d]: e*  \r\n", "*\\[A\\]: B C*\n\n*\\[D\\]: E*  \r\n"),
+        ("*[A]: b \\*\n*[C]: d * e\n", "*[A]: b \\*\n*[C]: d * e\n"),
         ("> [!info]- a b\n> c\n\n> [!NOTE]\n> d\n", "> [!info]- a b\n> C\n\n> [!NOTE]\n> D\n"),
         ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
         (
@@ -176,7 +178,20 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     assert told is any(sign in source for sign in TOLD)
 
 
-TOLD = (":::", "!!!", "===", "{% inc", "{%-", "{{%", "}}{{<", "toc", "--8<--", "[!info]", "import")
+TOLD = (
+    ":::",
+    "!!!",
+    "===",
+    "{% inc",
+    "{%-",
+    "{{%",
+    "}}{{<",
+    "toc",
+    "--8<--",
+    "[!info]",
+    "import",
+    "*[A]",
+)
 
 
 ADDRESSES = [
