@@ -63,9 +63,9 @@ _DEFINITION = re.compile(
 """The definition of a link, with its title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}|(?<![\w:]):[a-z][\w+-]*:(?![\w:])"
-    r"|(?:https?://|www\.)[!-;=?-~]*[\w/#&=])",
-    re.ASCII,
+    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}"
+    r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
+    r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=])"
 )
 """Attributes of what stands before, the name of an emoji; an address, which is a link so."""
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")

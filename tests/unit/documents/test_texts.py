@@ -93,7 +93,7 @@ def test_html_in_another_encoding() -> None:
         ("a \\_\\_b\\_\\_ c\n", "A \\_\\_B\\_\\_ C\n"),
         ("# a {#b\\}\n", "# A {#B\\}\n"),
         ("a\n:   b\n    c\n\n    d\n\ne\n\n: f\n: g\n", "A\n:   B C\n\n    D\n\nE\n\n: F\n: G\n"),
-        ("a\nb\n: c\n\nd\n:e:\n\n:f: g\n", "A\nB\n: C\n\nD :e:\n\n:f: G\n"),
+        ("a\nb\n: c\n\nd\n:ee:\n\n:ff: g\n", "A\nB\n: C\n\nD :ee:\n\n:ff: G\n"),
         ("a\n\n\\: b\n", "A\n\n\\: B\n"),
         ("|a|\n|-|\n\n: b\n", "|A|\n|-|\n\n: B\n"),
         ("a|b\n:--|--:\nc|d\n", "A|B\n:--|--:\nC|D\n"),
