@@ -68,8 +68,13 @@ _EMPTY_SEGMENT = re.compile(r"<(?:\w+:)?mrk\s[^<>]*(?:/>|>\s*</)")
 
 
 def _is_locked(unit: Element) -> bool:
-    """Whether a tool for translators keeps a unit from changes, as memoQ and Phrase say it."""
-    values = (value for name, value in unit.attributes.items() if name.endswith(":locked"))
+    """Whether a tool for translators keeps a unit from changes, as memoQ and Phrase say it there.
+
+    Trados says it of the segments in a unit: as they have one target, one that is locked is enough.
+    """
+    segments = unit.child("seg-defs")
+    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
+    values += [each.attributes.get("locked", "") for each in segments.elements] if segments else []
     return any(value in {"locked", "true"} for value in values)
 
 

@@ -8,6 +8,8 @@ has hard breaks.
 import re
 import sys
 import unicodedata
+from array import array
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -42,8 +44,8 @@ _SEEN = {*_LEAVES, *_LEFT, "Html", ""}
 _ENDS = r"[ \t]*+(?=[\r\n]|\Z)"
 _DIRECTIVE = re.compile(
     r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?|===[!+]?(?=[ \t]+\"))[ \t][^\r\n]*)"
-    r"|(?::{3,}|-+8<-+|\*\[[^]\r\n]+\]:|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]"
-    rf"{_ENDS})[\w-]+\])[^\r\n]*"
+    rf"|(?::{{3,}}|-+8<-+|\*\[[^]\r\n]+\]:(?![^\r\n]*(?<!\\)\*{_ENDS})"
+    rf"|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]{_ENDS})[\w-]+\])[^\r\n]*"
     rf"|(?:(?:\{{\{{[<%](?:(?![>%]\}}\}})[^\r\n])*+[>%]\}}\}}[ \t]*+)++|\{{:[^{{}}\r\n]*+\}}"
     rf"|\[\[?_?(?i:toc)_?\]?\]){_ENDS}"
     rf"|(?:\{{%(?:(?!%\}})[^\r\n])*+%\}}[ \t]*+(?:\r?\n(?=\{{%))?)+{_ENDS})"
@@ -61,9 +63,9 @@ _DEFINITION = re.compile(
 """The definition of a link, with its title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}|(?<![\w:]):[a-z][\w+-]*:(?![\w:])"
-    r"|(?:https?://|www\.)[!-;=?-~]*[\w/#&=])",
-    re.ASCII,
+    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}"
+    r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
+    r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=])"
 )
 """Attributes of what stands before, the name of an emoji; an address, which is a link so."""
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
@@ -74,17 +76,19 @@ _SIGNS = re.compile(
     r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
 )
 """What would be read as markup, if it were written as it is."""
-_TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]((?s:.*))[\"')]\s*+\)")
-"""The end of a link with its title."""
+_TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
+"""The end of a link with its title, unless that has several lines."""
+_TARGET = re.compile(
+    r"(\]\([ \t]*+|^[ \t>]*\[(?!\^)[^][\r\n]+\]:[ \t]*+)"
+    r"((?:[^\s(){}]*+\{[{%](?:(?!\{[{%]|[}%]\})[^\r\n])*+[}%]\}++)++)",
+    re.MULTILINE,
+)
+"""Where a link leads in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
 _NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
 """Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
 _ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
 """A row by which GFM makes a table of the line above; the parser does where that ends with `|`, and
 reads a definition elsewhere."""
-_COLONS = "\ufe13\ufe55\uff1a:"
-"""Of what it is given there, the first that the text lacks: a sign like a colon."""
-_CUT = re.compile("[\r\n\ud800-\udfff]")
-"""What a title is left alone for: ends of lines, bytes that are not UTF-8."""
 _LINE = re.compile(r"\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
@@ -106,23 +110,17 @@ class _Paragraphs:
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
-        self._line, self._counted = 1, 0  # and how far lines are counted
+        self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
         self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
-        self._colon = next((sign for sign in _COLONS if sign not in self._plain), ":")
+        self._plain = _with_plain_targets(self._plain)
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
-        self._line, self._counted = 1, 0
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
 
     def _where(self, place: int) -> str:
-        """The line of a place behind those that were asked for before."""
-        self._line, self._counted = self._number(place), place
-        return f"line {self._line}"
-
-    def _number(self, place: int) -> int:
-        """The number of its line, which later places may precede."""
-        return self._line + self._text.count("\n", self._counted, place)
+        """The line of a place."""
+        return f"line {bisect_left(self._line_ends, place) + 1}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
         """As much white space; a note is an item of a list, so that what is indented is no code;
@@ -145,7 +143,7 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        plain = _NO_DEFINITION.sub(rf"\1{self._colon}", self._plain)
+        plain = _NO_DEFINITION.sub(r"\1;", self._plain)
         before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
@@ -157,8 +155,7 @@ class _Paragraphs:
         for kind, name, more, start, end in chain(self._events(), [last]):
             while definitions and name in _SEEN and definitions[0].start() < end:
                 if (found := definitions.popleft()).end() <= start:
-                    text = _ESCAPED.sub(r"\1", unescape(found[1]))
-                    self._set_aside(*found.span(1), text)
+                    self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescape(found[1])))
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
             elif _is_inline(name, more) and not (is_term and name == "SoftBreak"):
@@ -195,11 +192,12 @@ class _Paragraphs:
                 ("", Tag(raw, shown=" "))
             )  # which would begin a line, or indent one
         elif name in ("Text", "SoftBreak"):
+            escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
+            # An entity is longer than its text; all else is as the file has it.
+            text = " " if more is None else raw if len(raw) == len(more) else more
             if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
                 self._pieces.append(("", Tag(":")))
-                more = more[1:]
-            escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
-            text = " " if more is None else more.replace(self._colon, ":")
+                text = text[1:]
             self._pieces.append((escaped, text))
         elif name in ("Code", "InlineMath", "DisplayMath"):
             self._pieces += _copied(_LINE.sub(" ", raw))
@@ -207,8 +205,7 @@ class _Paragraphs:
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
             if token.kind != "close" and token.name and not is_left(raw):
-                where = f"line {self._number(start)}"
-                raw = with_marks(token, RULES, self.asides, start, where)
+                raw = with_marks(token, RULES, self.asides, start, self._where(start))
             self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
         else:
             breaks = name == "HardBreak"
@@ -223,20 +220,24 @@ class _Paragraphs:
         more, start, mark = self._opened.pop()
         kind = more["link_type"] if name in ("Link", "Image") else ""
         raw = self._text[before:end] if kind else mark
-        title = _TITLE.fullmatch(raw) if kind == "Inline" else None
-        if title is not None and not _CUT.search(title[1]):
+        if kind == "Inline" and (title := _TITLE.fullmatch(self._plain, before, end)):
             first, last = title.span(1)
-            cut = self._set_aside(before + first, before + last, more["title"])
-            raw = f"{raw[: title.start(1)]}{cut}{raw[title.end(1) :]}"
+            cut = self._set_aside(first, last, more["title"])
+            raw = f"{self._text[before:first]}{cut}{self._text[last:end]}"
         if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
             raw = f"][{self._text[start:before]}]"
             self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
         self._pieces.append((name, Tag(raw, "close")))
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
-        """What stands in the place of a title, up to the sign that ends it."""
+        """What stands in the place of a title, up to the sign that ends it.
+
+        That is itself where it has what was replaced for the parser, such as damaged bytes.
+        """
+        if (raw := self._text[first:last]) != self._plain[first:last]:
+            return raw
         write = partial(_written_title, end=self._text[last])
-        where = f"line {self._number(first)}, title"
+        where = f"{self._where(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
 
     def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
@@ -252,6 +253,11 @@ class _Paragraphs:
                     yield "", Tag(text)
                 else:
                     yield from _copied(text) if number % 2 else [(" ", text)]
+
+
+def _with_plain_targets(text: str) -> str:
+    """As many letters for addresses that other tools write, whose spaces would end the link."""
+    return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
 
 
 def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:
@@ -309,7 +315,7 @@ def _fault(raw: str, source: Marked, made: Marked) -> str:
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
-    events = _events(_LINE.sub(" ", paragraph) + targets)
+    events = _events(_with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
     return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 
 

@@ -115,6 +115,21 @@ def test_units_that_are_left_are_told() -> None:
     assert "units without a text in en: unit" in document.left[0]
 
 
+@pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
+def test_a_unit_with_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
+    """As its segments have one target, and it is told."""
+    pieces = [f"<mrk mtype='seg' mid='{n}'>a b</mrk>" for n in (1, 2)]
+    defined = [f"<sdl:seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in (1, 2)]
+    text = (
+        "<file xmlns:sdl='x'><trans-unit id='u'><source>a b a b</source>"
+        f"<seg-source>{''.join(pieces)}</seg-source>"
+        f"<sdl:seg-defs>{''.join(defined)}</sdl:seg-defs></trans-unit></file>"
+    )
+    assert (translated(text, "a.sdlxliff") == text) is bool(locked)
+    told = "units that are marked as not to be translated, or locked: unit u"
+    assert read_document(text.encode(), "a.sdlxliff").left == (told,) * bool(locked)
+
+
 def test_spaces_around_a_tag_stay() -> None:
     """It may stand for a word, such as a name that a program puts there."""
     unit = "<file><trans-unit><source>in the <ph id='1'>{0}</ph> park</source></trans-unit></file>"

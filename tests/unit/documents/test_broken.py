@@ -3,6 +3,8 @@
 from time import thread_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.word_translator import WordTranslator
 
 from dragoman.documents import choices
@@ -29,7 +31,10 @@ def remarks(source: str, name: str) -> tuple[str, ...]:
         *(("a.html", piece) for piece in ("<!DOCTYPE[>", "<!DOCTYPE a[", "<![CDATA[")),
         ("a.html", "<li translate=no>a b"),
         *(("a.xhtml", piece) for piece in ("<!DOCTYPE a[]", "<![CDATA[")),
-        *(("a.md", piece) for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> ")),
+        *(
+            ("a.md", piece)
+            for piece in ("!!! a\n", "{%", "import from ", "export {\n", "> ", "]({{", "[a]: {%")
+        ),
     ],
 )
 def test_what_does_not_end_is_read_in_linear_time(name: str, piece: str) -> None:
@@ -144,6 +149,8 @@ def test_damaged_utf8_stays_utf8() -> None:
         ("a b\n{: .c d}\n* toc\n{:toc}\n", "A B\n{: .c d}\n* TOC\n{:toc}\n"),
         ("[TOC]\n\n[[_toc_]]\n[toc] a\n", "[TOC]\n\n[[_toc_]]\n\\[TOC\\] A\n"),
         ('--8<-- "a.md"\nb\n*[c]: d e\n', '--8<-- "a.md"\nB\n*[c]: d e\n'),
+        ("*[a]: b c*\n\n*[d]: e*  \r\n", "*\\[A\\]: B C*\n\n*\\[D\\]: E*  \r\n"),
+        ("*[A]: b \\*\n*[C]: d * e\n", "*[A]: b \\*\n*[C]: d * e\n"),
         ("> [!info]- a b\n> c\n\n> [!NOTE]\n> d\n", "> [!info]- a b\n> C\n\n> [!NOTE]\n> D\n"),
         ("{% include 'a b' %}\na {{ b }}\n", "{% include 'a b' %}\nA {{ B }}\n"),
         (
@@ -171,7 +178,61 @@ def test_lines_of_other_tools_in_markdown(source: str, expected: str) -> None:
     assert told is any(sign in source for sign in TOLD)
 
 
-TOLD = (":::", "!!!", "===", "{% inc", "{%-", "{{%", "}}{{<", "toc", "--8<--", "[!info]", "import")
+TOLD = (
+    ":::",
+    "!!!",
+    "===",
+    "{% inc",
+    "{%-",
+    "{{%",
+    "}}{{<",
+    "toc",
+    "--8<--",
+    "[!info]",
+    "import",
+    "*[A]",
+)
+
+
+ADDRESSES = [
+    *('{{< ref "a b.md" >}}', "{{% ref 'a_b.md#c' %}}#d", "{% link _a/b c.md %}", "{{<a b>}}"),
+    *("{{ site.url }}{% link a.md %}", "/a/{{ b | c: (d) }}/e.html", '<{{< ref "文" >}}>'),
+]
+
+
+LINKS = ["[w](ADDRESS)", "![w]( ADDRESS )", '[w *w*](ADDRESS "w")', "[![w](ADDRESS)](ADDRESS)"]
+AROUND = ["{0}", "w {0} w.\n", "> w\n> {0}\n", "|w|\n|-|\n|{0}|\n", "`{0}` w"]
+WITH_LINKS = [around.format(link) for around in AROUND for link in LINKS]
+
+
+@given(
+    address=st.sampled_from(ADDRESSES),
+    source=st.sampled_from([*WITH_LINKS, "[w]\n\n> [w]: ADDRESS 'w'\n"]),
+)
+def test_links_of_other_tools_in_markdown(address: str, source: str) -> None:
+    """They are links as any others, and their addresses stay."""
+    for text in (source, source.replace("w", "w w")):
+        made = str(capitals(text, "a.md"))
+        assert made.count("ADDRESS") == text.count("ADDRESS")
+        written = text.replace("ADDRESS", address)
+        assert capitals(written, "a.md") == made.replace("ADDRESS", address)
+        assert remarks(written, "a.md") == remarks(text, "a.md")
+        document = read_document(written.encode(), "a.md")
+        assert translate_document(document, WordTranslator())[0].decode() == written
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a]({{ b }} c\n", None),
+        ("a [b](u 'c]({{ d }}') e\n", "A [B](u 'c]({{ d }}') E\n"),
+        ("[^1]: {% b *c* d %} e\n", "[^1]: {% B C D %} E\n"),
+        ("```\n[a]({{ b }})\n```\nc\n", "```\n[a]({{ b }})\n```\nC\n"),
+    ],
+)
+def test_what_only_looks_like_a_link_of_another_tool(source: str, expected: str | None) -> None:
+    """It is not read as other letters than it has."""
+    assert capitals(source, "a.md") == (expected or source)
 
 
 def test_damaged_strings_that_choose_a_form_are_left() -> None:

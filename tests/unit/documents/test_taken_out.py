@@ -6,6 +6,8 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.word_translator import WordTranslator
 
 from dragoman.documents import fragments
@@ -69,6 +71,18 @@ def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
     """They are tags, which stay at the word before."""
     data, lines, _ = translated("a [b](c){.d} :e-f: g :h:i\n", "a.md")
     assert (data, lines) == ("A [B](c){.d} :e-f: G :H:I\n", ["a b g :h:i"])
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]*[_+-]?[a-z0-9]|[+-]1|100", fullmatch=True)
+
+
+@given(name=NAMES, letter=st.characters(categories=["L", "Nd"]))
+def test_the_name_of_an_emoji_touches_no_letter(name: str, letter: str) -> None:
+    """Of any script: between letters, it is a word between two colons; so is a single letter."""
+    assert translated(f"a :{name}: (:{name}:) b", "a.md")[1] == ["a () b"]
+    for text in (f"a {letter}:{name}: b", f"a :{name}:{letter} b", f"a :{name[0]}: b"):
+        [line] = translated(text, "a.md")[1]
+        assert line == text
 
 
 def test_dashes_of_speakers_stay_behind_tags() -> None:

@@ -1,9 +1,15 @@
 """Whatever has text is translated, or the report says that it is not."""
 
+import re
+from typing import SupportsIndex
+
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.word_translator import WordTranslator
 
+from dragoman.documents import markdown
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 
@@ -87,3 +93,41 @@ def test_the_line_of_a_text_in_html() -> None:
     """Where its first word is."""
     document = read_document(b"<p>\n\n one\n<p>two", "a.html")
     assert [each.where for each in document.segments] == ["line 3", "line 4"]
+
+
+BLOCKS = [
+    *("", "w{0}", "> w{0}", 'w{0} <b title="w{1}">a</b>', "w{0} [b](u 'w{1}')"),
+    "[c{0}]: u 'w{1}'",
+]
+
+
+@given(blocks=st.lists(st.sampled_from(BLOCKS), max_size=30), end=st.sampled_from(["\n", "\r\n"]))
+def test_the_line_of_a_text_in_markdown(blocks: list[str], end: str) -> None:
+    """Where its first word is, in whatever order paragraphs, titles and definitions are read."""
+    source = end.join(block.format(f"{n}a", f"{n}b") for n, block in enumerate(blocks))
+    for segment in read_document(source.encode(), "a.md").segments:
+        [line] = re.findall(r"^line (\d+)", segment.where)
+        before = source[: source.index(segment.source.text.split()[0])]
+        assert int(line) == before.count("\n") + 1
+
+
+@pytest.mark.parametrize("line", ["[a]: u 't'\n", "a [b](u 't')\n", "a <b title='t'>c</b>\n"])
+def test_lines_are_numbered_in_linear_time(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """No line end is counted again for each title."""
+
+    class Text(str):
+        """It adds up how many characters are searched for a sign."""
+
+        __slots__ = ()
+        searched = 0
+
+        def count(
+            self, sign: str, start: SupportsIndex | None = 0, end: SupportsIndex | None = None, /
+        ) -> int:
+            Text.searched += len(self[start:end])
+            return str.count(self, sign, start, end)
+
+    data = line.encode() * 1000
+    monkeypatch.setattr(markdown, "decoded", lambda *_: (Text(data.decode()), str.encode))
+    assert len([*markdown.read(data, "a.md").parts[-1].segments]) == 1000
+    assert Text.searched <= 2 * len(data)
