@@ -13,7 +13,7 @@ from dataclasses import replace
 from dragoman.documents import html, markup
 from dragoman.documents.document import Left, Segment
 from dragoman.documents.markup import Page
-from dragoman.text.marked import Marked, Tag, paired
+from dragoman.text.marked import DEEPEST, Marked, Tag, merged, paired
 
 _BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "html", "legend"}
 _KNOWN = _BLOCKS | html.INLINE | html.RULES.opaque.keys() | html.RULES.empty
@@ -76,8 +76,8 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
     A tag without a partner is one if it says so itself, as `<br/>` does; else it is text: `<name>`.
     The words of blocks have a space between them. The document has each tag as `write` makes it.
     """
-    items, opened = list[tuple[str, str | Tag]](), dict[str, list[int]]()
-    for piece in pieces:
+    items, opened, given = list[tuple[str, str | Tag]](), dict[str, list[int]](), [*pieces]
+    for piece in given:
         place, whole = 0, piece if isinstance(piece, str) else ""
         for found in _MARKUP.finditer(whole) if ">" in whole else ():
             raw, name = found[0], (found["name"] or "").lower()
@@ -94,6 +94,8 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
                 items[begin] = name, Tag(write(start), "open", kept)
                 items[-1] = name, Tag(write(raw), "close")
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
+    if sum(isinstance(piece, Tag) and piece.kind == "open" for _, piece in items) > DEEPEST:
+        return merged(given)  # or those that are too deep would not keep their partners
     return paired(_apart(items))
 
 

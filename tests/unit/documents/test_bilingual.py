@@ -152,6 +152,17 @@ def test_elements_of_html_in_units_are_tags(source: str, target: str) -> None:
     assert f">{target}</target>" in made
 
 
+@pytest.mark.parametrize("depth", [20, 40, 80])
+def test_deep_elements_of_a_unit_stay_nested(depth: int) -> None:
+    """Whatever the order of the words, also where they are deeper than is told apart."""
+    inner = f"{'<g>a <mrk>' * depth}b c{'</mrk> d</g>' * depth}"
+    text = f"<file><trans-unit><source>Press {inner} now</source></trans-unit></file>"
+    document = read_document(text.encode(), "a.xlf", languages=("en", "de"))
+    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
+    (target,) = targets(made.decode())
+    assert (target or "").split() == ["NOW", *["D"] * depth, "C", "B", *["A"] * depth, "PRESS"]
+
+
 def test_a_memory_has_the_same_code_for_all_its_units() -> None:
     """That of those that it has, where another is asked for."""
     text = TMX.replace('xml:lang="de"', 'xml:lang="de-DE"')
