@@ -8,20 +8,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.documents.test_texts import translated
 from tests.word_translator import WordTranslator
 
 from dragoman.documents import fragments
-from dragoman.documents.formats import read_document
-from dragoman.documents.translate import DocumentReport, translate_document
-
-
-def translated(
-    source: str, name: str, translator: WordTranslator | None = None
-) -> tuple[str, list[str], DocumentReport]:
-    """A document in capitals, the texts that the model was given, and the report."""
-    translator = translator or WordTranslator(str.upper)
-    data, report = translate_document(read_document(source.encode(), name), translator)
-    return data.decode(), translator.lines, report
 
 
 @pytest.mark.parametrize(
