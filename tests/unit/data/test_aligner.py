@@ -64,6 +64,31 @@ def test_every_target_token_has_a_place_in_its_source_or_none(
             assert all(NONE <= place < len(src) for place in links[n].tolist())
 
 
+def test_a_link_is_the_most_likely_one() -> None:
+    """By the formula of the module, computed for a pair at a time, where several are likely."""
+    draw = Random(3)
+    pairs = [(draw.choices(range(9), k=draw.randint(2, 4)), [draw.randrange(9)]) for _ in "x" * 40]
+    dataset = dataset_of(pairs)
+    learnt = Aligner.learn([dataset], 200)
+    links, several = learnt.links(dataset.src, dataset.tgt), 0
+    for n, (src, tgt) in enumerate(pairs):
+        keys_ST = np.add.outer(np.array(src) * 200, tgt)
+        away_ST = np.subtract.outer(
+            (np.arange(len(src)) + 0.5) / len(src), (np.arange(len(tgt)) + 0.5) / len(tgt)
+        )
+        near_ST = np.exp(-aligner.TENSION * np.abs(away_ST))
+        given_src_ST, given_tgt_ST = (
+            probs_K[np.searchsorted(learnt.keys_K, keys_ST)] * near_ST
+            for probs_K in learnt.probs_DK
+        )
+        shares_ST = given_src_ST / given_src_ST.sum(0)
+        shares_ST *= given_tgt_ST / given_tgt_ST.sum(1, keepdims=True)
+        several += int(((shares_ST >= aligner.LEAST).sum(0) > 1).sum())
+        (place,) = links[n].tolist()
+        assert shares_ST[place, 0] == pytest.approx(shares_ST.max(), rel=1e-9)
+    assert several > 20
+
+
 def test_links_do_not_depend_on_how_many_are_found_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,7 @@
 """What a translation should keep: numbers, URLs, placeholders, tags and emoji."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.tasks.translate.preserved import PRESERVED, differences, missing, protected
@@ -111,6 +111,7 @@ def test_what_is_missing_has_its_place(source: str, translation: str, texts: lis
 
 
 @given(st.text("a1٣ {}%s<b>/.@", max_size=40), st.text("a1٣ {}%s<b>/.@", max_size=40))
+@example("{a}/b %s", "")
 def test_something_is_missing_only_where_texts_differ(source: str, translation: str) -> None:
     """Places are within the text, and apart from those of other kinds."""
     places = missing(source, translation)
