@@ -11,6 +11,7 @@ characters a word, as Chinese has in dictionaries' segmentations.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import SCRIPT_OF, script_of
@@ -43,6 +44,8 @@ def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
         return any(longest_word(text) > config.max_word for text in (src, tgt))
 
     def repeats(src: str, tgt: str) -> bool:
+        if max(map(most_frequent, (src, tgt))) <= config.max_repeats:
+            return False  # as of most pairs: what comes in a row is there as often
         counts = sorted(map(most_repeats, (src, tgt)))
         return counts[0] != counts[1] and counts[1] > config.max_repeats
 
@@ -131,6 +134,7 @@ _SINGLE = re.compile(f"[{_UNSPACED}]")
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 
+@lru_cache(8)
 def words(text: str) -> float:
     """The length of a text in words."""
     return len(_WORD.findall(text)) + len(_SINGLE.findall(text)) / CHARACTERS
@@ -144,16 +148,22 @@ def longest_word(text: str) -> int:
 
 def without_addresses(text: str) -> str:
     """The words of a text that are no URLs, paths or addresses of mail."""
+    if not _ADDRESS.search(text):
+        return text  # as of most lines
     return " ".join(word for word in text.split() if not _is_address(word))
+
+
+_ADDRESS = re.compile(r"[/\\@]")
 
 
 def _is_address(word: str) -> bool:
     return "/" in word or "\\" in word or "@" in word[1:-1]
 
 
-def tokens(text: str) -> list[str]:
+@lru_cache(8)
+def tokens(text: str) -> tuple[str, ...]:
     """The words of a text in small letters; characters where words have no spaces between them."""
-    return _TOKEN.findall(text.lower())
+    return tuple(_TOKEN.findall(text.lower()))
 
 
 def similarity(src: str, tgt: str) -> float:
@@ -177,6 +187,11 @@ FEW = 4
 def _reads(text: str) -> bool:
     """Whether a short text has a word in small letters, as no name and no number has."""
     return any(word.isalpha() and word.islower() for word in text.split())
+
+
+def most_frequent(text: str) -> int:
+    """How often the most frequent word is there."""
+    return max(Counter(tokens(text)).values(), default=0)
 
 
 def most_repeats(text: str) -> int:

@@ -196,7 +196,7 @@ def script_of(text: str) -> str | None:
     Latin counts only alone: names and code are written in it everywhere. With kana, Chinese
     characters are Japanese.
     """
-    scripts = Counter(_script(char) for char in text if char.isalpha())
+    scripts = Counter(map(_script, filter(str.isalpha, text)))
     if "HIRAGANA" in scripts:
         return "HIRAGANA"
     latin = scripts.pop("LATIN", 0)

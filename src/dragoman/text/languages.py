@@ -218,7 +218,12 @@ def likely_language(text: str) -> tuple[str, float]:
 
 @cache
 def _identifier() -> Any:  # noqa: ANN401 -- without annotations
-    """The model of py3langid, which takes half a second to read."""
+    """The model of py3langid, which takes half a second to read.
+
+    Its table is multiplied in float32, so it is turned into that once and not for each text.
+    """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.nb_ptc = identifier.nb_ptc.astype("float32")
+    return identifier
