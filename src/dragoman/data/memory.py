@@ -11,7 +11,8 @@ from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
-from dragoman.files.xml import UNFINISHED, Element, cut_elements
+from dragoman.files.xliff import is_draft, segments_of
+from dragoman.files.xml import Element, cut_elements
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -135,27 +136,19 @@ def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
         unit.inherited("target-language") or unit.inherited("trgLang"),
     )
     asked = zip(languages, declared, strict=True)
-    states = unit.attributes.get("state"), target and target.attributes.get("state")
-    is_open = unit.attributes.get("approved") == "no" or not UNFINISHED.isdisjoint(states)
-    cut, done = _segments(unit.child("seg-source")), _segments(target)
+    cut, done = segments_of(unit.child("seg-source")), segments_of(target)
     if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
         yield OTHER
-    elif source is None or target is None or is_open:
+    elif source is None or target is None:
         yield _OPEN
     elif cut and done:
         for mid, segment in cut.items():
-            yield (segment.plain(_CODES), done[mid].plain(_CODES)) if mid in done else _OPEN
+            is_open = mid not in done or is_draft(unit, target, mid)
+            yield _OPEN if is_open else (segment.plain(_CODES), done[mid].plain(_CODES))
+    elif any(is_draft(unit, target, mid) for mid in (*cut, "")):
+        yield _OPEN
     else:
         yield source.plain(_CODES), target.plain(_CODES)
-
-
-def _segments(element: Element | None) -> dict[str, Element]:
-    """The segments of a side of XLIFF 1.2 by their numbers."""
-    found = dict[str, Element]()
-    for each in element.elements if element is not None else ():
-        is_one = each.local == "mrk" and each.attributes.get("mtype") == "seg"
-        found |= {each.attributes.get("mid", ""): each} if is_one else _segments(each)
-    return found
 
 
 def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:

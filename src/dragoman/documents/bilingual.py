@@ -20,12 +20,11 @@ from dragoman.documents.paragraphs import (
     without_breaks,
 )
 from dragoman.errors import InputError
-from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
+from dragoman.files.xliff import FINISHED, UNFINISHED, is_locked, segments_of
+from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.marked import Marked, Tag
 
-_FINISHED = {"translated", "reviewed", "signed-off", "final"}
-"""States of a target that stays though it is the same as its source."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 
@@ -67,24 +66,14 @@ def _with(tag: str, name: str, value: str) -> str:
 _EMPTY_SEGMENT = re.compile(r"<(?:\w+:)?mrk\s[^<>]*(?:/>|>\s*</)")
 
 
-def _is_locked(unit: Element) -> bool:
-    """Whether a tool for translators keeps a unit from changes, as memoQ and Phrase say it there.
-
-    Trados says it of the segments in a unit: as they have one target, one that is locked is enough.
-    """
-    segments = unit.child("seg-defs")
-    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
-    values += [each.attributes.get("locked", "") for each in segments.elements] if segments else []
-    return any(value in {"locked", "true"} for value in values)
-
-
 def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | None:
     """A unit of XLIFF 1.2 or a segment of XLIFF 2; what is to be told of others goes to `left`."""
     source, target = unit.child("seg-source") or unit.child("source"), unit.child("target")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
     if source is None:
         return None
-    if unit.inherited("translate") == "no" or _is_locked(unit):
+    locked = any(is_locked(unit, mid) for mid in ("", *segments_of(source)))
+    if unit.inherited("translate") == "no" or locked:
         if any(map(str.isalpha, source.text)):
             left.add("units that are marked as not to be translated, or locked", where)
         return None
@@ -93,7 +82,7 @@ def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | None
     state, approved = stated.attributes.get("state"), unit.attributes.get("approved") == "yes"
     if target is not None and (done := target.text.strip()):
         is_same = done == source.text.strip()
-        is_open = state not in _FINISHED if is_same else state in UNFINISHED
+        is_open = state not in FINISHED if is_same else state in UNFINISHED
         if approved or not is_open:
             if _EMPTY_SEGMENT.search(text, target.start, target.end):
                 left.add("units that are translated in part", where)

@@ -1,0 +1,64 @@
+"""XLIFF: the segments of a unit, and what tools for translators say of their translations."""
+
+from dragoman.files.xml import Element
+
+FINISHED = {"translated", "reviewed", "signed-off", "final"}
+"""States of a target that is a translation."""
+UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
+"""States of a target that is no translation yet."""
+_DRAFTS = {"fuzzy-match", "leveraged-mt", "mt-suggestion", "tm-suggestion"}
+"""Where a target comes from that nobody has looked at."""
+_CONFIRMED = {"ManuallyConfirmed", "Reviewer1Confirmed", "Proofread"}
+_CONFIRMED |= {"Translated", "ApprovedTranslation", "ApprovedSignOff"}
+"""What memoQ (`mq:status`) and Trados (`conf`) say of a translation that a person has confirmed."""
+
+
+def segments_of(element: Element | None) -> dict[str, Element]:
+    """The segments of a side of XLIFF 1.2 by their numbers."""
+    found = dict[str, Element]()
+    for each in element.elements if element is not None else ():
+        is_one = each.local == "mrk" and each.attributes.get("mtype") == "seg"
+        found |= {each.attributes.get("mid", ""): each} if is_one else segments_of(each)
+    return found
+
+
+def is_confirmed(unit: Element, segment: str = "") -> bool | None:
+    """Whether a person has confirmed the translation of a unit, or of a segment of it by its
+    number; None if no tool says so.
+
+    Trados has it in `sdl:seg-defs`, memoQ in `mq:status`, Phrase in `m:confirmed`, others in
+    `approved`.
+    """
+    said = unit.attributes
+    if defined := _defined(unit, segment):
+        return defined.get("conf") in _CONFIRMED
+    if "mq:status" in said:
+        return said["mq:status"] in _CONFIRMED
+    if "m:confirmed" in said:
+        return said["m:confirmed"] not in {"0", "false"}
+    return said["approved"] == "yes" if "approved" in said else None
+
+
+def is_locked(unit: Element, segment: str = "") -> bool:
+    """Whether a tool keeps a unit, or a segment of it, from changes."""
+    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
+    return not {"locked", "true"}.isdisjoint([*values, _defined(unit, segment).get("locked")])
+
+
+def _defined(unit: Element, segment: str) -> dict[str, str]:
+    """What Trados says of a segment."""
+    definitions = unit.child("seg-defs")
+    found = definitions.elements if definitions is not None else ()
+    return next((each.attributes for each in found if each.attributes.get("id") == segment), {})
+
+
+def is_draft(unit: Element, target: Element | None, segment: str = "") -> bool:
+    """Whether a target may not count as a translation, by what a tool says of it."""
+    confirmed = is_confirmed(unit, segment)
+    stated = unit if target is None or unit.local == "segment" else target
+    state = stated.attributes.get("state", "")
+    if confirmed is None:
+        origin = stated.attributes.get("state-qualifier")
+        by_origin = origin in _DRAFTS and state not in {"signed-off", "final"}
+        return state in UNFINISHED or state.startswith("needs-") or by_origin
+    return not confirmed
