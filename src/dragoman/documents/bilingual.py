@@ -200,7 +200,9 @@ def _role_in_xliff(element: Element) -> Tag | Half:
         kept = values.get("mtype") == "protected" or values.get("translate") == "no"
         return Tag("", "open", kept=kept)
     if name in _OPENS or name in _CLOSES:
-        key = values.get("rid") or values.get("startRef") or values.get("id", "")
+        key = values.get("startRef") or values.get("id", "")
+        if rid := values.get("rid"):  # memoQ has both in one text
+            key = f"rid {rid}"
         return Half("", key, name in _OPENS)
     return Tag("", shown=" " if values.get("ctype") == "lb" else "")
 

@@ -174,7 +174,11 @@ def mixed(
 
 
 def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
-    """Text and tags of one element, where halves are pairs that are nested, or void."""
+    """Text and tags of one element, where halves are pairs that are nested, or void.
+
+    Of those that begin side by side the one that ends first goes innermost: the order in which
+    tools write them is free.
+    """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
     for item in items:
         if not isinstance(item, Half):
@@ -185,8 +189,13 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
             begun = [*begun[-MOST_BEGUN:], (len(pieces), item)]
             pieces.append(Tag(item.raw))
         elif partners:
-            place, half = begun[partners[-1]]
+            place, half = begun.pop(partners[-1])
+            inner = begun[partners[-1] :]
             del begun[partners[-1] :]
+            if [n for n, _ in inner] == [*range(place + 1, place + 1 + len(inner))]:
+                pieces.insert(place + len(inner), pieces.pop(place))
+                begun += ((n - 1, each) for n, each in inner)
+                place += len(inner)
             pieces[place] = Tag(half.raw, "open", half.kept)
             pieces.append(Tag(item.raw, "close"))
         else:

@@ -163,6 +163,22 @@ def test_deep_elements_of_a_unit_stay_nested(depth: int) -> None:
     assert (target or "").split() == ["NOW", *["D"] * depth, "C", "B", *["A"] * depth, "PRESS"]
 
 
+@pytest.mark.parametrize("ends", ["123", "132", "213", "231", "312", "321"])
+def test_tags_that_begin_side_by_side_are_nested_whatever_their_ends(ends: str) -> None:
+    """As memoQ writes them: all go with their words, also where some pairs have another key."""
+    tags = {
+        "1": ("<bpt id='1'>{}</bpt>", "<ept id='1'>{}</ept>"),
+        "2": ("<bpt id='2' rid='1'>a</bpt>", "<ept id='4' rid='1'>/a</ept>"),
+        "3": ("<bpt id='3' rid='2'>b</bpt>", "<ept id='5' rid='2'>/b</ept>"),
+    }
+    begun, ended = "".join(tags[n][0] for n in "123"), "".join(tags[n][1] for n in ends)
+    text = f"<file><trans-unit><source>see {begun}one{ended} now</source></trans-unit></file>"
+    document = read_document(text.encode(), "a.mqxliff", languages=("en", "de"))
+    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
+    opened = "".join(tags[n][0] for n in reversed(ends))
+    assert f">NOW {opened}ONE{ended} SEE</target>" in made.decode()
+
+
 def test_a_memory_has_the_same_code_for_all_its_units() -> None:
     """That of those that it has, where another is asked for."""
     text = TMX.replace('xml:lang="de"', 'xml:lang="de-DE"')
