@@ -213,9 +213,7 @@ def test_what_nobody_has_confirmed_is_no_pair(
 
 def test_of_two_segments_the_confirmed_one_is_a_pair(tmp_path: Path) -> None:
     """What was deleted while changes were tracked is no part of it."""
-    one, two = (
-        f"<mrk mtype='seg' mid='{n}'>{t}</mrk>" for n, t in ((1, "One"), (2, "Two"))
-    )
+    one, two = (f"<mrk mtype='seg' mid='{n}'>{t}</mrk>" for n, t in ((1, "One"), (2, "Two")))
     drei = "<mrk mtype='seg' mid='2'><mrk mtype='x-sdl-deleted'>Drei</mrk>Zwei</mrk>"
     path = tmp_path / "a.sdlxliff"
     path.write_text(

@@ -97,7 +97,10 @@ def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
 
 def test_units_that_are_left_are_told() -> None:
     """Those with a mark or a lock, and those with some segments to do."""
-    rest = "<source>b</source><target><mrk mid='1'>B</mrk> <mrk mid='2'/></target></trans-unit>"
+    one, two = (
+        "<mrk mtype='seg' mid='{}'{}".format(*each) for each in (("1", ">B</mrk>"), ("2", "/>"))
+    )
+    rest = f"<source>b</source><target>{one} {two}</target></trans-unit>"
     text = (
         "<file><trans-unit id='1' translate='no'><source>a</source></trans-unit>"
         "<trans-unit id='2' mq:locked='locked'><source>a</source></trans-unit>"
@@ -113,21 +116,6 @@ def test_units_that_are_left_are_told() -> None:
     memory = TMX.replace('tuid="1"', 'tuid="1"', 1).replace('xml:lang="en-US"', 'xml:lang="fr"')
     document = read_document(memory.encode(), "a.tmx", languages=("en", "de"))
     assert "units without a text in en: unit" in document.left[0]
-
-
-@pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
-def test_a_unit_with_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
-    """As its segments have one target, and it is told."""
-    pieces = [f"<mrk mtype='seg' mid='{n}'>a b</mrk>" for n in (1, 2)]
-    defined = [f"<sdl:seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in (1, 2)]
-    text = (
-        "<file xmlns:sdl='x'><trans-unit id='u'><source>a b a b</source>"
-        f"<seg-source>{''.join(pieces)}</seg-source>"
-        f"<sdl:seg-defs>{''.join(defined)}</sdl:seg-defs></trans-unit></file>"
-    )
-    assert (translated(text, "a.sdlxliff") == text) is bool(locked)
-    told = "units that are marked as not to be translated, or locked: unit u"
-    assert read_document(text.encode(), "a.sdlxliff").left == (told,) * bool(locked)
 
 
 def test_spaces_around_a_tag_stay() -> None:
@@ -161,22 +149,6 @@ def test_deep_elements_of_a_unit_stay_nested(depth: int) -> None:
     made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
     (target,) = targets(made.decode())
     assert (target or "").split() == ["NOW", *["D"] * depth, "C", "B", *["A"] * depth, "PRESS"]
-
-
-@pytest.mark.parametrize("ends", ["123", "132", "213", "231", "312", "321"])
-def test_tags_that_begin_side_by_side_are_nested_whatever_their_ends(ends: str) -> None:
-    """As memoQ writes them: all go with their words, also where some pairs have another key."""
-    tags = {
-        "1": ("<bpt id='1'>{}</bpt>", "<ept id='1'>{}</ept>"),
-        "2": ("<bpt id='2' rid='1'>a</bpt>", "<ept id='4' rid='1'>/a</ept>"),
-        "3": ("<bpt id='3' rid='2'>b</bpt>", "<ept id='5' rid='2'>/b</ept>"),
-    }
-    begun, ended = "".join(tags[n][0] for n in "123"), "".join(tags[n][1] for n in ends)
-    text = f"<file><trans-unit><source>see {begun}one{ended} now</source></trans-unit></file>"
-    document = read_document(text.encode(), "a.mqxliff", languages=("en", "de"))
-    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
-    opened = "".join(tags[n][0] for n in reversed(ends))
-    assert f">NOW {opened}ONE{ended} SEE</target>" in made.decode()
 
 
 def test_a_memory_has_the_same_code_for_all_its_units() -> None:
