@@ -11,7 +11,7 @@ from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
-from dragoman.files.xliff import is_draft, segments_of
+from dragoman.files.xliff import codes_in, is_draft, segments_of
 from dragoman.files.xml import Element, cut_elements
 
 Unit = tuple[str, str] | str
@@ -144,11 +144,19 @@ def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     elif cut and done:
         for mid, segment in cut.items():
             is_open = mid not in done or is_draft(unit, target, mid)
-            yield _OPEN if is_open else (segment.plain(_CODES), done[mid].plain(_CODES))
+            yield _OPEN if is_open else (_plain(segment, unit), _plain(done[mid], unit))
     elif any(is_draft(unit, target, mid) for mid in (*cut, "")):
         yield _OPEN
     else:
-        yield source.plain(_CODES), target.plain(_CODES)
+        yield _plain(source, unit), _plain(target, unit)
+
+
+def _plain(side: Element, unit: Element) -> str:
+    text, place, kept = side.plain(_CODES), 0, ""
+    for code in codes_in(text, unit):
+        kept += text[place : code.start()]
+        place = code.end()
+    return kept + text[place:]
 
 
 def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:

@@ -1,7 +1,7 @@
 """XLIFF and TMX: units of text that have a translation, or get one."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
@@ -18,11 +18,19 @@ from dragoman.documents.paragraphs import (
     has_letters,
     lines,
     mixed,
+    paired,
     read_xml,
     without_breaks,
 )
 from dragoman.errors import InputError
-from dragoman.files.xliff import FINISHED, UNFINISHED, is_confirmed, is_locked, segments_of
+from dragoman.files.xliff import (
+    FINISHED,
+    UNFINISHED,
+    codes_in,
+    is_confirmed,
+    is_locked,
+    segments_of,
+)
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
 from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.marked import Marked, Tag
@@ -274,8 +282,20 @@ def _pieces(
 ) -> list[str | Tag]:
     """Text and tags, with white space as it is read."""
     pieces = mixed(source, text, role, raw)
+    pieces = paired(q for p in pieces for q in (_codes(p, source) if isinstance(p, str) else (p,)))
     is_kept = source.inherited("xml:space") == "preserve"
     return pieces if is_kept else [*without_breaks(pieces).pieces]
+
+
+def _codes(text: str, source: Element) -> Iterator[str | Tag | Half]:
+    """A text in which the markup of Phrase is tags."""
+    place = 0
+    for found in codes_in(text, source.parent) if source.parent is not None else ():
+        begins, ends, _ = found.groups()
+        yield text[place : found.start()]
+        raw, place = escape_xml(found[0]), found.end()
+        yield Half(raw, begins or ends, begins is not None) if begins or ends else Tag(raw)
+    yield text[place:]
 
 
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:

@@ -1,5 +1,8 @@
 """XLIFF: the segments of a unit, and what tools for translators say of their translations."""
 
+import re
+from collections.abc import Iterator
+
 from dragoman.files.xml import Element
 
 FINISHED = {"translated", "reviewed", "signed-off", "final"}
@@ -11,6 +14,20 @@ _DRAFTS = {"fuzzy-match", "leveraged-mt", "mt-suggestion", "tm-suggestion"}
 _CONFIRMED = {"ManuallyConfirmed", "Reviewer1Confirmed", "Proofread"}
 _CONFIRMED |= {"Translated", "ApprovedTranslation", "ApprovedSignOff"}
 """What memoQ (`mq:status`) and Trados (`conf`) say of a translation that a person has confirmed."""
+
+_CODE = re.compile(r"\{(\w+)>|<(\w+)\}|\{(\d+)\}")
+
+
+def codes_in(text: str, unit: Element) -> Iterator[re.Match[str]]:
+    """What is markup in a text of Phrase: `{b>bold<b}`, and `{1}` where the unit says what that is.
+
+    The groups are the keys of what begins, of what ends, and of what does neither.
+    """
+    if "{" not in text or not any(name.startswith("m:") for name in unit.attributes):
+        return
+    told = unit.child("tunit-metadata")
+    marks = {each.attributes.get("id") for each in told.elements} if told is not None else set()
+    yield from (found for found in _CODE.finditer(text) if not found[3] or found[3] in marks)
 
 
 def segments_of(element: Element | None) -> dict[str, Element]:

@@ -1,9 +1,13 @@
 """XLIFF of translators' tools: segments of units, their tags, messages that choose a form."""
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.unit.documents.test_bilingual import targets, translated
 from tests.word_translator import WordTranslator
 
+from dragoman.data.memory import memory_entries
 from dragoman.documents.choices import LEFT
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
@@ -132,3 +136,32 @@ def test_tags_that_begin_side_by_side_are_nested_whatever_their_ends(ends: str) 
     made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
     opened = "".join(tags[n][0] for n in reversed(ends))
     assert f">NOW {opened}ONE{ended} SEE</target>" in made.decode()
+
+
+PHRASE = (
+    "<file><trans-unit m:confirmed='1' id='1'>"
+    "<source>Press {b>Save {1>now&lt;1}&lt;b} or {2}wait {0}</source>"
+    "<target>Jetzt {1>speichern&lt;1} {2}oder {0}</target>"
+    "<m:tunit-metadata><m:mark id='1'/><m:mark id='2'/></m:tunit-metadata></trans-unit></file>"
+)
+
+
+def test_markup_of_phrase_is_tags() -> None:
+    """It stands in the text, as `{b>bold<b}`, and goes with its words."""
+    text = re.sub("<target>.*</target>", "<target/>", PHRASE.replace("ed='1'", "ed='0'"))
+    document = read_document(text.encode(), "a.mxliff")
+    assert [each.source.text for each in document.segments] == ["Press Save now or wait {0}"]
+    document = read_document(text.replace(" {0}", "").encode(), "a.mxliff")
+    translator = WordTranslator(str.upper, lambda order: order[::-1])
+    made = translate_document(document, translator)[0].decode()
+    assert targets(made.replace("m:", "")) == ["WAIT OR {b>{1>NOW<1} SAVE<b} PRESS{2}"]
+    others = read_document(text.replace("m:", "x-").encode(), "a.xlf")
+    assert "{b>" in next(others.segments).source.text
+
+
+def test_markup_of_phrase_is_no_text_of_a_pair(tmp_path: Path) -> None:
+    """As that of other tools is not."""
+    path = tmp_path / "a.mxliff"
+    path.write_text(PHRASE)
+    (entry,) = (each for each in memory_entries(path, ("en", "de")) if each.pairs)
+    assert entry.pairs == [("Press Save now or wait {0}", "Jetzt speichern oder {0}")]
