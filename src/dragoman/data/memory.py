@@ -11,7 +11,7 @@ from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
-from dragoman.files.xliff import codes_in, is_draft, segments_of
+from dragoman.files.xliff import codes_in, is_draft, languages_of, segments_of
 from dragoman.files.xml import Element, cut_elements
 
 Unit = tuple[str, str] | str
@@ -131,11 +131,7 @@ def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
     source, target = unit.child("source"), unit.child("target")
-    declared = (
-        unit.inherited("source-language") or unit.inherited("srcLang"),
-        unit.inherited("target-language") or unit.inherited("trgLang"),
-    )
-    asked = zip(languages, declared, strict=True)
+    asked = zip(languages, languages_of(unit), strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
     if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
         yield OTHER

@@ -29,10 +29,11 @@ from dragoman.files.xliff import (
     codes_in,
     is_confirmed,
     is_locked,
+    languages_of,
     segments_of,
 )
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
-from dragoman.text.languages import base_of, resolve, tag
+from dragoman.text.languages import base_of, label_of, resolve, tag
 from dragoman.text.marked import Marked, Tag
 
 _CLOSES = {"ex", "ept", "ec", "em"}
@@ -48,7 +49,8 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     InputError as `read_xml` does.
     """
     left, into = Left(), languages[1]
-    document = read_xml(data, name, {"trans-unit", "segment"}, partial(_read_unit, left))
+    read = partial(_read_unit, languages, left)
+    document = read_xml(data, name, {"trans-unit", "segment"}, read)
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
@@ -70,8 +72,9 @@ def _with_language(into: str, tag: re.Match[str]) -> str:
 
 
 def _with(tag: str, name: str, value: str) -> str:
-    """A start tag with this value of an attribute."""
-    tag = re.sub(rf"\s{name}\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", tag)
+    """A start tag with this value of an attribute, and without what says more of a state."""
+    replaced = rf"\s(?:{name}|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')"
+    tag = re.sub(replaced, "", tag)
     return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
 
 
@@ -80,15 +83,18 @@ _EMPTY = "units that are confirmed without a translation"
 _IN_PART = "units that are translated in part"
 
 
-def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | Replacing | None:
+def _read_unit(
+    languages: LangCodes, left: Left, unit: Element, text: str, raw: Raw
+) -> Segment | Replacing | None:
     """A unit of XLIFF 1.2 or a segment of XLIFF 2; what is to be told of others goes to `left`."""
     source, target = unit.child("seg-source") or unit.child("source"), unit.child("target")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
     if source is None:
         return None
-    if unit.inherited("translate") == "no" or is_locked(unit):
+    why = _LOCKED if unit.inherited("translate") == "no" or is_locked(unit) else ""
+    if why := why or _foreign(languages, languages_of(unit)):
         if any(map(str.isalpha, source.text)):
-            left.add(_LOCKED, where)
+            left.add(why, where)
         return None
     cut, done = segments_of(source), segments_of(target)
     has_text = target is not None and target.text.strip() != ""
@@ -101,6 +107,20 @@ def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | Repl
     elif not all(each.text.strip() for each in done.values()):
         left.add(_IN_PART, where)
     return None
+
+
+def _foreign(asked: LangCodes, declared: LangCodes) -> str:
+    """Why a unit is none for a translation between these languages; "" if it is.
+
+    One into the language that it is from is for any: Xcode exports such templates.
+    """
+    alike = [
+        not (a and b) or label_of(a) == label_of(b) for a, b in zip(asked, declared, strict=True)
+    ]
+    source, target = (label_of(code or "") for code in declared)
+    if alike[0] and (alike[1] or source == target):
+        return ""
+    return f"units of a file in other languages: {', '.join(filter(None, declared))}"
 
 
 def _read_whole(

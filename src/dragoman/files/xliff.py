@@ -39,6 +39,14 @@ def segments_of(element: Element | None) -> dict[str, Element]:
     return found
 
 
+def languages_of(unit: Element) -> tuple[str | None, str | None]:
+    """The languages that a file declares for a unit: from and into."""
+    return (
+        unit.inherited("source-language") or unit.inherited("srcLang"),
+        unit.inherited("target-language") or unit.inherited("trgLang"),
+    )
+
+
 def is_confirmed(unit: Element, segment: str = "") -> bool | None:
     """Whether a person has confirmed the translation of a unit, or of a segment of it by its
     number; None if no tool says so.

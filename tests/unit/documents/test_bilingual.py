@@ -87,6 +87,39 @@ def test_a_target_like_its_source_is_open_unless_it_is_finished(
         assert (translated(f"<file>{new}</file>", "a.xlf") == f"<file>{new}</file>") is stays
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "is_left"),
+    [
+        ("en-GB", "de_CH", False),
+        ("eng", "deu", False),
+        ("en", "en", False),
+        ("en", "fr-FR", True),
+        ("fr", "de", True),
+    ],
+)
+@pytest.mark.parametrize("names", [("source-language", "target-language"), ("srcLang", "trgLang")])
+def test_files_in_other_languages_are_left(
+    names: tuple[str, str], source: str, target: str, *, is_left: bool
+) -> None:
+    """One file may have several; a template is into the language that it is from."""
+    unit = "<segment id='u'><source>a b</source></segment>"
+    text = f"<xliff><file {names[0]}='{source}' {names[1]}='{target}'>{unit}</file></xliff>"
+    document = read_document(text.encode(), "a.xlf", languages=("en", "de"))
+    told = f"units of a file in other languages: {source}, {target}: unit u"
+    assert document.left == (told,) * is_left
+    assert bool([*document.segments]) is not is_left
+    assert [*read_document(text.encode(), "a.xlf").segments]
+
+
+def test_what_says_more_of_a_state_goes_with_it() -> None:
+    """It was said of the target that is replaced."""
+    one = "<trans-unit><source>a b</source><target state-qualifier='fuzzy-match'/></trans-unit>"
+    two = "<segment state='initial' subState='x:y'><source>c d</source></segment>"
+    made = translated(f"<file>{one}{two}</file>", "a.xlf")
+    assert '<target state="needs-review-translation">A B<' in made
+    assert '<segment state="translated"><source>' in made
+
+
 def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     """A line break inside a source that is preserved stays one."""
     unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'
