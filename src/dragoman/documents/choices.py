@@ -1,7 +1,7 @@
 """ICU messages that choose a form: `{n, plural, one {# file} other {# files}}`.
 
 The text of each branch is translated by itself; `#`, arguments and what is quoted are copied, and
-all else stays. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
+all else stays. In place of `#` a number is read that has the form of the branch. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
 """
 
 import re
@@ -14,12 +14,15 @@ from dragoman.documents.paragraphs import lines
 from dragoman.text.marked import Marked, Tag, merged, verbatim
 
 CHOICE = re.compile(
-    r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
+    r"\{\s*[^\s{},]+\s*,\s*(plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
 )
 """How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
 LEFT = "plural or select messages that are malformed, or not one quoted line of branches"
 """Why a message is left alone that `branches` does not read."""
-_BRANCH = re.compile(r"\s*(?:=\d+|\w+)\s*\{")
+_BRANCH = re.compile(r"\s*(?:=(\d+)|(\w+))\s*\{")
+_NUMBERS = {"zero": "0", "one": "1", "two": "2", "few": "3"}
+_NUMBER = "5"
+"""What is read for `#`, by the name of the branch, and in other branches."""
 _END = re.compile(r"\s*\}")
 _TEXT = re.compile(r"(?:[^{}'#]|''|'(?![{}#]))+")
 _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
@@ -102,20 +105,24 @@ def _found(message: str) -> list[_Found] | None:
     """The branches of a message; None for what is none, or too long."""
     found = list[_Found]()
     try:
-        whole = len(message) <= _LONGEST and _read_message(message, 0, found, 0) == len(message)
+        whole = len(message) <= _LONGEST and _read_message(message, 0, found) == len(message)
     except ValueError:
         return None
     return found if whole else None
 
 
-def _read_message(text: str, start: int, found: list[_Found], depth: int) -> int:
-    """Read up to the bracket that ends a message."""
+def _read_message(
+    text: str, start: int, found: list[_Found], depth: int = 0, number: str = ""
+) -> int:
+    """Read up to the bracket that ends a message, in which `#` is read as a number, if any."""
     pieces, place, chooses, has_text = list[str | Tag](), start, False, False
     while place < len(text) and text[place] != "}":
         if choice := CHOICE.match(text, place):
-            place, chooses = _read_branches(text, choice.end(), found, depth + 1), True
+            place, chooses = _read_branches(text, choice, found, depth + 1, number), True
         elif copied := _COPIED.match(text, place):
-            pieces += verbatim(copied[0])
+            is_number = number and copied[0] == "#"
+            tag = Tag("#", "open", kept=True)
+            pieces += (tag, number, Tag("", "close")) if is_number else verbatim(copied[0])
             place = copied.end()
         elif plain := _TEXT.match(text, place):
             pieces += lines(plain[0].replace("''", "'"))
@@ -130,10 +137,15 @@ def _read_message(text: str, start: int, found: list[_Found], depth: int) -> int
     return place
 
 
-def _read_branches(text: str, place: int, found: list[_Found], depth: int) -> int:
+def _read_branches(
+    text: str, choice: re.Match[str], found: list[_Found], depth: int, number: str
+) -> int:
     """Read up to behind the bracket that ends a choice."""
+    place = choice.end()
     while depth <= _DEEPEST and (branch := _BRANCH.match(text, place)):
-        place = _read_message(text, branch.end(), found, depth) + 1
+        if choice[1] != "select":
+            number = branch[1] or _NUMBERS.get(branch[2], _NUMBER)
+        place = _read_message(text, branch.end(), found, depth, number) + 1
     if not (end := _END.match(text, place)):
         raise ValueError
     return end.end()
@@ -145,10 +157,13 @@ def written(marked: Marked, escape: Callable[[str], str] = str) -> str:
     Apostrophes that are text are doubled beside signs and at the end of a piece, so that an odd
     number of them there ends a quote. A quote right behind another goes on in it.
     """
-    made, copied = "", False
+    made, copied, is_number = "", False, False
     for piece in marked.pieces:
         if isinstance(piece, Tag):
             made, copied = made + piece.raw, piece.kept
+            is_number = copied and piece.raw == "#"
+            continue
+        if is_number:
             continue
         text = piece if copied else _SIGNS.sub(_quoted, piece)
         rest = text.lstrip("'")
