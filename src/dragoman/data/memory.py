@@ -11,7 +11,13 @@ from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
-from dragoman.files.xliff import codes_in, is_draft, languages_of, segments_of
+from dragoman.files.xliff import (
+    codes_in,
+    is_draft,
+    languages_of,
+    said_of_segments,
+    segments_of,
+)
 from dragoman.files.xml import Element, cut_elements
 
 Unit = tuple[str, str] | str
@@ -133,15 +139,16 @@ def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     source, target = unit.child("source"), unit.child("target")
     asked = zip(languages, languages_of(unit), strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
+    said = said_of_segments(unit)
     if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
         yield OTHER
     elif source is None or target is None:
         yield _OPEN
     elif cut and done:
         for mid, segment in cut.items():
-            is_open = mid not in done or is_draft(unit, target, mid)
+            is_open = mid not in done or is_draft(unit, target, said.get(mid, {}))
             yield _OPEN if is_open else (_plain(segment, unit), _plain(done[mid], unit))
-    elif any(is_draft(unit, target, mid) for mid in (*cut, "")):
+    elif any(is_draft(unit, target, each) for each in (*said.values(), {})):
         yield _OPEN
     else:
         yield _plain(source, unit), _plain(target, unit)

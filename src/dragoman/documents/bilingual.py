@@ -1,7 +1,7 @@
 """XLIFF and TMX: units of text that have a translation, or get one."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
@@ -30,6 +30,7 @@ from dragoman.files.xliff import (
     is_confirmed,
     is_locked,
     languages_of,
+    said_of_segments,
     segments_of,
 )
 from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
@@ -91,7 +92,7 @@ def _read_unit(
     where = f"unit {unit.inherited('id') or ''}".rstrip()
     if source is None:
         return None
-    why = _LOCKED if unit.inherited("translate") == "no" or is_locked(unit) else ""
+    why = _LOCKED if unit.inherited("translate") == "no" or is_locked(unit, {}) else ""
     if why := why or _foreign(languages, languages_of(unit)):
         if any(map(str.isalpha, source.text)):
             left.add(why, where)
@@ -100,7 +101,7 @@ def _read_unit(
     has_text = target is not None and target.text.strip() != ""
     if cut and not unit.holds and (done or not has_text):
         return _read_segments(left, unit, text, where)
-    if _is_open(unit, source, target):
+    if _is_open(unit, source, target, {}):
         return _read_whole(left, unit, text, raw, where)
     if not has_text:
         left.add(_EMPTY, where)
@@ -144,9 +145,11 @@ def _read_whole(
     return Replacing(*place, _with_places(before, found, after, where))
 
 
-def _is_open(unit: Element, source: Element, target: Element | None, segment: str = "") -> bool:
+def _is_open(
+    unit: Element, source: Element, target: Element | None, said: Mapping[str, str]
+) -> bool:
     """Whether a unit, or a segment of it, is to be translated: not what is in its target."""
-    if is_confirmed(unit, segment):
+    if is_confirmed(unit, said):
         return False
     if target is None or not (done := target.text.strip()):
         return True
@@ -187,7 +190,7 @@ def _with_places(before: str, found: list[str | Tag | Marked], after: str, where
 def _read_segments(left: Left, unit: Element, text: str, where: str) -> Replacing | None:
     """The segments of a unit that are not translated; the target has the others as they are."""
     around, target = unit.child("seg-source"), unit.child("target")
-    cut, done = segments_of(around), segments_of(target)
+    cut, done, said = segments_of(around), segments_of(target), said_of_segments(unit)
     assert around is not None  # noqa: S101 -- it has the segments
     place, made = _begun(unit, around, target, text)
     framed = target if target is not None and done else around
@@ -201,10 +204,13 @@ def _read_segments(left: Left, unit: Element, text: str, where: str) -> Replacin
             pieces = _pieces(source, text, _role_in_xliff, lambda e: text[e.start : e.end])
             marked = _marked(source, pieces)
             stays = stays if done or not has_letters(marked) else start + close
-            if _is_open_segment(left, unit, source, done.get(number), marked, where):
+            each = source, done.get(number), said.get(number, {})
+            if (why := _why_not(unit, *each, marked)) is None:
                 at, write = len(made), _writer(source, start, close)
                 place_there = at, at + len(stays)
                 segments.append(Segment(*place_there, marked, write, where, beside=True))
+            elif why:
+                left.add(why, f"{where}, segment {number}")
         made += stays
     if not cut.keys() <= (done or cut).keys():
         left.add(_IN_PART, where)
@@ -212,24 +218,17 @@ def _read_segments(left: Left, unit: Element, text: str, where: str) -> Replacin
     return Replacing(*place, Part(made, tuple(segments))) if segments else None
 
 
-def _is_open_segment(
-    left: Left, unit: Element, source: Element, done: Element | None, marked: Marked, where: str
-) -> bool:
-    """Whether a segment is to be translated; what is to be told of others goes to `left`."""
-    number, has_text = source.attributes.get("mid", ""), done is not None and done.text.strip()
+def _why_not(
+    unit: Element, source: Element, done: Element | None, said: Mapping[str, str], marked: Marked
+) -> str | None:
+    """Why a segment is not translated: "" where that need not be told; None if it is."""
     if not has_letters(marked):
-        return False
-    if is_locked(unit, number):
-        why = _LOCKED
-    elif not _is_open(unit, source, done, number):
-        why = "" if has_text else _EMPTY
-    elif CHOICE.search(marked.text):
-        why = LEFT
-    else:
-        return True
-    if why:
-        left.add(why, f"{where}, segment {number}")
-    return False
+        return ""
+    if is_locked(unit, said):
+        return _LOCKED
+    if not _is_open(unit, source, done, said):
+        return "" if done is not None and done.text.strip() else _EMPTY
+    return LEFT if CHOICE.search(marked.text) else None
 
 
 def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:

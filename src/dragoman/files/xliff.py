@@ -1,7 +1,7 @@
 """XLIFF: the segments of a unit, and what tools for translators say of their translations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dragoman.files.xml import Element
 
@@ -47,43 +47,40 @@ def languages_of(unit: Element) -> tuple[str | None, str | None]:
     )
 
 
-def is_confirmed(unit: Element, segment: str = "") -> bool | None:
-    """Whether a person has confirmed the translation of a unit, or of a segment of it by its
-    number; None if no tool says so.
-
-    Trados has it in `sdl:seg-defs`, memoQ in `mq:status`, Phrase in `m:confirmed`, others in
-    `approved`.
-    """
-    said = unit.attributes
-    if defined := _defined(unit, segment):
-        return defined.get("conf") in _CONFIRMED
-    if "mq:status" in said:
-        return said["mq:status"] in _CONFIRMED
-    if "m:confirmed" in said:
-        return said["m:confirmed"] not in {"0", "false"}
-    return said["approved"] == "yes" if "approved" in said else None
-
-
-def is_locked(unit: Element, segment: str = "") -> bool:
-    """Whether a tool keeps a unit, or a segment of it, from changes."""
-    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
-    return not {"locked", "true"}.isdisjoint([*values, _defined(unit, segment).get("locked")])
-
-
-def _defined(unit: Element, segment: str) -> dict[str, str]:
-    """What Trados says of a segment."""
+def said_of_segments(unit: Element) -> dict[str, dict[str, str]]:
+    """What Trados says of the segments of a unit, by their numbers (`sdl:seg-defs`)."""
     definitions = unit.child("seg-defs")
     found = definitions.elements if definitions is not None else ()
-    return next((each.attributes for each in found if each.attributes.get("id") == segment), {})
+    return {each.attributes.get("id", ""): each.attributes for each in found}
 
 
-def is_draft(unit: Element, target: Element | None, segment: str = "") -> bool:
+def is_confirmed(unit: Element, said: Mapping[str, str]) -> bool | None:
+    """Whether a person has confirmed the translation of a unit, or of a segment of it of which
+    Trados has `said` something; None if no tool says so.
+
+    memoQ has it in `mq:status`, Phrase in `m:confirmed`, others in `approved`.
+    """
+    if said:
+        return said.get("conf") in _CONFIRMED
+    if status := unit.attributes.get("mq:status"):
+        return status in _CONFIRMED
+    if confirmed := unit.attributes.get("m:confirmed"):
+        return confirmed not in {"0", "false"}
+    return {"yes": True, "no": False}.get(unit.attributes.get("approved", ""))
+
+
+def is_locked(unit: Element, said: Mapping[str, str]) -> bool:
+    """Whether a tool keeps a unit, or a segment of it, from changes."""
+    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
+    return not {"locked", "true"}.isdisjoint([*values, said.get("locked")])
+
+
+def is_draft(unit: Element, target: Element, said: Mapping[str, str]) -> bool:
     """Whether a target may not count as a translation, by what a tool says of it."""
-    confirmed = is_confirmed(unit, segment)
-    stated = unit if target is None or unit.local == "segment" else target
-    state = stated.attributes.get("state", "")
+    confirmed = is_confirmed(unit, said)
+    stated = (unit if unit.local == "segment" else target).attributes
+    state, origin = stated.get("state", ""), stated.get("state-qualifier")
     if confirmed is None:
-        origin = stated.attributes.get("state-qualifier")
         by_origin = origin in _DRAFTS and state not in {"signed-off", "final"}
         return state in UNFINISHED or state.startswith("needs-") or by_origin
     return not confirmed
