@@ -111,15 +111,58 @@ def test_the_branches_of_a_message_are_translated_in_xliff(name: str) -> None:
     assert f"> {expected} </target></{unit}></file>" in made
 
 
+def test_a_segment_that_is_a_message_is_left_and_told() -> None:
+    """The others are translated."""
+    text = cut_unit("").replace("One.", "{n, plural, other {a}}")
+    assert targets(translated(text, "a.xlf")) == [" 2 THREE. "]
+    assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u, segment 0",)
+
+
+@pytest.mark.parametrize("said", ["mq:status='Proofread'", "m:confirmed='1'", "approved='yes'"])
+def test_a_unit_that_is_confirmed_without_a_translation_is_told(said: str) -> None:
+    """A translation of a model there would pass for one that a person has confirmed."""
+    text = f"<file><trans-unit id='u' {said}><source>a b</source><target/></trans-unit></file>"
+    assert translated(text, "a.xlf") == text
+    told = "units that are confirmed without a translation: unit u"
+    assert read_document(text.encode(), "a.xlf").left == (told,)
+
+
 @pytest.mark.parametrize(
     "source",
-    ["Now {n, plural, one {a} other {b}}", "{n, plural, one {a}", "<![CDATA[{n, select, x {a}}]]>"],
+    [
+        "{n, plural, other {a\ufdd0 <x/>}}",
+        "Now {n, plural, one {a} other {b}}",
+        "{n, plural, one {a}",
+        "<![CDATA[{n, select, x {a}}]]>",
+    ],
 )
 def test_a_message_that_is_not_read_stays_and_is_told(source: str) -> None:
     """Its words may be names."""
     text = f"<file><trans-unit id='u'><source>{source}</source></trans-unit></file>"
     assert translated(text, "a.xlf") == text
     assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u",)
+
+
+@pytest.mark.parametrize("ends", ["", "1", "2", "31", "12"])
+def test_tags_without_their_ends_are_not_lost(ends: str) -> None:
+    """Beside those that have them."""
+    begun = "".join(f"<bpt id='{n}'>b</bpt>" for n in "123")
+    ended = "".join(f"<ept id='{n}'>e</ept>" for n in ends)
+    text = f"<file><trans-unit><source>see {begun}one{ended} now</source></trans-unit></file>"
+    made = translated(text, "a.xlf").partition("<target")[2]
+    for n in "123":
+        assert made.count(f"<bpt id='{n}'>") == 1
+        assert made.count(f"<ept id='{n}'>") == (n in ends)
+
+
+def test_a_unit_inside_a_unit_with_segments_is_translated() -> None:
+    """In a broken file."""
+    inner = "<trans-unit><source>inner</source></trans-unit>"
+    mark = f"<mrk mtype='seg' mid='1'>outer <ph>{inner}</ph></mrk>"
+    source = f"<source>x</source><seg-source>{mark}</seg-source>"
+    text = f"<file><trans-unit>{source}</trans-unit></file>"
+    assert read_document(text.encode(), "a.xlf").written(lambda _: None) == text.encode()
+    assert ">INNER</target>" in translated(text, "a.xlf")
 
 
 @pytest.mark.parametrize("ends", ["123", "132", "213", "231", "312", "321"])
