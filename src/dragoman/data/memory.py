@@ -11,7 +11,14 @@ from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
-from dragoman.files.xml import UNFINISHED, Element, cut_elements
+from dragoman.files.xliff import (
+    codes_in,
+    is_draft,
+    languages_of,
+    said_of_segments,
+    segments_of,
+)
+from dragoman.files.xml import Element, cut_elements
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -130,32 +137,29 @@ def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
     source, target = unit.child("source"), unit.child("target")
-    declared = (
-        unit.inherited("source-language") or unit.inherited("srcLang"),
-        unit.inherited("target-language") or unit.inherited("trgLang"),
-    )
-    asked = zip(languages, declared, strict=True)
-    states = unit.attributes.get("state"), target and target.attributes.get("state")
-    is_open = unit.attributes.get("approved") == "no" or not UNFINISHED.isdisjoint(states)
-    cut, done = _segments(unit.child("seg-source")), _segments(target)
+    asked = zip(languages, languages_of(unit), strict=True)
+    cut, done = segments_of(unit.child("seg-source")), segments_of(target)
+    said = said_of_segments(unit)
     if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
         yield OTHER
-    elif source is None or target is None or is_open:
+    elif source is None or target is None:
         yield _OPEN
     elif cut and done:
         for mid, segment in cut.items():
-            yield (segment.plain(_CODES), done[mid].plain(_CODES)) if mid in done else _OPEN
+            is_open = mid not in done or is_draft(unit, target, said.get(mid, {}))
+            yield _OPEN if is_open else (_plain(segment, unit), _plain(done[mid], unit))
+    elif any(is_draft(unit, target, each) for each in (*said.values(), {})):
+        yield _OPEN
     else:
-        yield source.plain(_CODES), target.plain(_CODES)
+        yield _plain(source, unit), _plain(target, unit)
 
 
-def _segments(element: Element | None) -> dict[str, Element]:
-    """The segments of a side of XLIFF 1.2 by their numbers."""
-    found = dict[str, Element]()
-    for each in element.elements if element is not None else ():
-        is_one = each.local == "mrk" and each.attributes.get("mtype") == "seg"
-        found |= {each.attributes.get("mid", ""): each} if is_one else _segments(each)
-    return found
+def _plain(side: Element, unit: Element) -> str:
+    text, place, kept = side.plain(_CODES), 0, ""
+    for code in codes_in(text, unit):
+        kept += text[place : code.start()]
+        place = code.end()
+    return kept + text[place:]
 
 
 def _read_messages(path: Path, _: LangCodes) -> Iterator[Cut]:

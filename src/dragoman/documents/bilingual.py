@@ -1,33 +1,46 @@
 """XLIFF and TMX: units of text that have a translation, or get one."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
-from dragoman.documents.document import Document, Left, Segment, WrittenPart
+from dragoman.documents.choices import CHOICE, LEFT, with_branches, written
+from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import (
     Half,
     Raw,
+    Replacing,
     decode_xml,
     has_letters,
     lines,
     mixed,
+    paired,
     read_xml,
     without_breaks,
 )
 from dragoman.errors import InputError
-from dragoman.files.xml import UNFINISHED, Element, Text, allowed_in_xml, escape_xml
-from dragoman.text.languages import base_of, resolve, tag
+from dragoman.files.xliff import (
+    FINISHED,
+    UNFINISHED,
+    codes_in,
+    is_confirmed,
+    is_locked,
+    languages_of,
+    said_of_segments,
+    segments_of,
+)
+from dragoman.files.xml import Element, Text, allowed_in_xml, escape_xml
+from dragoman.text.languages import base_of, label_of, resolve, tag
 from dragoman.text.marked import Marked, Tag
 
-_FINISHED = {"translated", "reviewed", "signed-off", "final"}
-"""States of a target that stays though it is the same as its source."""
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
+_ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
+"""Its names for tags: START_LINK and START_LINK_1 both end with CLOSE_LINK."""
 
 
 def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -37,7 +50,8 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     InputError as `read_xml` does.
     """
     left, into = Left(), languages[1]
-    document = read_xml(data, name, {"trans-unit", "segment"}, partial(_read_unit, left))
+    read = partial(_read_unit, languages, left)
+    document = read_xml(data, name, {"trans-unit", "segment"}, read)
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
@@ -59,61 +73,162 @@ def _with_language(into: str, tag: re.Match[str]) -> str:
 
 
 def _with(tag: str, name: str, value: str) -> str:
-    """A start tag with this value of an attribute."""
-    tag = re.sub(rf"\s{name}\s*=\s*(?:\"[^\"]*\"|'[^']*')", "", tag)
+    """A start tag with this value of an attribute, and without what says more of a state."""
+    replaced = rf"\s(?:{name}|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')"
+    tag = re.sub(replaced, "", tag)
     return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
 
 
-_EMPTY_SEGMENT = re.compile(r"<(?:\w+:)?mrk\s[^<>]*(?:/>|>\s*</)")
+_LOCKED = "units that are marked as not to be translated, or locked"
+_EMPTY = "units that are confirmed without a translation"
+_IN_PART = "units that are translated in part"
 
 
-def _is_locked(unit: Element) -> bool:
-    """Whether a tool for translators keeps a unit from changes, as memoQ and Phrase say it there.
-
-    Trados says it of the segments in a unit: as they have one target, one that is locked is enough.
-    """
-    segments = unit.child("seg-defs")
-    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
-    values += [each.attributes.get("locked", "") for each in segments.elements] if segments else []
-    return any(value in {"locked", "true"} for value in values)
-
-
-def _read_unit(left: Left, unit: Element, text: str, raw: Raw) -> Segment | None:
+def _read_unit(
+    languages: LangCodes, left: Left, unit: Element, text: str, raw: Raw
+) -> Segment | Replacing | None:
     """A unit of XLIFF 1.2 or a segment of XLIFF 2; what is to be told of others goes to `left`."""
     source, target = unit.child("seg-source") or unit.child("source"), unit.child("target")
     where = f"unit {unit.inherited('id') or ''}".rstrip()
     if source is None:
         return None
-    if unit.inherited("translate") == "no" or _is_locked(unit):
+    why = _LOCKED if unit.inherited("translate") == "no" or is_locked(unit, {}) else ""
+    if why := why or _foreign(languages, languages_of(unit)):
         if any(map(str.isalpha, source.text)):
-            left.add("units that are marked as not to be translated, or locked", where)
+            left.add(why, where)
         return None
-    is_new = unit.local == "segment"
-    stated = unit if is_new or target is None else target
-    state, approved = stated.attributes.get("state"), unit.attributes.get("approved") == "yes"
-    if target is not None and (done := target.text.strip()):
-        is_same = done == source.text.strip()
-        is_open = state not in _FINISHED if is_same else state in UNFINISHED
-        if approved or not is_open:
-            if _EMPTY_SEGMENT.search(text, target.start, target.end):
-                left.add("units that are translated in part", where)
-            return None
+    cut, done = segments_of(source), segments_of(target)
+    has_text = target is not None and target.text.strip() != ""
+    if cut and not unit.holds and (done or not has_text):
+        return _read_segments(left, unit, text, where)
+    if _is_open(unit, source, target, {}):
+        return _read_whole(left, unit, text, raw, where)
+    if not has_text:
+        left.add(_EMPTY, where)
+    elif not all(each.text.strip() for each in done.values()):
+        left.add(_IN_PART, where)
+    return None
+
+
+def _foreign(asked: LangCodes, declared: LangCodes) -> str:
+    """Why a unit is none for a translation between these languages; "" if it is.
+
+    One into the language that it is from is for any: Xcode exports such templates.
+    """
+    alike = [
+        not (a and b) or label_of(a) == label_of(b) for a, b in zip(asked, declared, strict=True)
+    ]
+    source, target = (label_of(code or "") for code in declared)
+    if alike[0] and (alike[1] or source == target):
+        return ""
+    return f"units of a file in other languages: {', '.join(filter(None, declared))}"
+
+
+def _read_whole(
+    left: Left, unit: Element, text: str, raw: Raw, where: str
+) -> Segment | Replacing | None:
+    """A unit without segments."""
+    source, target = unit.child("seg-source") or unit.child("source"), unit.child("target")
+    assert source is not None  # noqa: S101 -- it is open
+    place, before = _begun(unit, source, target, text)
+    after = f"</{source.prefix}target>"
+    pieces = _pieces(source, text, _role_in_xliff, raw)
+    marked = _marked(source, pieces)
+    if not CHOICE.search(marked.text):
+        write = _writer(source, before, after)
+        segment = Segment(*place, marked, write, where, beside=True)
+        return segment if has_letters(marked) else None
+    found = None if unit.holds or _is_cdata(source) else with_branches(pieces, escape_xml)
+    if found is None:
+        left.add(LEFT, where)
+        return None
+    return Replacing(*place, _with_places(before, found, after, where))
+
+
+def _is_open(
+    unit: Element, source: Element, target: Element | None, said: Mapping[str, str]
+) -> bool:
+    """Whether a unit, or a segment of it, is to be translated: not what is in its target."""
+    if is_confirmed(unit, said):
+        return False
+    if target is None or not (done := target.text.strip()):
+        return True
+    stated = unit if unit.local == "segment" else unit.child("target") or target
+    state = stated.attributes.get("state")
+    return state not in FINISHED if done == source.text.strip() else state in UNFINISHED
+
+
+def _begun(
+    unit: Element, source: Element, target: Element | None, text: str
+) -> tuple[tuple[int, int], str]:
+    """Where a target is written, and how it begins."""
     tag = f"<{source.prefix}target>"
-    place = (source.end, source.end)
+    place, before = (source.end, source.end), _indent(source, text)
     if target is not None:
         tag = text[target.start : target.content_start].rstrip("/> \t\r\n") + ">"
-        place = target.start, target.end
-    before = "" if target is not None else _indent(source, text)
-    if is_new:
-        start = _with(text[unit.start : unit.content_start], "state", "translated")
-        before = start + text[unit.content_start : place[0]] + before
-        place = unit.start, place[1]
-    else:
-        tag = _with(tag, "state", "needs-review-translation")
-    marked = _marked(source, mixed(source, text, _role_in_xliff, raw))
-    write = _writer(source, before + tag, f"</{source.prefix}target>")
-    segment = Segment(*place, marked, write, where, beside=True)
-    return segment if has_letters(marked) else None
+        place, before = (target.start, target.end), ""
+    if unit.local != "segment":
+        return place, before + _with(tag, "state", "needs-review-translation")
+    start = _with(text[unit.start : unit.content_start], "state", "translated")
+    return (unit.start, place[1]), start + text[unit.content_start : place[0]] + before + tag
+
+
+def _with_places(before: str, found: list[str | Tag | Marked], after: str, where: str) -> Part:
+    """A message that chooses a form, whose branches are translated."""
+    made, segments = before, list[Segment]()
+    for piece in found:
+        if isinstance(piece, Marked):
+            end = len(made) + len(raw := written(piece, escape_xml))
+            write = partial(written, escape=escape_xml)
+            segments.append(Segment(len(made), end, piece, write, where))
+        else:
+            raw = piece.raw if isinstance(piece, Tag) else escape_xml(piece)
+        made += raw
+    return Part(made + after, tuple(segments))
+
+
+def _read_segments(left: Left, unit: Element, text: str, where: str) -> Replacing | None:
+    """The segments of a unit that are not translated; the target has the others as they are."""
+    around, target = unit.child("seg-source"), unit.child("target")
+    cut, done, said = segments_of(around), segments_of(target), said_of_segments(unit)
+    assert around is not None  # noqa: S101 -- it has the segments
+    place, made = _begun(unit, around, target, text)
+    framed = target if target is not None and done else around
+    segments, end = list[Segment](), framed.content_start
+    for number, there in (done or cut).items():
+        start = text[there.start : there.content_start].rstrip("/> \t\r\n") + ">"
+        close, stays = f"</{there.name}>", text[there.start : there.end]
+        made += text[end : there.start]
+        end = there.end
+        if (source := cut.get(number)) is not None:
+            pieces = _pieces(source, text, _role_in_xliff, lambda e: text[e.start : e.end])
+            marked = _marked(source, pieces)
+            stays = stays if done or not has_letters(marked) else start + close
+            each = source, done.get(number), said.get(number, {})
+            if (why := _why_not(unit, *each, marked)) is None:
+                at, write = len(made), _writer(source, start, close)
+                place_there = at, at + len(stays)
+                segments.append(Segment(*place_there, marked, write, where, beside=True))
+            elif why:
+                left.add(why, f"{where}, segment {number}")
+        made += stays
+    if not cut.keys() <= (done or cut).keys():
+        left.add(_IN_PART, where)
+    made += text[end : framed.content_end] + f"</{around.prefix}target>"
+    return Replacing(*place, Part(made, tuple(segments))) if segments else None
+
+
+def _why_not(
+    unit: Element, source: Element, done: Element | None, said: Mapping[str, str], marked: Marked
+) -> str | None:
+    """Why a segment is not translated: "" where that need not be told; None if it is."""
+    if not has_letters(marked):
+        return ""
+    if is_locked(unit, said):
+        return _LOCKED
+    if not _is_open(unit, source, done, said):
+        return "" if done is not None and done.text.strip() else _EMPTY
+    return LEFT if CHOICE.search(marked.text) else None
 
 
 def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -163,7 +278,7 @@ def _read_entry(
         language = quoteattr(languages[1])
         start = f"{_indent(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
-    marked = _marked(spoken, mixed(spoken, text, _role_in_tmx, raw))
+    marked = _marked(spoken, _pieces(spoken, text, _role_in_tmx, raw))
     write = _writer(spoken, start, end)
     segment = Segment(*place, marked, write, where, beside=True)
     return segment if has_letters(marked) else None
@@ -181,12 +296,30 @@ def _indent(element: Element, text: str) -> str:
     return text[start : element.start]
 
 
+def _pieces(
+    source: Element, text: str, role: Callable[[Element], Tag | Half], raw: Raw
+) -> list[str | Tag]:
+    """Text and tags, with white space as it is read."""
+    pieces = mixed(source, text, role, raw)
+    pieces = paired(q for p in pieces for q in (_codes(p, source) if isinstance(p, str) else (p,)))
+    is_kept = source.inherited("xml:space") == "preserve"
+    return pieces if is_kept else [*without_breaks(pieces).pieces]
+
+
+def _codes(text: str, source: Element) -> Iterator[str | Tag | Half]:
+    """A text in which the markup of Phrase is tags."""
+    place = 0
+    for found in codes_in(text, source.parent) if source.parent is not None else ():
+        begins, ends, _ = found.groups()
+        yield text[place : found.start()]
+        raw, place = escape_xml(found[0]), found.end()
+        yield Half(raw, begins or ends, begins is not None) if begins or ends else Tag(raw)
+    yield text[place:]
+
+
 def _marked(source: Element, pieces: list[str | Tag]) -> Marked:
-    if source.inherited("xml:space") != "preserve":
-        pieces = [*without_breaks(pieces).pieces]
-    else:
-        pieces = [q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,))]
-    return with_elements(pieces, str if _is_cdata(source) else escape_xml)
+    broken = (q for p in pieces for q in (lines(p) if isinstance(p, str) else (p,)))
+    return with_elements(broken, str if _is_cdata(source) else escape_xml)
 
 
 def _writer(source: Element, before: str, after: str) -> Callable[[Marked], str]:
@@ -210,8 +343,12 @@ def _role_in_xliff(element: Element) -> Tag | Half:
     if name in {"g", "pc", "mrk"}:
         kept = values.get("mtype") == "protected" or values.get("translate") == "no"
         return Tag("", "open", kept=kept)
+    if angular := _ANGULAR.fullmatch(values.get("id", "")) if name == "x" else None:
+        return Half("", angular[2], angular[1] == "START")
     if name in _OPENS or name in _CLOSES:
-        key = values.get("rid") or values.get("startRef") or values.get("id", "")
+        key = values.get("startRef") or values.get("id", "")
+        if rid := values.get("rid"):  # memoQ has both in one text
+            key = f"rid {rid}"
         return Half("", key, name in _OPENS)
     return Tag("", shown=" " if values.get("ctype") == "lb" else "")
 

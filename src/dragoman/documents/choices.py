@@ -1,10 +1,12 @@
 """ICU messages that choose a form: `{n, plural, one {# file} other {# files}}`.
 
 The text of each branch is translated by itself; `#`, arguments and what is quoted are copied, and
-all else stays. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
+all else stays. In place of `#` a number is read that has the form of the branch. (https://unicode-org.github.io/icu/userguide/format_parse/messages/)
 """
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 
 from dragoman.documents.fragments import with_elements
@@ -12,12 +14,15 @@ from dragoman.documents.paragraphs import lines
 from dragoman.text.marked import Marked, Tag, merged, verbatim
 
 CHOICE = re.compile(
-    r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
+    r"\{\s*[^\s{},]+\s*,\s*(plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
 )
 """How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
 LEFT = "plural or select messages that are malformed, or not one quoted line of branches"
 """Why a message is left alone that `branches` does not read."""
-_BRANCH = re.compile(r"\s*(?:=\d+|\w+)\s*\{")
+_BRANCH = re.compile(r"\s*(?:=(\d+)|(\w+))\s*\{")
+_NUMBERS = {"zero": "0", "one": "1", "two": "2", "few": "3"}
+_NUMBER = "5"
+"""What is read for `#`, by the name of the branch, and in other branches."""
 _END = re.compile(r"\s*\}")
 _TEXT = re.compile(r"(?:[^{}'#]|''|'(?![{}#]))+")
 _COPIED = re.compile(r"#|'[{}#](?:[^']|'')*+'|\{[^{}',]+(?:,[^{}']*)?\}")
@@ -33,8 +38,12 @@ _UNITS = {
 }
 """How one character is written in quotes."""
 
+_TAG = "\ufdd0"
+"""What stands for a tag in a message."""
 Branch = tuple[int, int, Marked]
 """Where the text of a branch begins and ends, and what is translated of it."""
+_Found = tuple[int, int, list[str | Tag]]
+"""The same, with its pieces."""
 
 
 def branches(raw: str, message: str, quote: str) -> list[Branch] | None:
@@ -43,29 +52,77 @@ def branches(raw: str, message: str, quote: str) -> list[Branch] | None:
     None of one that is malformed, too long, or written otherwise, and of one with text around a
     choice, which is no sentence by itself.
     """
-    if len(message) > _LONGEST:
+    if (found := _found(message)) is None:
         return None
-    units, found = _UNITS[quote].findall(raw), list[Branch]()
+    units, mark = _UNITS[quote].findall(raw), _marker(message, str)
     pairs = zip(units, message, strict=False)
     if len(units) != len(message) or any(unit != char for unit, char in pairs if len(unit) == 1):
         return None
+    places = [0, *accumulate(map(len, units))]
+    whole = places[-1] == len(raw)
+    return [(places[a], places[b], mark(pieces)) for a, b, pieces in found] if whole else None
+
+
+def with_branches(
+    pieces: Sequence[str | Tag], write: Callable[[str], str]
+) -> list[str | Tag | Marked] | None:
+    """The pieces of a message with tags, where the text of each branch is one piece.
+
+    None as of `branches`. The document has elements of HTML as `write` makes them.
+    """
+    message = "".join(_TAG if isinstance(piece, Tag) else piece for piece in pieces)
+    tags = [piece for piece in pieces if isinstance(piece, Tag)]
+    found = _found(message) if message.count(_TAG) == len(tags) else None
+    if found is None:
+        return None
+    rest, mark = iter(tags), _marker(message, write)
+    made, place = list[str | Tag | Marked](), 0
+    for start, end, inner in found:
+        made += _with_tags([message[place:start]], rest)
+        made.append(mark(_with_tags(inner, rest)))
+        place = end
+    return [*made, *_with_tags([message[place:]], rest)]
+
+
+def _with_tags(pieces: Iterable[str | Tag], tags: Iterator[Tag]) -> Iterator[str | Tag]:
+    """Pieces with the next tags in the places of their signs."""
+    for piece in pieces:
+        if isinstance(piece, Tag):
+            yield piece
+            continue
+        for part in re.split(f"({_TAG})", piece):
+            yield next(tags) if part == _TAG else part
+
+
+def _marker(message: str, write: Callable[[str], str]) -> Callable[[Iterable[str | Tag]], Marked]:
+    """What makes the text of a branch of its pieces: with elements of HTML as tags, but not where
+    an apostrophe is in the message, as these would need more of them.
+    """
+    return merged if "'" in message else partial(with_elements, write=write)
+
+
+def _found(message: str) -> list[_Found] | None:
+    """The branches of a message; None for what is none, or too long."""
+    found = list[_Found]()
     try:
-        end = _read_message(message, 0, found, 0)
+        whole = len(message) <= _LONGEST and _read_message(message, 0, found) == len(message)
     except ValueError:
         return None
-    places = [0, *accumulate(map(len, units))]
-    whole = end == len(message) and places[-1] == len(raw)
-    return [(places[a], places[b], marked) for a, b, marked in found] if whole else None
+    return found if whole else None
 
 
-def _read_message(text: str, start: int, found: list[Branch], depth: int) -> int:
-    """Read up to the bracket that ends a message."""
+def _read_message(
+    text: str, start: int, found: list[_Found], depth: int = 0, number: str = ""
+) -> int:
+    """Read up to the bracket that ends a message, in which `#` is read as a number, if any."""
     pieces, place, chooses, has_text = list[str | Tag](), start, False, False
     while place < len(text) and text[place] != "}":
         if choice := CHOICE.match(text, place):
-            place, chooses = _read_branches(text, choice.end(), found, depth + 1), True
+            place, chooses = _read_branches(text, choice, found, depth + 1, number), True
         elif copied := _COPIED.match(text, place):
-            pieces += verbatim(copied[0])
+            is_number = number and copied[0] == "#"
+            tag = Tag("#", "open", kept=True)
+            pieces += (tag, number, Tag("", "close")) if is_number else verbatim(copied[0])
             place = copied.end()
         elif plain := _TEXT.match(text, place):
             pieces += lines(plain[0].replace("''", "'"))
@@ -76,36 +133,43 @@ def _read_message(text: str, start: int, found: list[Branch], depth: int) -> int
     if has_text and chooses:
         raise ValueError
     if has_text:
-        with_tags = merged if "'" in text else with_elements  # whose tags would need more of them
-        found.append((start, place, with_tags(pieces)))
+        found.append((start, place, pieces))
     return place
 
 
-def _read_branches(text: str, place: int, found: list[Branch], depth: int) -> int:
+def _read_branches(
+    text: str, choice: re.Match[str], found: list[_Found], depth: int, number: str
+) -> int:
     """Read up to behind the bracket that ends a choice."""
+    place = choice.end()
     while depth <= _DEEPEST and (branch := _BRANCH.match(text, place)):
-        place = _read_message(text, branch.end(), found, depth) + 1
+        if choice[1] != "select":
+            number = branch[1] or _NUMBERS.get(branch[2], _NUMBER)
+        place = _read_message(text, branch.end(), found, depth, number) + 1
     if not (end := _END.match(text, place)):
         raise ValueError
     return end.end()
 
 
-def written(marked: Marked) -> str:
+def written(marked: Marked, escape: Callable[[str], str] = str) -> str:
     """A branch, in which signs of messages that the model has written are quoted.
 
     Apostrophes that are text are doubled beside signs and at the end of a piece, so that an odd
     number of them there ends a quote. A quote right behind another goes on in it.
     """
-    made, copied = "", False
+    made, copied, is_number = "", False, False
     for piece in marked.pieces:
         if isinstance(piece, Tag):
             made, copied = made + piece.raw, piece.kept
+            is_number = copied and piece.raw == "#"
+            continue
+        if is_number:
             continue
         text = piece if copied else _SIGNS.sub(_quoted, piece)
         rest = text.lstrip("'")
         if (len(made) - len(made.rstrip("'"))) % 2 and (len(text) - len(rest)) % 2:
             made, text = (made[:-1], text[1:]) if rest[:1] in "{}#" else (made, f"'{text}")
-        made += text
+        made += escape(text)
     return made
 
 

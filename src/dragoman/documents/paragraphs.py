@@ -21,9 +21,19 @@ MOST_BEGUN = 64
 
 _NOT_DECODED = re.compile("[\0\ud800-\udfff]")
 
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """Texts of a paragraph that are in a part, which stands in a place once one is translated."""
+
+    start: int
+    end: int
+    part: Part
+
+
 Raw = Callable[[Element], str]
 """How an element is written in a tag."""
-ReadParagraph = Callable[[Element, str, Raw], Segment | None]
+ReadParagraph = Callable[[Element, str, Raw], Segment | Replacing | None]
 """What reads a paragraph of a text; None if there is nothing to translate in it."""
 SetAside = Callable[[str, Asides, str], str]
 """Returns a text without what it sets aside; names of places there begin with the last one."""
@@ -70,7 +80,10 @@ def read_xml(
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         *others, aside = parts
-        texts = ["".join(each) for each in others]
+        texts = [
+            "".join(each) if each.is_changed or n not in found.replaced else found.replaced[n]
+            for n, each in enumerate(others)
+        ]
         return encode(asides.filled([_joined(texts, 0)], aside))
 
     found = _Parts(text, read)
@@ -93,6 +106,8 @@ class _Parts:
         self.parts: list[Part] = []
         self.has_left = False
         """Whether a paragraph is in none of them, as it is what another is written with."""
+        self.replaced = dict[int, str]()
+        """What stands in the place of a part, by its number, while nothing in it is translated."""
         self._text, self._read = text, read
 
     def reserve(self) -> int:
@@ -102,36 +117,40 @@ class _Parts:
 
     def fill(self, number: int, place: tuple[int, int], paragraphs: Iterable[Element]) -> None:
         """Make a part of a place of the text, and parts of what is inside its paragraphs."""
-        segments, cuts = list[Segment](), list[tuple[Element, int]]()
+        segments, cuts = list[Segment](), list[_Cut]()
         for paragraph in paragraphs:
             self._add(paragraph, segments, cuts)
-        cuts.sort(key=lambda cut: cut[0].start)
-        marks = [(element.start, element.end, f"\0{inner}\0") for element, inner in cuts]
+        cuts.sort()
+        marks = [(start, end, f"\0{inner}\0") for start, end, inner, _ in cuts]
         segments.sort(key=lambda segment: segment.start)
         text, moved = cut_out(self._text, place, marks)
         moving = (replace(s, start=moved(s.start), end=moved(s.end)) for s in segments)
         self.parts[number] = Part(text, tuple(moving))
-        for element, inner in cuts:
-            self.fill(inner, (element.start, element.end), element.inside)
+        for start, end, inner, element in cuts:
+            if element is not None:
+                self.fill(inner, (start, end), element.inside)
 
-    def _add(
-        self, paragraph: Element, segments: list[Segment], cuts: list[tuple[Element, int]]
-    ) -> None:
+    def _add(self, paragraph: Element, segments: list[Segment], cuts: list["_Cut"]) -> None:
         """Add the segments of a paragraph and of those inside it that are in no other part."""
         before, cut_before = len(self.parts), len(cuts)
 
         def raw(element: Element) -> str:
             if not element.holds:
                 return self._text[element.start : element.end]
-            cuts.append((element, self.reserve()))
-            return f"\0{cuts[-1][1]}\0"
+            cuts.append((element.start, element.end, self.reserve(), element))
+            return f"\0{cuts[-1][2]}\0"
 
         segment = self._read(paragraph, self._text, raw)
+        if isinstance(segment, Replacing):
+            number, place = self.reserve(), (segment.start, segment.end)
+            self.parts[number], self.replaced[number] = segment.part, self._text[slice(*place)]
+            cuts.append((*place, number, None))
+            return
         if segment is None:
             del self.parts[before:], cuts[cut_before:]
         else:
             segments.append(segment)
-        taken = sorted((element.start, element.end) for element, _ in cuts[cut_before:])
+        taken = sorted(cut[:2] for cut in cuts[cut_before:])
         for inner in paragraph.inside:
             around = bisect_left(taken, (inner.start + 1,)) - 1
             is_cut = around >= 0 and inner.start < taken[around][1]
@@ -139,6 +158,11 @@ class _Parts:
             if not (is_cut or is_written):
                 self._add(inner, segments, cuts)
             self.has_left |= is_written and not is_cut
+
+
+_Cut = tuple[int, int, int, Element | None]
+"""A place that another part is cut out of: its start, its end, the number of the part, and the
+element with the paragraphs that are read into it."""
 
 
 def mixed(
@@ -174,7 +198,11 @@ def mixed(
 
 
 def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
-    """Text and tags of one element, where halves are pairs that are nested, or void."""
+    """Text and tags of one element, where halves are pairs that are nested, or void.
+
+    Of those that begin side by side the one that ends first goes innermost: the order in which
+    tools write them is free.
+    """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
     for item in items:
         if not isinstance(item, Half):
@@ -185,8 +213,13 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
             begun = [*begun[-MOST_BEGUN:], (len(pieces), item)]
             pieces.append(Tag(item.raw))
         elif partners:
-            place, half = begun[partners[-1]]
+            place, half = begun.pop(partners[-1])
+            inner = begun[partners[-1] :]
             del begun[partners[-1] :]
+            if [n for n, _ in inner] == [*range(place + 1, place + 1 + len(inner))]:
+                pieces.insert(place + len(inner), pieces.pop(place))
+                begun += ((n - 1, each) for n, each in inner)
+                place += len(inner)
             pieces[place] = Tag(half.raw, "open", half.kept)
             pieces.append(Tag(item.raw, "close"))
         else:

@@ -23,9 +23,6 @@ MOST_INSIDE = 1 << 17
 CHUNK = 1 << 16
 """Bytes that are parsed at a time."""
 
-UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
-"""States of a target of XLIFF that is no translation yet."""
-
 _DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
@@ -83,11 +80,14 @@ class Element:
                 yield from child.inside
 
     def plain(self, codes: Collection[str]) -> str:
-        """All text inside, without that of elements that are codes of another file."""
+        """All text inside, without that of elements that are codes of another file, and without
+        what is marked as deleted, as Trados does it.
+        """
         return "".join(
             child.value if isinstance(child, Text) else child.plain(codes)
             for child in self.children
-            if isinstance(child, Text) or child.local not in codes
+            if isinstance(child, Text)
+            or not (child.local in codes or child.attributes.get("mtype", "").endswith("-deleted"))
         )
 
     @property

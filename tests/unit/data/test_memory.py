@@ -159,3 +159,66 @@ def test_a_run_says_what_it_left(make_encoder: Callable[..., Any], tmp_path: Pat
             f"{path}: not in both languages, left out: {count}.",
         ]
     assert len([*read_pairs(corpus)]) == 2
+
+
+STATES = {
+    "Trados": ("<sdl:seg-defs><sdl:seg id='1' {}/></sdl:seg-defs>", "", ""),
+    "memoQ, Phrase, XLIFF 1.2": ("", "{}", ""),
+    "a target of XLIFF 1.2": ("", "", "{}"),
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "counts"),
+    [
+        *(("Trados", f"conf='{conf}'", True) for conf in ("Translated", "ApprovedSignOff")),
+        ("Trados", "conf='ApprovedTranslation' origin='mt'", True),
+        *(("Trados", f"conf='{conf}'", False) for conf in ("Draft", "RejectedTranslation")),
+        ("Trados", "origin='mt'", False),
+        *(("memoQ", f"mq:status='{s}'", True) for s in ("ManuallyConfirmed", "Proofread")),
+        *(
+            ("memoQ", f"mq:status='{s}'", False)
+            for s in ("NotStarted", "Pretranslated", "Rejected")
+        ),
+        ("Phrase", "m:confirmed='0'", False),
+        ("Phrase", "m:confirmed='2'", True),
+        ("XLIFF 1.2", "approved='no'", False),
+        ("XLIFF 1.2", "approved='yes'", True),
+        ("target", "state='translated'", True),
+        ("target", "state='needs-review-translation'", False),
+        ("target", "state='new'", False),
+        ("target", "state-qualifier='exact-match'", True),
+        ("target", "state='translated' state-qualifier='leveraged-mt'", False),
+        ("target", "state='final' state-qualifier='leveraged-mt'", True),
+    ],
+)
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_nobody_has_confirmed_is_no_pair(
+    tool: str, said: str, tmp_path: Path, *, counts: bool, cut: bool
+) -> None:
+    """Each tool says it in its own way, Trados of each segment."""
+    after, of_unit, of_target = next(STATES[names] for names in STATES if tool in names)
+    one, eins = ("<mrk mtype='seg' mid='1'>One</mrk>", "<mrk mtype='seg' mid='1'>Eins</mrk>")
+    path = tmp_path / "a.xlf"
+    path.write_text(
+        f"<file><trans-unit {of_unit.format(said)}><source>One</source>"
+        f"{f'<seg-source>{one}</seg-source>'}"
+        f"<target {of_target.format(said)}>{eins if cut else 'Eins'}</target>"
+        f"{after.format(said)}</trans-unit></file>"
+    )
+    left = Counter[str]()
+    assert bool([*read_memory(path, ("en", "de"), left)]) is counts
+    assert left == ({} if counts else {"not finished": 1})
+
+
+def test_of_two_segments_the_confirmed_one_is_a_pair(tmp_path: Path) -> None:
+    """What was deleted while changes were tracked is no part of it."""
+    one, two = (f"<mrk mtype='seg' mid='{n}'>{t}</mrk>" for n, t in ((1, "One"), (2, "Two")))
+    drei = "<mrk mtype='seg' mid='2'><mrk mtype='x-sdl-deleted'>Drei</mrk>Zwei</mrk>"
+    path = tmp_path / "a.sdlxliff"
+    path.write_text(
+        f"<file><trans-unit><source>One Two</source><seg-source>{one} {two}</seg-source>"
+        f"<target>{one} {drei}</target><sdl:seg-defs><sdl:seg id='1' conf='Draft'/>"
+        "<sdl:seg id='2' conf='Translated'/></sdl:seg-defs></trans-unit></file>"
+    )
+    assert [*read_memory(path, ("en", "de"))] == [("Two", "Zwei")]

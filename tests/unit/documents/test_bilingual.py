@@ -87,6 +87,39 @@ def test_a_target_like_its_source_is_open_unless_it_is_finished(
         assert (translated(f"<file>{new}</file>", "a.xlf") == f"<file>{new}</file>") is stays
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "is_left"),
+    [
+        ("en-GB", "de_CH", False),
+        ("eng", "deu", False),
+        ("en", "en", False),
+        ("en", "fr-FR", True),
+        ("fr", "de", True),
+    ],
+)
+@pytest.mark.parametrize("names", [("source-language", "target-language"), ("srcLang", "trgLang")])
+def test_files_in_other_languages_are_left(
+    names: tuple[str, str], source: str, target: str, *, is_left: bool
+) -> None:
+    """One file may have several; a template is into the language that it is from."""
+    unit = "<segment id='u'><source>a b</source></segment>"
+    text = f"<xliff><file {names[0]}='{source}' {names[1]}='{target}'>{unit}</file></xliff>"
+    document = read_document(text.encode(), "a.xlf", languages=("en", "de"))
+    told = f"units of a file in other languages: {source}, {target}: unit u"
+    assert document.left == (told,) * is_left
+    assert bool([*document.segments]) is not is_left
+    assert [*read_document(text.encode(), "a.xlf").segments]
+
+
+def test_what_says_more_of_a_state_goes_with_it() -> None:
+    """It was said of the target that is replaced."""
+    one = "<trans-unit><source>a b</source><target state-qualifier='fuzzy-match'/></trans-unit>"
+    two = "<segment state='initial' subState='x:y'><source>c d</source></segment>"
+    made = translated(f"<file>{one}{two}</file>", "a.xlf")
+    assert '<target state="needs-review-translation">A B<' in made
+    assert '<segment state="translated"><source>' in made
+
+
 def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     """A line break inside a source that is preserved stays one."""
     unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'
@@ -97,7 +130,10 @@ def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
 
 def test_units_that_are_left_are_told() -> None:
     """Those with a mark or a lock, and those with some segments to do."""
-    rest = "<source>b</source><target><mrk mid='1'>B</mrk> <mrk mid='2'/></target></trans-unit>"
+    one, two = (
+        "<mrk mtype='seg' mid='{}'{}".format(*each) for each in (("1", ">B</mrk>"), ("2", "/>"))
+    )
+    rest = f"<source>b</source><target>{one} {two}</target></trans-unit>"
     text = (
         "<file><trans-unit id='1' translate='no'><source>a</source></trans-unit>"
         "<trans-unit id='2' mq:locked='locked'><source>a</source></trans-unit>"
@@ -113,21 +149,6 @@ def test_units_that_are_left_are_told() -> None:
     memory = TMX.replace('tuid="1"', 'tuid="1"', 1).replace('xml:lang="en-US"', 'xml:lang="fr"')
     document = read_document(memory.encode(), "a.tmx", languages=("en", "de"))
     assert "units without a text in en: unit" in document.left[0]
-
-
-@pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
-def test_a_unit_with_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
-    """As its segments have one target, and it is told."""
-    pieces = [f"<mrk mtype='seg' mid='{n}'>a b</mrk>" for n in (1, 2)]
-    defined = [f"<sdl:seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in (1, 2)]
-    text = (
-        "<file xmlns:sdl='x'><trans-unit id='u'><source>a b a b</source>"
-        f"<seg-source>{''.join(pieces)}</seg-source>"
-        f"<sdl:seg-defs>{''.join(defined)}</sdl:seg-defs></trans-unit></file>"
-    )
-    assert (translated(text, "a.sdlxliff") == text) is bool(locked)
-    told = "units that are marked as not to be translated, or locked: unit u"
-    assert read_document(text.encode(), "a.sdlxliff").left == (told,) * bool(locked)
 
 
 def test_spaces_around_a_tag_stay() -> None:

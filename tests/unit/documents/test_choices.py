@@ -107,6 +107,25 @@ def test_blocks_and_broken_lines_of_yaml_are_copied_and_told() -> None:
     assert (data.decode(), report.left) == (source, (f"{LEFT}: line 1, a; line 3, b",))
 
 
+def test_a_number_of_the_form_is_read_for_its_sign() -> None:
+    """The sign comes back, wherever the number goes; in a choice that does not count it is text."""
+    message = (
+        "{a, select, other {{n, plural, =0 {no #} one {a #} two {b #} other {c # {x}}}} "
+        "male {{m, selectordinal, few {{x, select, y {# time}}} other {the #}}} female {# d}}"
+    )
+    translator = WordTranslator(str.upper, lambda order: order[::-1])
+    new, _ = translated(message, "json", translator)
+    assert translator.lines == ["no 0", "a 1", "b 2", "c 5 {x}", "3 time", "the 5", "# d"]
+    copied = [
+        line[slice(*at[0])] for line, at in zip(translator.lines, translator.kept, strict=True)
+    ]
+    assert copied == [*"012535#"]
+    assert new == (
+        "{a, select, other {{n, plural, =0 {# NO} one {# A} two {# B} other {{x} # C}}} "
+        "male {{m, selectordinal, few {{x, select, y {TIME #}}} other {# THE}}} female {D #}}"
+    )
+
+
 def test_signs_of_messages_from_the_model_are_quoted() -> None:
     """They are read as what they are; an apostrophe does not quote what follows."""
     message = "{n, plural, one {a#} other {b}}"
@@ -162,7 +181,7 @@ def test_what_is_written_is_read_as_the_same_text(parts: list[str | tuple[Tag, s
     """Apostrophes and signs of messages, beside each other and beside what is copied."""
     assume(any(isinstance(one, str) and "a" in one for one in parts))
     pieces = [each for one in parts for each in ((one,) if isinstance(one, str) else one)]
-    message = f"{{n, plural, other {{{choices.written(Marked(tuple(pieces)))}}}}}"
+    message = f"{{n, select, other {{{choices.written(Marked(tuple(pieces)))}}}}}"
     found = branches(message, message, '"')
     assert found, message
     expected = [as_text(one) if isinstance(one, str) else read(Marked(one)) for one in parts]

@@ -1,0 +1,210 @@
+"""XLIFF of translators' tools: segments of units, their tags, messages that choose a form."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.unit.documents.test_bilingual import targets, translated
+from tests.word_translator import WordTranslator
+
+from dragoman.data.memory import memory_entries
+from dragoman.documents.choices import LEFT
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+
+
+@pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
+def test_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
+    """And it is told; the others are translated."""
+    pieces = [f"<mrk mtype='seg' mid='{n}'>a b</mrk>" for n in (1, 2)]
+    defined = [f"<sdl:seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in (1, 2)]
+    text = (
+        "<file xmlns:sdl='x'><trans-unit id='u'><source>a b a b</source>"
+        f"<seg-source>{''.join(pieces)}</seg-source>"
+        f"<sdl:seg-defs>{''.join(defined)}</sdl:seg-defs></trans-unit></file>"
+    )
+    made = ["" if n in locked else "A B" for n in (1, 2)]
+    expected = [] if len(locked) == 2 else ["".join(made)]
+    assert targets(translated(text, "a.sdlxliff").replace("sdl:", "")) == expected
+    told = "; ".join(f"unit u, segment {n}" for n in locked)
+    why = "units that are marked as not to be translated, or locked"
+    assert read_document(text.encode(), "a.sdlxliff").left == (f"{why}: {told}",) * bool(locked)
+
+
+def cut_unit(target: str, said: str = "") -> str:
+    """A unit of three segments, of which the second is a number, in a frame with tags."""
+    marks = (f"<mrk mtype='seg' mid='{n}'>{t}</mrk>" for n, t in enumerate(("One.", "2", "Three.")))
+    return (
+        "<file source-language='en' target-language='de'><trans-unit id='u'><source>x</source>"
+        f"<seg-source><g id='9'>{' '.join(marks)}</g> </seg-source>{target}"
+        f"<seg-defs>{said}</seg-defs></trans-unit></file>"
+    )
+
+
+@pytest.mark.parametrize("target", ["", "<target/>", "<target state='new'></target>"])
+def test_the_segments_of_a_unit_are_translated_one_by_one(target: str) -> None:
+    """Words stay in their segments in any order, and what is around these is that of the source."""
+    document = read_document(cut_unit(target).encode(), "a.xlf", languages=("en", "de"))
+    translator = WordTranslator(str.upper, lambda order: order[::-1])
+    made = translate_document(document, translator)[0].decode()
+    assert translator.lines == ["One.", "Three."]
+    assert made == cut_unit(
+        "<target state=\"needs-review-translation\"><g id='9'><mrk mtype='seg' mid='0'>.ONE</mrk> "
+        "<mrk mtype='seg' mid='1'>2</mrk> <mrk mtype='seg' mid='2'>.THREE</mrk></g> </target>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said", "expected", "told"),
+    [
+        (">Eins.</mrk>", "/>", "", "Eins. THREE.", ""),
+        (">Eins.</mrk>", "></mrk>", "<seg id='0' conf='Draft'/>", "Eins. THREE.", ""),
+        (">One.</mrk>", ">Drei.</mrk>", "", "ONE. Drei.", ""),
+        (">One.</mrk>", ">Drei.</mrk>", "<seg id='0' conf='Translated'/>", "One. Drei.", ""),
+        (">One.</mrk>", ">Drei.</mrk>", "<seg id='0' conf='Draft'/>", "ONE. Drei.", ""),
+        ("/>", "/>", "<seg id='0' locked='true'/>", " THREE.", "locked: unit u, segment 0"),
+        ("/>", "/>", "<seg id='2' conf='Translated'/>", "ONE. ", "translation: unit u, segment 2"),
+        (">Eins.<mrk mtype='x-sdl-location'/></mrk>", ">Drei.</mrk>", "", "Eins. Drei.", ""),
+    ],
+)
+def test_a_unit_that_is_translated_in_part_gets_the_rest(
+    first: str, last: str, said: str, expected: str, told: str
+) -> None:
+    """Segments that have a translation, or are locked or confirmed, stay as they are."""
+    one, three = f"<mrk mtype='seg' mid='0'{first}", f"<mrk mtype='seg' mid='2'{last}"
+    text = cut_unit(f"<target>{one} {three}</target>", said)
+    made = translated(text, "a.sdlxliff")
+    assert targets(made) == [expected]
+    left = [why for why in read_document(text.encode(), "a.sdlxliff").left if "in part" not in why]
+    assert bool(left) is bool(told)
+    assert all(why.endswith(told) for why in left)
+
+
+def test_a_segment_that_its_target_lacks_is_told() -> None:
+    """There is no place to write it."""
+    text = cut_unit("<target><mrk mtype='seg' mid='0'>Eins.</mrk></target>")
+    assert read_document(text.encode(), "a.xlf").left == (
+        "units that are translated in part: unit u",
+    )
+    assert translated(text, "a.xlf") == text
+
+
+MESSAGE = (
+    "{{n, plural, =1 {{{}}} other {{<x id='START_LINK'/>{}<x id='CLOSE_LINK'/> {} <x id='I'/>}} }}"
+)
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "b.xlf"])
+def test_the_branches_of_a_message_are_translated_in_xliff(name: str) -> None:
+    """Each with the tags that are in it, which go with their words."""
+    source = MESSAGE.format("one &amp; two", "dogs", "bark")
+    unit = {"a.xlf": "trans-unit", "b.xlf": "segment"}[name]
+    text = f"<file><{unit}><source>\n {source}\n</source></{unit}></file>"
+    document = read_document(text.encode(), name)
+    assert translate_document(document, WordTranslator())[0].decode() == text
+    translator = WordTranslator(str.upper, lambda order: order[::-1])
+    made = translate_document(document, translator)[0].decode()
+    expected = (
+        "{n, plural, =1 {TWO &amp; ONE} other "
+        "{BARK <x id='START_LINK'/>DOGS<x id='CLOSE_LINK'/> <x id='I'/>} }"
+    )
+    assert f"> {expected} </target></{unit}></file>" in made
+
+
+def test_a_segment_that_is_a_message_is_left_and_told() -> None:
+    """The others are translated."""
+    text = cut_unit("").replace("One.", "{n, plural, other {a}}")
+    assert targets(translated(text, "a.xlf")) == [" 2 THREE. "]
+    assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u, segment 0",)
+
+
+@pytest.mark.parametrize("said", ["mq:status='Proofread'", "m:confirmed='1'", "approved='yes'"])
+def test_a_unit_that_is_confirmed_without_a_translation_is_told(said: str) -> None:
+    """A translation of a model there would pass for one that a person has confirmed."""
+    text = f"<file><trans-unit id='u' {said}><source>a b</source><target/></trans-unit></file>"
+    assert translated(text, "a.xlf") == text
+    told = "units that are confirmed without a translation: unit u"
+    assert read_document(text.encode(), "a.xlf").left == (told,)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{n, plural, other {a\ufdd0 <x/>}}",
+        "Now {n, plural, one {a} other {b}}",
+        "{n, plural, one {a}",
+        "<![CDATA[{n, select, x {a}}]]>",
+    ],
+)
+def test_a_message_that_is_not_read_stays_and_is_told(source: str) -> None:
+    """Its words may be names."""
+    text = f"<file><trans-unit id='u'><source>{source}</source></trans-unit></file>"
+    assert translated(text, "a.xlf") == text
+    assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u",)
+
+
+@pytest.mark.parametrize("ends", ["", "1", "2", "31", "12"])
+def test_tags_without_their_ends_are_not_lost(ends: str) -> None:
+    """Beside those that have them."""
+    begun = "".join(f"<bpt id='{n}'>b</bpt>" for n in "123")
+    ended = "".join(f"<ept id='{n}'>e</ept>" for n in ends)
+    text = f"<file><trans-unit><source>see {begun}one{ended} now</source></trans-unit></file>"
+    made = translated(text, "a.xlf").partition("<target")[2]
+    for n in "123":
+        assert made.count(f"<bpt id='{n}'>") == 1
+        assert made.count(f"<ept id='{n}'>") == (n in ends)
+
+
+def test_a_unit_inside_a_unit_with_segments_is_translated() -> None:
+    """In a broken file."""
+    inner = "<trans-unit><source>inner</source></trans-unit>"
+    mark = f"<mrk mtype='seg' mid='1'>outer <ph>{inner}</ph></mrk>"
+    source = f"<source>x</source><seg-source>{mark}</seg-source>"
+    text = f"<file><trans-unit>{source}</trans-unit></file>"
+    assert read_document(text.encode(), "a.xlf").written(lambda _: None) == text.encode()
+    assert ">INNER</target>" in translated(text, "a.xlf")
+
+
+@pytest.mark.parametrize("ends", ["123", "132", "213", "231", "312", "321"])
+def test_tags_that_begin_side_by_side_are_nested_whatever_their_ends(ends: str) -> None:
+    """As memoQ writes them: all go with their words, also where some pairs have another key."""
+    tags = {
+        "1": ("<bpt id='1'>{}</bpt>", "<ept id='1'>{}</ept>"),
+        "2": ("<bpt id='2' rid='1'>a</bpt>", "<ept id='4' rid='1'>/a</ept>"),
+        "3": ("<bpt id='3' rid='2'>b</bpt>", "<ept id='5' rid='2'>/b</ept>"),
+    }
+    begun, ended = "".join(tags[n][0] for n in "123"), "".join(tags[n][1] for n in ends)
+    text = f"<file><trans-unit><source>see {begun}one{ended} now</source></trans-unit></file>"
+    document = read_document(text.encode(), "a.mqxliff", languages=("en", "de"))
+    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
+    opened = "".join(tags[n][0] for n in reversed(ends))
+    assert f">NOW {opened}ONE{ended} SEE</target>" in made.decode()
+
+
+PHRASE = (
+    "<file><trans-unit m:confirmed='1' id='1'>"
+    "<source>Press {b>Save {1>now&lt;1}&lt;b} or {2}wait {0}</source>"
+    "<target>Jetzt {1>speichern&lt;1} {2}oder {0}</target>"
+    "<m:tunit-metadata><m:mark id='1'/><m:mark id='2'/></m:tunit-metadata></trans-unit></file>"
+)
+
+
+def test_markup_of_phrase_is_tags() -> None:
+    """It stands in the text, as `{b>bold<b}`, and goes with its words."""
+    text = re.sub("<target>.*</target>", "<target/>", PHRASE.replace("ed='1'", "ed='0'"))
+    document = read_document(text.encode(), "a.mxliff")
+    assert [each.source.text for each in document.segments] == ["Press Save now or wait {0}"]
+    document = read_document(text.replace(" {0}", "").encode(), "a.mxliff")
+    translator = WordTranslator(str.upper, lambda order: order[::-1])
+    made = translate_document(document, translator)[0].decode()
+    assert targets(made.replace("m:", "")) == ["WAIT OR {b>{1>NOW<1} SAVE<b} PRESS{2}"]
+    others = read_document(text.replace("m:", "x-").encode(), "a.xlf")
+    assert "{b>" in next(others.segments).source.text
+
+
+def test_markup_of_phrase_is_no_text_of_a_pair(tmp_path: Path) -> None:
+    """As that of other tools is not."""
+    path = tmp_path / "a.mxliff"
+    path.write_text(PHRASE)
+    (entry,) = (each for each in memory_entries(path, ("en", "de")) if each.pairs)
+    assert entry.pairs == [("Press Save now or wait {0}", "Jetzt speichern oder {0}")]
