@@ -9,8 +9,6 @@ import lzma
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from functools import partial
@@ -151,8 +149,8 @@ def _commands(page: Path) -> Iterator[Block]:
 def _run(block: Block, folder: Path, dragoman: CommandLine) -> str:
     """Run what can be run, look up what cannot; returns the program's name."""
     if block.language == "python":
-        command = [sys.executable, "-c", block.text]
-        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=300)
+        arguments, places = ("-c", block.text), {"cwd": folder}
+        dragoman.start(arguments, places=places, program="python").end().succeeded()
         return "python"
     lexer = shlex.shlex(block.text, posix=True, punctuation_chars="<>|")
     lexer.whitespace_split = True

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import blocks
 
+import make
 from excerpts import ROOT, Wrong
 from figures import DRAWINGS, FIGURES
 from figures.chinese import chinese_name
@@ -165,12 +166,20 @@ def _shape(page: Path) -> list[str]:
     return [*headings, *pictures, *references, *rows, *sorted(numbers), *code]
 
 
+def test_making_the_pages_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are as the code is; what commands print is compared in test_printed.py."""
+    monkeypatch.setattr(make, "with_output", str)
+    before = _contents()
+    make.make_pages()
+    assert _contents() == before
+
+
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning() -> None:
-    """Both languages, by the command of `make docs`; it changes no file that git knows."""
+    """Both languages; it changes no file that git knows."""
     before = _contents()
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "make.py"],
+        [sys.executable, ROOT / "docs" / "make.py", "site"],
         capture_output=True,
         text=True,
         check=False,

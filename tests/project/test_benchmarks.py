@@ -2,9 +2,10 @@
 
 import json
 import lzma
-import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.paired import BUILT
 from tests.docs.pages import ROOT
+from tests.project.started import Started
 from tests.system.conftest import CommandLine
 from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_generator import save_generator
@@ -35,7 +37,10 @@ TINY = {
         *("--d-model=128", "--layers=1", "--decoder-layers=1", "--vocab=64"),
         *("--max-tokens=64", "--rounds=1", "--precision=fp32"),
     ),
-    "train-peers": ("tiny", "--modes", "fp32", "--rounds=1", "--batches=1", "--threads=1"),
+    "train-peers": (
+        *("tiny", "--modes", "fp32", "--rounds=1", "--batches=1", "--threads=1"),
+        "--max-tokens=64",
+    ),
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
     "decode-peers": (
         *("tiny", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
@@ -73,7 +78,10 @@ TINY = {
     "attention-cost": ("--lengths", "1024", "1040", "--seconds=0"),
     "checkpointing": ("--d-model=64", "--layers=1", "--rows=1", "--length=16", "--rounds=1"),
     "busy": ("--busy=0", "--steps=1", "--lines=2", "--rounds=1"),
-    "estimate": ("--recipe=numbers", "data.made.train=60", "data.made.valid=10", *ONE_LAYER),
+    "estimate": (
+        *("--recipe=numbers", "data.made.train=60", "data.made.valid=10"),
+        *("decoding.max_length_factor=0", *ONE_LAYER),
+    ),
 }
 """Each benchmark's options for a run of seconds."""
 
@@ -123,7 +131,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["opus", "llama100"])
-def test_published_shapes_write_the_same(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_shapes_write_the_same(
+    shape: str, dragoman: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Made small, each is read by all three engines, which write the same ids in fp32."""
     pytest.importorskip("ctranslate2", reason="needs ctranslate2")
     shapes = import_module("benchmarks.published").SHAPES
@@ -135,6 +145,7 @@ def test_published_shapes_write_the_same(shape: str, monkeypatch: pytest.MonkeyP
     }
     small |= {key: 1 for key in sizes if key.endswith("_layers")}
     monkeypatch.setitem(shapes, shape, (kind, model, small))
+    start_at_once(dragoman, monkeypatch)
     options = ["--cells", "1x5", "--rounds=1", "--seconds=0", "--length=3", "--output=4"]
     peers = import_module("benchmarks.decode_peers")
     found = peers.main([shape, *options, "--engines", *peers.EXACT])
@@ -155,19 +166,14 @@ def shorten(benchmark: Any, patch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 
 
 
 def start_at_once(dragoman: CommandLine, patch: pytest.MonkeyPatch) -> None:
-    """Our own commands need not import what others have imported, nor time the machine."""
-    usual = subprocess.run
+    """Programs need not import what others have imported, nor time the machine."""
+    usual = subprocess.Popen
 
-    def run(command: list[str], **options: Any) -> Any:  # noqa: ANN401 (as subprocess has it)
-        if command[:3] != [sys.executable, "-m", "dragoman"]:
-            return usual(command, **options)
-        stdout = dragoman.folder / "stdout"
-        places, variables = {"stdout": stdout}, options.get("env", os.environ)
-        ended = dragoman.start(command[3:], environment=variables, places=places).end()
-        assert ended.code == 0, ended.said
-        return subprocess.CompletedProcess(command, 0, stdout.read_text("utf-8"))
+    def popen(command: Sequence[str], **options: Any) -> Any:  # noqa: ANN401 (as subprocess has it)
+        started = partial(Started, dragoman) if command[:2] == [sys.executable, "-m"] else usual
+        return started(command, **options)
 
-    patch.setattr(subprocess, "run", run)
+    patch.setattr(subprocess, "Popen", popen)
 
 
 @pytest.mark.slow

@@ -57,6 +57,10 @@ class Running:
         """Whether it waits for something; a signal that comes just before that may not wake it."""
         return ") S " in Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
 
+    def has_ended(self) -> bool:
+        """Whether it has; nobody has waited for it yet."""
+        return _has_ended(self.pid)
+
     def end(self, signal_number: int | None = None) -> Ended:
         """Send a signal, if one is given, and wait for the end, which a signal must bring soon."""
         if signal_number is not None:
@@ -87,16 +91,19 @@ class CommandLine:
         number: int = signal.SIGKILL,
         environment: Mapping[str, str] | None = None,
         places: Mapping[str, Path] | None = None,
+        program: str = "dragoman",
     ) -> Running:
         """Start a command; it may signal itself as it changes files for the n-th time, from 0.
 
         `environment` has more variables for it; one of several processes writes a log of its own.
-        `places` are its `cwd`, its `stdin`, and its `stdout` where that is not the log.
+        `places` are its `cwd`, its `stdin`, and its `stdout` where that is not the log. Of the
+        program `python` the arguments are `-m MODULE ...`, `-c CODE ...` or `FILE ...`.
         """
         more = environment or {}
         log = self.folder / f"log{more.get('RANK', '')}.txt"
         log.unlink(missing_ok=True)
         request = {
+            "program": program,
             "environment": dict(more),
             "arguments": list(map(str, arguments)),
             "log": str(log),

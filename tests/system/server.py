@@ -7,9 +7,11 @@ sends itself the signal as it sets out to change a file after having changed n; 
 {...}` are variables for it, and `PATCH` among them names a program that it runs first; places are
 paths of its `cwd`, `stdin` and `stdout`. `{"wait": pid}` waits for the child's end: the answer is
 its exit code (minus the signal that killed it). Until it is waited for, an ended child keeps its
-process id, so that a signal sent too late goes nowhere else.
+process id, so that a signal sent too late goes nowhere else. With `"program": "python"` the
+arguments are those of Python: `-m MODULE ...`, `-c CODE ...` or `FILE ...`.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -17,8 +19,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pydantic.type_adapter  # noqa: F401 -- typer's, with a child's first words
+import sacrebleu.tokenizers.tokenizer_13a  # noqa: F401
 import torch._dynamo  # noqa: F401 -- a second, with a child's first optimizer
 
 import dragoman.cli.app
@@ -28,17 +33,30 @@ import dragoman.evaluate
 import dragoman.tasks.classify.task
 import dragoman.tasks.generate.task
 import dragoman.tasks.pretrain.task
+import dragoman.tasks.recipes
 import dragoman.tasks.tag.task
 import dragoman.tasks.translate.auto
+import dragoman.tasks.translate.measuring
+import dragoman.tasks.translate.task
 import dragoman.tasks.translate.translator
 import dragoman.train.run
-from dragoman.cost import machine
+from dragoman.cost import machine, measure
+from dragoman.train.job import Check, unchecked
+from dragoman.train.recipe import RunRecipe
 
-machine.SIDE, machine.READ, machine.ENOUGH_SECONDS = 64, 1024, 0.0  # an estimate is foretold soon
+
+def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:  # noqa: ARG001 (as ours has it)
+    """Estimate nothing: it takes longer than a small run; see tests/system/cli/test_cost.py."""
+    return ["Estimate"], unchecked
+
+
+dragoman.cost.forecast.forecast = forecast
+machine.SIDE, machine.READ, machine.ENOUGH_SECONDS, measure.MOST_SECONDS = 64, 1024, 0.0, 1.0
 
 
 def main() -> None:
     """Serve until standard input ends."""
+    gc.freeze()  # or each child would look through, and copy, what all have
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     for line in sys.stdin:
@@ -83,7 +101,10 @@ def run(request: dict[str, Any]) -> None:
         os.environ.update(request["environment"])
         if patch := os.environ.get("PATCH"):
             runpy.run_path(patch)
-        dragoman.cli.main.main(request["arguments"])
+        if request["program"] == "python":
+            interpret(request["arguments"])
+        else:
+            dragoman.cli.main.main(request["arguments"])
         code = 0
     except SystemExit as end:
         code = end.code or 0
@@ -92,6 +113,20 @@ def run(request: dict[str, Any]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 1)
+
+
+def interpret(words: list[str]) -> None:
+    """Be `python WORDS`."""
+    first, *rest = words
+    if first == "-m":
+        sys.argv, sys.path[0] = rest, str(Path.cwd())
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv, sys.path[0] = ["-c", *rest[1:]], ""
+        exec(rest[0], {"__name__": "__main__"})  # noqa: S102 (it is a test's)
+    else:
+        sys.argv, sys.path[0] = words, str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
 
 
 def answer(number: int) -> None:

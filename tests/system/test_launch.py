@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from tests.system.conftest import CommandLine
 from tests.system.corpora import reversed_digits
-from tests.system.ranks import children_of, command, launch, listeners, run
+from tests.system.ranks import children_of, command, launch, listeners, start
 
 
 def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
@@ -50,8 +50,10 @@ def test_ctrl_c_to_the_shorthand(
     assert running.returncode == 130, said
     assert "The same command resumes from there." in said
     assert "Traceback" not in said
-    said = run(dragoman, 2, *words).succeeded()
-    assert "Resuming from step" in said
+    ranks = start(dragoman, 2, words)
+    assert ranks[0].wait_until(lambda: "Resuming from step" in ranks[0].said())
+    for rank in ranks:
+        rank.end(signal.SIGKILL)
 
 
 def test_nothing_listens_but_on_loopback(environment: dict[str, str], tmp_path: Path) -> None:

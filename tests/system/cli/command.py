@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,15 +12,26 @@ import pytest
 import typer
 from tests.unit.tasks.tiny import random_lines
 
+from dragoman.cli import app
 from dragoman.cli.app import make_app
 from dragoman.cli.main import main
 
 LINES = [*random_lines(3), "", "   ", "😀", "我喜欢学习"]
 
 
+def whole_command() -> Any:  # noqa: ANN401 -- typer's own
+    """The command line; typer takes longer to put it together than to refuse a call."""
+    return _put_together(app.VERBS)
+
+
+@cache
+def _put_together(_verbs: tuple[object, ...]) -> Any:  # noqa: ANN401 -- typer's own
+    return typer.main.get_command(make_app())
+
+
 def command_of(name: str) -> Any:  # noqa: ANN401 -- typer's own
     """What typer has made of a verb, or of one of a group such as `data check`."""
-    command: Any = typer.main.get_command(make_app())
+    command = whole_command()
     for word in name.split():
         command = command.commands[word]
     return command
@@ -52,6 +64,7 @@ class Run:
         """Run to the end."""
         code = 0
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "make_app", whole_command)
             if stdin is not None:
                 patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             try:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 LOOP = """
-import os, signal, sys
+import gc, os, signal, sys
 
 def killed_at(left):
     def hook(event, arguments):
@@ -16,6 +16,7 @@ def killed_at(left):
             left -= 1
     return hook
 
+gc.freeze()  # or each child would look through, and copy, what all have
 moment, status = 0, signal.SIGKILL
 while status == signal.SIGKILL:
     before()
