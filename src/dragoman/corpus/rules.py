@@ -44,10 +44,7 @@ def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
         return any(longest_word(text) > config.max_word for text in (src, tgt))
 
     def repeats(src: str, tgt: str) -> bool:
-        if max(map(most_frequent, (src, tgt))) <= config.max_repeats:
-            return False  # as of most pairs: what comes in a row is there as often
-        counts = sorted(map(most_repeats, (src, tgt)))
-        return counts[0] != counts[1] and counts[1] > config.max_repeats
+        return repeats_itself(src, tgt, config.max_repeats)
 
     def has_few_letters(src: str, tgt: str) -> bool:
         return min(map(letters, (src, tgt))) < config.min_letters
@@ -148,9 +145,10 @@ def longest_word(text: str) -> int:
 
 def without_addresses(text: str) -> str:
     """The words of a text that are no URLs, paths or addresses of mail."""
-    if not _ADDRESS.search(text):
-        return text  # as of most lines
-    return " ".join(word for word in text.split() if not _is_address(word))
+    found = text.split()
+    if _ADDRESS.search(text):
+        found = [word for word in found if not _is_address(word)]
+    return " ".join(found)
 
 
 _ADDRESS = re.compile(r"[/\\@]")
@@ -189,9 +187,13 @@ def _reads(text: str) -> bool:
     return any(word.isalpha() and word.islower() for word in text.split())
 
 
-def most_frequent(text: str) -> int:
-    """How often the most frequent word is there."""
-    return max(Counter(tokens(text)).values(), default=0)
+def repeats_itself(src: str, tgt: str, most: float) -> bool:
+    """Whether words of one side alone come in a row more than so often."""
+    frequent = (max(Counter(tokens(text)).values(), default=0) for text in (src, tgt))
+    if max(frequent) <= most:  # as in most pairs: what comes in a row is there as often
+        return False
+    counts = sorted(map(most_repeats, (src, tgt)))
+    return counts[0] != counts[1] and counts[1] > most
 
 
 def most_repeats(text: str) -> int:

@@ -13,12 +13,14 @@ from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
 from dragoman.files.records import read_rows
 from dragoman.files.xliff import (
     codes_in,
+    definitions_of,
     is_draft,
     languages_of,
-    said_of_segments,
+    marks_of,
     segments_of,
 )
 from dragoman.files.xml import Element, cut_elements
+from dragoman.text.languages import is_another
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -137,26 +139,28 @@ def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
     source, target = unit.child("source"), unit.child("target")
-    asked = zip(languages, languages_of(unit), strict=True)
+    declared = zip(languages_of(unit), languages, strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
-    said = said_of_segments(unit)
-    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
+    definitions, marks = definitions_of(unit), marks_of(unit)
+    if any(is_another(*each) for each in declared):
         yield OTHER
     elif source is None or target is None:
         yield _OPEN
     elif cut and done:
         for mid, segment in cut.items():
-            is_open = mid not in done or is_draft(unit, target, said.get(mid, {}))
-            yield _OPEN if is_open else (_plain(segment, unit), _plain(done[mid], unit))
-    elif any(is_draft(unit, target, each) for each in (*said.values(), {})):
+            is_open = mid not in done or is_draft(unit, target, definitions.get(mid, {}))
+            yield _OPEN if is_open else (_plain(segment, marks), _plain(done[mid], marks))
+    elif any(is_draft(unit, target, each) for each in (*definitions.values(), {})):
         yield _OPEN
     else:
-        yield _plain(source, unit), _plain(target, unit)
+        is_done = all(each.text.strip() for each in done.values())
+        yield (_plain(source, marks), _plain(target, marks)) if is_done else _OPEN
 
 
-def _plain(side: Element, unit: Element) -> str:
+def _plain(side: Element, marks: frozenset[str] | None) -> str:
+    """The text of a side without markup."""
     text, place, kept = side.plain(_CODES), 0, ""
-    for code in codes_in(text, unit):
+    for code in codes_in(text, marks):
         kept += text[place : code.start()]
         place = code.end()
     return kept + text[place:]

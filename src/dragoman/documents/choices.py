@@ -38,6 +38,8 @@ _UNITS = {
 }
 """How one character is written in quotes."""
 
+_HASH = "#"
+"""What stands for the number in a branch."""
 _TAG = "\ufdd0"
 """What stands for a tag in a message."""
 Branch = tuple[int, int, Marked]
@@ -120,8 +122,8 @@ def _read_message(
         if choice := CHOICE.match(text, place):
             place, chooses = _read_branches(text, choice, found, depth + 1, number), True
         elif copied := _COPIED.match(text, place):
-            is_number = number and copied[0] == "#"
-            tag = Tag("#", "open", kept=True)
+            is_number = number and copied[0] == _HASH
+            tag = Tag(_HASH, "open", kept=True)
             pieces += (tag, number, Tag("", "close")) if is_number else verbatim(copied[0])
             place = copied.end()
         elif plain := _TEXT.match(text, place):
@@ -161,7 +163,7 @@ def written(marked: Marked, escape: Callable[[str], str] = str) -> str:
     for piece in marked.pieces:
         if isinstance(piece, Tag):
             made, copied = made + piece.raw, piece.kept
-            is_number = copied and piece.raw == "#"
+            is_number = copied and piece.raw == _HASH
             continue
         if is_number:
             continue

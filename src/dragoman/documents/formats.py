@@ -39,11 +39,11 @@ FORMATS = {
     "po": Format(("po", "pot"), "catalogue"),
     "xliff": Format(
         ("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
-        "bilingual",
+        "xliff",
         "read_xliff",
         has_languages=True,
     ),
-    "tmx": Format(("tmx",), "bilingual", "read_tmx", has_languages=True),
+    "tmx": Format(("tmx",), "tmx", "read_tmx", has_languages=True),
     "epub": Format(("epub",), "epub"),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),

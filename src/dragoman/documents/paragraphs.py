@@ -24,7 +24,7 @@ _NOT_DECODED = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Replacing:
-    """Texts of a paragraph that are in a part, which stands in a place once one is translated."""
+    """A part that is written in a place if one of its texts is translated; else that stays."""
 
     start: int
     end: int
@@ -198,15 +198,21 @@ def mixed(
 
 
 def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
-    """Text and tags of one element, where halves are pairs that are nested, or void.
+    """Text and tags, where halves in one element are pairs that are nested, or void.
 
     Of those that begin side by side the one that ends first goes innermost: the order in which
     tools write them is free.
     """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
+    around = list[list[tuple[int, Half]]]()  # what has begun in the elements around
     for item in items:
         if not isinstance(item, Half):
             pieces.append(item)
+            if isinstance(item, Tag) and item.kind == "open":
+                around.append(begun)
+                begun = []
+            elif isinstance(item, Tag) and item.kind == "close" and around:
+                begun = around.pop()
             continue
         partners = [n for n, (_, half) in enumerate(begun) if half.key == item.key]
         if item.opens:

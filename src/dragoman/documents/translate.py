@@ -210,7 +210,7 @@ class Draft:
                     self._found.append(segment.write(made))
                 if any(made.hollow(each) - segment.source.hollow(each) for each in _COUNTED):
                     raised.append("empty_tag")
-                raised += _faults(source, kept)
+                raised += _faults(source, kept, is_searched_again="retried" in flags)
             if flagged := tuple(f for f in dict.fromkeys(raised) if f not in _USUAL):
                 self.flagged[number] = flagged
 
@@ -267,8 +267,11 @@ def _dropped(text: str, source: str) -> dict[int, str]:
     return {ord(char): " " if char.isspace() else "" for char in found}
 
 
-def _faults(source: Marked, made: Marked) -> Iterator[str]:
-    """The flags of a translation with its tags, by what stands around that which is copied."""
+def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterator[str]:
+    """The flags of a translation with its tags, by what stands around that which is copied.
+
+    A number that was not copied at the first search may stand there as a word, too.
+    """
     if not source.kept:
         return
     if not any(char.isalnum() for part in made.around for char in part):
@@ -278,7 +281,7 @@ def _faults(source: Marked, made: Marked) -> Iterator[str]:
         if not text or text.isalpha():  # a word may also be one of the language
             continue
         often, before = (sum(part.count(text) for part in m.around) for m in (made, source))
-        if often > before:
+        if often > before or (is_searched_again and text.isdecimal()):
             yield "kept"
             return
 

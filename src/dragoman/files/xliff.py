@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.files.xml import Element
 
 FINISHED = {"translated", "reviewed", "signed-off", "final"}
-"""States of a target that is a translation."""
+"""States of a target that may be the same as its source."""
 UNFINISHED = {"new", "needs-translation", "needs-l10n", "initial"}
 """States of a target that is no translation yet."""
 _DRAFTS = {"fuzzy-match", "leveraged-mt", "mt-suggestion", "tm-suggestion"}
@@ -18,25 +18,39 @@ _CONFIRMED |= {"Translated", "ApprovedTranslation", "ApprovedSignOff"}
 _CODE = re.compile(r"\{(\w+)>|<(\w+)\}|\{(\d+)\}")
 
 
-def codes_in(text: str, unit: Element) -> Iterator[re.Match[str]]:
-    """What is markup in a text of Phrase: `{b>bold<b}`, and `{1}` where the unit says what that is.
+def marks_of(unit: Element) -> frozenset[str] | None:
+    """The numbers of the placeholders of Phrase in a unit; None of one that Phrase has not made."""
+    if not any(name.startswith("m:") for name in unit.attributes):
+        return None
+    marks = unit.child("tunit-metadata")
+    return frozenset(each.attributes.get("id", "") for each in (marks.elements if marks else ()))
+
+
+def codes_in(text: str, marks: frozenset[str] | None) -> Iterator[re.Match[str]]:
+    """What is markup in a text of Phrase: `{b>bold<b}`, and `{1}` where 1 is among the marks.
 
     The groups are the keys of what begins, of what ends, and of what does neither.
     """
-    if "{" not in text or not any(name.startswith("m:") for name in unit.attributes):
-        return
-    told = unit.child("tunit-metadata")
-    marks = {each.attributes.get("id") for each in told.elements} if told is not None else set()
-    yield from (found for found in _CODE.finditer(text) if not found[3] or found[3] in marks)
+    if marks is not None:
+        yield from (found for found in _CODE.finditer(text) if not found[3] or found[3] in marks)
 
 
 def segments_of(element: Element | None) -> dict[str, Element]:
-    """The segments of a side of XLIFF 1.2 by their numbers."""
-    found = dict[str, Element]()
-    for each in element.elements if element is not None else ():
-        is_one = each.local == "mrk" and each.attributes.get("mtype") == "seg"
-        found |= {each.attributes.get("mid", ""): each} if is_one else segments_of(each)
-    return found
+    """The segments of a side of XLIFF 1.2 by their numbers, in order.
+
+    None where one has no number, or the number of another: such sides are read as a whole.
+    """
+    found = [] if element is None else [*_segments(element)]
+    numbers = [each.attributes.get("mid", "") for each in found]
+    return dict(zip(numbers, found, strict=True)) if len({"", *numbers}) > len(numbers) else {}
+
+
+def _segments(element: Element) -> Iterator[Element]:
+    for each in element.elements:
+        if each.local == "mrk" and each.attributes.get("mtype") == "seg":
+            yield each
+        else:
+            yield from _segments(each)
 
 
 def languages_of(unit: Element) -> tuple[str | None, str | None]:
@@ -47,21 +61,23 @@ def languages_of(unit: Element) -> tuple[str | None, str | None]:
     )
 
 
-def said_of_segments(unit: Element) -> dict[str, dict[str, str]]:
-    """What Trados says of the segments of a unit, by their numbers (`sdl:seg-defs`)."""
+def definitions_of(unit: Element) -> dict[str, dict[str, str]]:
+    """The attributes of what Trados says of the segments of a unit (`sdl:seg-defs`), by their
+    numbers.
+    """
     definitions = unit.child("seg-defs")
     found = definitions.elements if definitions is not None else ()
     return {each.attributes.get("id", ""): each.attributes for each in found}
 
 
-def is_confirmed(unit: Element, said: Mapping[str, str]) -> bool | None:
-    """Whether a person has confirmed the translation of a unit, or of a segment of it of which
-    Trados has `said` something; None if no tool says so.
+def is_confirmed(unit: Element, definition: Mapping[str, str]) -> bool | None:
+    """Whether a person has confirmed the translation of a unit, or of the segment of it that Trados
+    defines so; None if no tool says so.
 
     memoQ has it in `mq:status`, Phrase in `m:confirmed`, others in `approved`.
     """
-    if said:
-        return said.get("conf") in _CONFIRMED
+    if definition:
+        return definition.get("conf") in _CONFIRMED
     if status := unit.attributes.get("mq:status"):
         return status in _CONFIRMED
     if confirmed := unit.attributes.get("m:confirmed"):
@@ -69,15 +85,15 @@ def is_confirmed(unit: Element, said: Mapping[str, str]) -> bool | None:
     return {"yes": True, "no": False}.get(unit.attributes.get("approved", ""))
 
 
-def is_locked(unit: Element, said: Mapping[str, str]) -> bool:
-    """Whether a tool keeps a unit, or a segment of it, from changes."""
-    values = [value for name, value in unit.attributes.items() if name.endswith(":locked")]
-    return not {"locked", "true"}.isdisjoint([*values, said.get("locked")])
+def is_locked(attributes: Mapping[str, str]) -> bool:
+    """Whether a tool keeps a unit, or a segment that it defines so, from changes."""
+    found = (value for name, value in attributes.items() if name.rpartition(":")[2] == "locked")
+    return not {"locked", "true"}.isdisjoint(found)
 
 
-def is_draft(unit: Element, target: Element, said: Mapping[str, str]) -> bool:
+def is_draft(unit: Element, target: Element, definition: Mapping[str, str]) -> bool:
     """Whether a target may not count as a translation, by what a tool says of it."""
-    confirmed = is_confirmed(unit, said)
+    confirmed = is_confirmed(unit, definition)
     stated = (unit if unit.local == "segment" else target).attributes
     state, origin = stated.get("state", ""), stated.get("state-qualifier")
     if confirmed is None:

@@ -33,6 +33,7 @@ BAD = {
     "copy": [
         ("The old man sits on a bench.", "The old man sits on a bench ."),
         ("see here", "see here"),
+        ("The dog runs.", "\u3000\u3000The dog runs."),
     ],
     "language": [
         ("A man in a red shirt is washing a car.", "Un homme en chemise rouge lave sa voiture."),

@@ -103,6 +103,27 @@ def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
     assert left == {"not in both languages": 6}
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "pairs"),
+    [
+        ("<seg-source>{1}{2}{1}</seg-source>", "{1}{2}", [("a b", "n1 n2")]),
+        ("<seg-source>{1}{2}</seg-source>", "{1}{2}", [("n1", "n1"), ("n2", "n2")]),
+        ("", "{1}{0}", []),
+    ],
+)
+def test_segments_are_pairs_where_they_are_the_same(
+    tmp_path: Path, source: str, target: str, pairs: list[tuple[str, str]]
+) -> None:
+    """A number that is there twice names none, and an empty one is not translated."""
+    segments = ["<mrk mtype='seg' mid='0'/>"]
+    segments += [f"<mrk mtype='seg' mid='{n}'>n{n} </mrk>" for n in (1, 2)]
+    cut, done = source.format(*segments), target.format(*segments)
+    path, unit = tmp_path / "a.xlf", f"<source>a b</source>{cut}<target>{done}</target>"
+    languages = "source-language='eng' target-language='x-dev'"
+    path.write_text(f"<file {languages}><trans-unit>{unit}</trans-unit></file>")
+    assert [*read_memory(path, ("en", "de"))] == pairs
+
+
 def test_a_memory_is_read_as_it_is_taken(tmp_path: Path) -> None:
     """A damaged end is found when it is reached; a unit has an end."""
     path = tmp_path / "a.tmx"

@@ -111,11 +111,83 @@ def test_the_branches_of_a_message_are_translated_in_xliff(name: str) -> None:
     assert f"> {expected} </target></{unit}></file>" in made
 
 
-def test_a_segment_that_is_a_message_is_left_and_told() -> None:
-    """The others are translated."""
-    text = cut_unit("").replace("One.", "{n, plural, other {a}}")
-    assert targets(translated(text, "a.xlf")) == [" 2 THREE. "]
-    assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u, segment 0",)
+@pytest.mark.parametrize(
+    "kept", ["{n, plural, other {a}}", "www.a.com", "<mrk mtype='protected'>ACME</mrk>", "ONE"]
+)
+def test_a_segment_that_gets_no_translation_has_its_source_in_a_new_target(kept: str) -> None:
+    """An empty one would be a text that is missing; what is a message is told."""
+    text = cut_unit("").replace("One.", kept)
+    made = translated(text, "a.xlf")
+    assert made.partition("<target")[2].count(kept) == 1
+    assert ">THREE.</mrk>" in made
+    told = f"{LEFT}: unit u, segment 0"
+    assert read_document(text.encode(), "a.xlf").left == (told,) * kept.startswith("{")
+
+
+SEGMENTS = "<mrk mtype='seg'{}>one</mrk> <mrk mtype='seg'{}>two</mrk>"
+
+
+@pytest.mark.parametrize("element", ["source", "seg-source"])
+@pytest.mark.parametrize("numbers", [("", ""), (" mid='1'", " mid='1'"), (" mid='1'", " mid='2'")])
+def test_segments_that_cannot_be_told_apart_are_one_text(
+    element: str, numbers: tuple[str, str]
+) -> None:
+    """And so are those that no other text is the whole of."""
+    cut = SEGMENTS.format(*numbers)
+    text = f"<file><trans-unit><{element}>{cut}</{element}></trans-unit></file>"
+    text = text.replace("<seg-", "<source>one two</source><seg-")
+    document = read_document(text.encode(), "a.xlf")
+    assert translate_document(document, WordTranslator())[0].decode() == text
+    assert targets(translated(text, "a.xlf")) == ["ONE TWO"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("locked='true' conf='Draft'", "marked as not to be translated, or locked: unit u"),
+        ("conf='Translated'", "confirmed without a translation: unit u"),
+    ],
+)
+def test_what_is_said_of_segments_holds_where_none_is_cut(said: str, told: str) -> None:
+    """The unit stays."""
+    defined = f"<seg-defs><seg id='1' {said}/></seg-defs>"
+    text = f"<file><trans-unit id='u'><source>a b</source>{defined}</trans-unit></file>"
+    assert translated(text, "a.sdlxliff") == text
+    assert read_document(text.encode(), "a.sdlxliff").left == (f"units that are {told}",)
+
+
+def test_only_files_that_are_translated_get_the_language() -> None:
+    """Not others, comments and CDATA; a template into its own language is no longer one."""
+    unit = "<trans-unit><source>a b</source><note><![CDATA[<file source-language='en'>]]></note>"
+    places = {
+        "<!-- <file source-language='en'> -->": "",
+        "<file source-language='fr'>": "",
+        "<file original='a>b' source-language='en'>": "de",
+        "<file source-language='en' target-language='en'>": "de",
+        "<file source-language='x-dev' target-language='und'>": "",
+    }
+    text = "".join(f"{tag}{unit}</trans-unit></file>" for tag in places if tag[1] == "f")
+    made = translated(f"<xliff>{next(iter(places))}{text}</xliff>", "a.xlf")
+    for tag, into in places.items():
+        assert (tag in made) is not bool(into)
+        rest = tag.removeprefix("<file").replace(" target-language='en'", "")
+        assert made.count(f'<file target-language="de"{rest}') == bool(into)
+    assert made.count("<![CDATA[<file source-language='en'>]]>") == 4
+    assert made.count("A B") == 3
+
+
+def test_an_existing_target_keeps_its_name() -> None:
+    """Its prefix may be another than that of the source."""
+    spaces = "xmlns:x='u' xmlns:y='u'"
+    text = f"<file {spaces}><trans-unit><x:source>a</x:source><y:target/></trans-unit></file>"
+    assert ">A</y:target>" in translated(text, "a.xlf")
+
+
+def test_marked_text_of_xliff_2_is_copied() -> None:
+    """What stands between two elements that say so."""
+    text = "<file><segment><source>a <sm id='1' translate='no'/>b c<em startRef='1'/> d</source>"
+    made = translated(f"{text}</segment></file>", "a.xlf")
+    assert ">A <sm id='1' translate='no'/>b c<em startRef='1'/> D</target>" in made
 
 
 @pytest.mark.parametrize("said", ["mq:status='Proofread'", "m:confirmed='1'", "approved='yes'"])
@@ -198,6 +270,13 @@ def test_markup_of_phrase_is_tags() -> None:
     translator = WordTranslator(str.upper, lambda order: order[::-1])
     made = translate_document(document, translator)[0].decode()
     assert targets(made.replace("m:", "")) == ["WAIT OR {b>{1>NOW<1} SAVE<b} PRESS{2}"]
+    crossed = text.replace("Save", "<g id='1'>Save").replace("or {2}wait {0}", "or</g>")
+    made = translate_document(read_document(crossed.encode(), "a.mxliff"), translator)[0].decode()
+    made = made.replace("&gt;", ">")
+    assert [made.count(each) for each in ("{b>", "&lt;b}", "<g id='1'>", "{1>")] == [2] * 4
+    plain = text.replace("<source>", "<source><![CDATA[").replace("</source>", "]]></source>")
+    made = translated(plain.replace("&lt;", "<").replace(" {0}", ""), "a.mxliff")
+    assert "<![CDATA[PRESS {b>SAVE {1>NOW<1}<b} OR {2}WAIT]]></target>" in made
     others = read_document(text.replace("m:", "x-").encode(), "a.xlf")
     assert "{b>" in next(others.segments).source.text
 

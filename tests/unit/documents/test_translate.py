@@ -3,7 +3,9 @@
 import io
 import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from pptx import Presentation
@@ -13,6 +15,7 @@ from dragoman.documents.document import Document, Part, Segment
 from dragoman.documents.formats import FORMATS, format_of_name, read_document
 from dragoman.documents.translate import Draft, translate_document
 from dragoman.errors import InputError
+from dragoman.tasks.results import Translation
 from dragoman.text.marked import Marked, Tag
 
 TEXT = b"\xef\xbb\xbf  One two.\r\n\r\n\tThree?\nOne two.\r42 + 1\n/usr/bin/env\nx\xff y\nlast"
@@ -135,6 +138,20 @@ def test_text_that_is_copied_twice_or_stands_alone_is_flagged() -> None:
         assert flags(page, lambda word: "`x.y`" if word == "twice" else word) == expected
     for written, expected in {"": [("no_output",)], "!": [("no_output",)], "7": []}.items():
         assert flags("Call `x.y`", {"Call": written}.__getitem__) == expected
+
+
+@pytest.mark.parametrize("first", [(), ("retried",)])
+def test_a_number_that_was_not_copied_at_first_is_flagged(first: tuple[str, ...]) -> None:
+    """The number of a message may then stand there as a word, too."""
+
+    class Searching(WordTranslator):
+        def stream(self, *lines: Any, **options: Any) -> Iterator[Translation]:  # noqa: ANN401
+            return (replace(each, flags=first) for each in super().stream(*lines, **options))
+
+    document = read_document(b'{"a": "{n, plural, other {Buy # apples}}"}', "a.json")
+    data, report = translate_document(document, Searching(str.upper))
+    assert data == b'{"a": "{n, plural, other {BUY # APPLES}}"}'
+    assert [each.what for each in report.flagged] == [("kept",)] * len(first)
 
 
 def test_a_link_of_a_presentation_is_kept_without_its_words() -> None:

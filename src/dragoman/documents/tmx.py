@@ -1,0 +1,79 @@
+"""TMX: units of a memory that lack a language, and get it."""
+
+import re
+from dataclasses import replace
+from functools import partial
+from xml.sax.saxutils import quoteattr
+
+from dragoman.decoding import LangCodes
+from dragoman.documents.bilingual import indent_of, marked_of, pieces_of, writer_of
+from dragoman.documents.document import Document, Left, Segment
+from dragoman.documents.paragraphs import Half, Raw, decode_xml, has_letters, read_xml
+from dragoman.errors import InputError
+from dragoman.files.xml import Element
+from dragoman.text.languages import base_of, resolve, tag
+from dragoman.text.marked import Tag
+
+
+def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+    """The texts of a memory that have no translation into a language.
+
+    Without `languages`, the source is that of the header, and the target the only other one. Raises
+    InputError where that does not tell them, and as `read_xml` does.
+    """
+    text, _ = decode_xml(data, name)
+    header, codes = _SOURCE.search(text), {tag(code[1]): code[1] for code in _CODE.finditer(text)}
+    source, target = languages[0] or (header[1] if header else ""), languages[1]
+    others = [code for code in codes.values() if base_of(code) != base_of(source)]
+    if not source or not (target or len(others) == 1):
+        raise InputError(
+            f"{name} has texts in {', '.join(codes) or 'no language'}; say from and into which "
+            "it is translated."
+        )
+    into = (target and resolve(target, codes.values())) or target or others[0]
+    left = Left()
+    read = partial(_read_entry, (source, into), left)
+    document = read_xml(data, name, {"tu"}, read)
+    return replace(document, left=(*document.left, *left))
+
+
+_SOURCE = re.compile(r"<header\s[^<>]*?\bsrclang\s*=\s*[\"']([\w-]+)")
+_CODE = re.compile(r"<tuv\s[^<>]*?\blang\s*=\s*[\"']([\w-]+)")
+
+
+def _read_entry(
+    languages: tuple[str, str], left: Left, entry: Element, text: str, raw: Raw
+) -> Segment | None:
+    """A unit of TMX; one that has only other languages is told to `left`."""
+    where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
+    variants = {_language_of(each): each for each in entry.elements if each.local == "tuv"}
+    source, target = (variants.get(resolve(each, variants) or "-") for each in languages)
+    if source is None or (spoken := source.child("seg")) is None:
+        left.add(f"units without a text in {languages[0]}", where)
+        return None
+    filled = target.child("seg") if target is not None else None
+    if target is not None and (filled is None or filled.text.strip()):
+        return None
+    start, end = f"<{source.prefix}seg>", f"</{source.prefix}seg>"
+    place = (source.end, source.end)
+    if filled is not None:
+        place = filled.start, filled.end
+    else:
+        language = quoteattr(languages[1])
+        start = f"{indent_of(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
+        end += f"</{source.prefix}tuv>"
+    marked = marked_of(spoken, pieces_of(spoken, text, _role_in_tmx, raw))
+    write = writer_of(spoken, start, end)
+    segment = Segment(*place, marked, write, where, beside=True)
+    return segment if has_letters(marked) else None
+
+
+def _language_of(variant: Element) -> str:
+    return variant.attributes.get("xml:lang") or variant.attributes.get("lang", "")
+
+
+def _role_in_tmx(element: Element) -> Tag | Half:
+    """How an element in a text of TMX is read."""
+    if element.local in {"bpt", "ept"}:
+        return Half("", element.attributes.get("i", ""), element.local == "bpt")
+    return Tag("", "open") if element.local == "hi" else Tag("")

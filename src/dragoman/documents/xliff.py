@@ -1,0 +1,276 @@
+"""XLIFF: units of text that have a translation, or get one."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from xml.sax.saxutils import quoteattr
+
+from dragoman.decoding import LangCodes
+from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
+from dragoman.documents.choices import CHOICE, LEFT, with_branches, written
+from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
+from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
+from dragoman.files.xliff import (
+    FINISHED,
+    UNFINISHED,
+    definitions_of,
+    is_confirmed,
+    is_locked,
+    languages_of,
+    segments_of,
+)
+from dragoman.files.xml import Element, escape_xml
+from dragoman.text.languages import is_another
+from dragoman.text.marked import Marked, Tag
+
+_CLOSES = {"ex", "ept", "ec", "em"}
+_OPENS = {"bx", "bpt", "sc", "sm"}
+_ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
+"""Its names for tags: START_LINK and START_LINK_1 both end with CLOSE_LINK."""
+
+
+def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+    """The sources of the units that have no translation; each is written as the unit's target.
+
+    Targets that are translated or approved stay, and so do units with translate="no". Raises
+    InputError as `read_xml` does.
+    """
+    left, into = Left(), languages[1]
+    read = partial(_read_unit, languages, left)
+    document = read_xml(data, name, {"trans-unit", "segment"}, read)
+
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
+        made = document.assemble(parts)
+        if not into or not any(each.is_changed for each in parts):
+            return made
+        text, encode = decode_xml(made, name)
+        return encode([_FILE.sub(partial(_with_language, (languages[0], into)), text)])
+
+    return replace(document, assemble=assemble, left=(*document.left, *left))
+
+
+_FILE = re.compile(
+    r"<!--(?s:.*?)-->|<!\[CDATA\[(?s:.*?)\]\]>|<\?(?s:.*?)\?>"
+    r"|<(?:[\w.-]+:)?(?:file|xliff)\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
+)
+"""The start tag of a file, or what may have one in it that is none."""
+_ATTRIBUTE = re.compile(r"\s([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+
+
+def _with_language(languages: tuple[str | None, str], found: re.Match[str]) -> str:
+    """The start tag of a file that says into which language it is translated."""
+    given = {name: value[1:-1] for name, value in _ATTRIBUTE.findall(found[0])}
+    names = ("srcLang", "trgLang") if "srcLang" in given else ("source-language", "target-language")
+    declared = given.get(names[0]), given.get(names[1])
+    if found[0][1] in "!?" or not declared[0] or _in_others(languages, declared):
+        return found[0]
+    is_said = declared[1] is not None and not is_another(declared[1], languages[1])
+    return found[0] if is_said else _with(found[0], names[1], languages[1])
+
+
+def _with(tag: str, name: str, value: str) -> str:
+    """A start tag with this value of an attribute, and without what says more of a state."""
+    gone = {name, "state-qualifier", "subState"}
+    tag = _ATTRIBUTE.sub(lambda each: "" if each[1] in gone else each[0], tag)
+    return re.sub(r"^<[^\s/>]+", lambda start: f"{start[0]} {name}={quoteattr(value)}", tag)
+
+
+_LOCKED = "units that are marked as not to be translated, or locked"
+_EMPTY = "units that are confirmed without a translation"
+_IN_PART = "units that are translated in part"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A unit of XLIFF 1.2 or a segment of XLIFF 2."""
+
+    element: Element
+    source: Element
+    """What is translated: `<seg-source>`, which may be cut into segments, or `<source>`."""
+    target: Element | None
+    text: str
+    """The whole file."""
+
+    @property
+    def where(self) -> str:
+        return f"unit {self.element.inherited('id') or ''}".rstrip()
+
+    @property
+    def has_target(self) -> bool:
+        return self.target is not None and self.target.text.strip() != ""
+
+    @property
+    def state(self) -> str:
+        is_new = self.element.local == "segment" or self.target is None
+        stated = self.element if is_new or self.target is None else self.target
+        return stated.attributes.get("state", "")
+
+    def around(self) -> tuple[tuple[int, int], str, str]:
+        """Where a target is written, how it begins, and how it ends."""
+        source, target, text = self.source, self.target, self.text
+        name = f"{source.prefix}target" if target is None else target.name
+        place, before, tag = (source.end, source.end), indent_of(source, text), f"<{name}>"
+        if target is not None:
+            place, before, tag = (target.start, target.end), "", _start_tag(target, text)
+        if self.element.local != "segment":
+            tag = _with(tag, "state", "needs-review-translation")
+            return place, before + tag, f"</{name}>"
+        start = _with(_start_tag(self.element, text), "state", "translated")
+        start += text[self.element.content_start : place[0]]
+        return (self.element.start, place[1]), start + before + tag, f"</{name}>"
+
+
+def _read_unit(
+    languages: LangCodes, left: Left, element: Element, text: str, raw: Raw
+) -> Segment | Replacing | None:
+    """What is translated of a unit; what is to be told of others goes to `left`."""
+    source, target = element.child("seg-source") or element.child("source"), element.child("target")
+    if source is None:
+        return None
+    unit = _Unit(element, source, target, text)
+    declared, definitions = languages_of(element), definitions_of(element)
+    cut, done = segments_of(element.child("seg-source")), segments_of(target)
+    is_cut = bool(cut) and not element.holds and (bool(done) or not unit.has_target)
+    as_whole = [] if is_cut else [*definitions.values()]
+    why = ""
+    if element.inherited("translate") == "no" or any(
+        map(is_locked, (element.attributes, *as_whole))
+    ):
+        why = _LOCKED
+    elif _in_others(languages, declared):
+        why = f"units of a file in other languages: {', '.join(filter(None, declared))}"
+    elif is_cut:
+        return _read_segments(left, unit)
+    elif _is_open(unit.state, source, target) and not any(
+        is_confirmed(element, each) for each in as_whole or [{}]
+    ):
+        return _read_whole(left, unit, raw)
+    elif not unit.has_target:
+        why = _EMPTY
+    elif not all(each.text.strip() for each in done.values()):
+        why = _IN_PART
+    if why and any(map(str.isalpha, source.text)):
+        left.add(why, unit.where)
+    return None
+
+
+def _in_others(languages: LangCodes, declared: LangCodes) -> bool:
+    """Whether a file declares other languages than those between which it is translated.
+
+    One into its own language may become one into any: Xcode exports such templates.
+    """
+    others = [is_another(*each) for each in zip(declared, languages, strict=True)]
+    is_template = declared[0] is not None and not is_another(declared[1], declared[0])
+    return others[0] or (others[1] and not is_template)
+
+
+def _is_open(state: str, source: Element, target: Element | None) -> bool:
+    """Whether what is in a target is no translation: nothing, a copy, or not begun."""
+    if target is None or not (filled := target.text.strip()):
+        return True
+    return state not in FINISHED if filled == source.text.strip() else state in UNFINISHED
+
+
+def _read_whole(left: Left, unit: _Unit, raw: Raw) -> Segment | Replacing | None:
+    """A unit without segments."""
+    place, before, after = unit.around()
+    pieces = pieces_of(unit.source, unit.text, _role_in_xliff, raw)
+    marked = marked_of(unit.source, pieces)
+    if not CHOICE.search(marked.text):
+        write = writer_of(unit.source, before, after)
+        segment = Segment(*place, marked, write, unit.where, beside=True)
+        return segment if has_letters(marked) else None
+    is_plain = not unit.element.holds and not is_cdata(unit.source)
+    found = with_branches(pieces, escape_xml) if is_plain else None
+    if found is None:
+        left.add(LEFT, unit.where)
+        return None
+    return Replacing(*place, _with_places(before, found, after, unit.where))
+
+
+def _start_tag(element: Element, text: str) -> str:
+    """That of an element, which may be an empty one, as it is written around a text."""
+    return text[element.start : element.content_start].rstrip("/> \t\r\n") + ">"
+
+
+def _with_places(before: str, found: list[str | Tag | Marked], after: str, where: str) -> Part:
+    """A message that chooses a form, whose branches are translated."""
+    made, segments = before, list[Segment]()
+    for piece in found:
+        if isinstance(piece, Marked):
+            end = len(made) + len(raw := written(piece, escape_xml))
+            write = partial(written, escape=escape_xml)
+            segments.append(Segment(len(made), end, piece, write, where))
+        else:
+            raw = piece.raw if isinstance(piece, Tag) else escape_xml(piece)
+        made += raw
+    return Part(made + after, tuple(segments))
+
+
+def _read_segments(left: Left, unit: _Unit) -> Replacing | None:
+    """The segments of a unit that are not translated; the target has the others as they are.
+
+    A new target has the source of those that need no translation, or get none.
+    """
+    (place, made, after), text, where = unit.around(), unit.text, unit.where
+    cut, done = segments_of(unit.source), segments_of(unit.target)
+    definitions, state = definitions_of(unit.element), unit.state
+    framed = unit.target if unit.target is not None and done else unit.source
+    segments, end = list[Segment](), framed.content_start
+    for number, there in (done or cut).items():
+        made += text[end : there.start]
+        stays, end = text[there.start : there.end], there.end
+        if (source := cut.get(number)) is not None:
+            marked = marked_of(source, pieces_of(source, text, _role_in_xliff, partial(_raw, text)))
+            start, close = _start_tag(there, text), f"</{there.name}>"
+            definition, target = definitions.get(number, {}), done.get(number)
+            confirmed = is_confirmed(unit.element, definition)
+            is_open = not confirmed and _is_open(state, source, target)
+            why = _why_not(marked, target, is_open=is_open, is_locked=is_locked(definition))
+            if why in {_LOCKED, _EMPTY} and not done:
+                stays = start + close
+            if why is None:
+                at, write = len(made), writer_of(source, start, close)
+                now = at, at + len(stays)
+                segments.append(Segment(*now, marked, write, where, beside=True))
+            elif why:
+                left.add(why, f"{where}, segment {number}")
+        made += stays
+    if not cut.keys() <= (done or cut).keys():
+        left.add(_IN_PART, where)
+    made += text[end : framed.content_end] + after
+    return Replacing(*place, Part(made, tuple(segments))) if segments else None
+
+
+def _raw(text: str, element: Element) -> str:
+    return text[element.start : element.end]
+
+
+def _why_not(
+    marked: Marked, target: Element | None, *, is_open: bool, is_locked: bool
+) -> str | None:
+    """Why a segment is not translated: "" where that need not be told; None if it is."""
+    if not has_letters(marked):
+        return ""
+    if is_locked:
+        return _LOCKED
+    if not is_open:
+        return "" if target is not None and target.text.strip() else _EMPTY
+    return LEFT if CHOICE.search(marked.text) else None
+
+
+def _role_in_xliff(element: Element) -> Tag | Half:
+    """How an element in a text of XLIFF is read."""
+    values, name = element.attributes, element.local
+    if name in {"g", "pc", "mrk"}:
+        kept = values.get("mtype") == "protected" or values.get("translate") == "no"
+        return Tag("", "open", kept=kept)
+    if angular := _ANGULAR.fullmatch(values.get("id", "")) if name == "x" else None:
+        return Half("", angular[2], angular[1] == "START")
+    if name in _OPENS or name in _CLOSES:
+        key = values.get("startRef") or values.get("id", "")
+        if rid := values.get("rid"):  # memoQ has both in one text
+            key = f"rid {rid}"
+        return Half("", key, name in _OPENS, kept=values.get("translate") == "no")
+    return Tag("", shown=" " if values.get("ctype") == "lb" else "")
