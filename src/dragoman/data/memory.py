@@ -20,7 +20,6 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, cut_elements
-from dragoman.text.languages import is_another
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -139,10 +138,10 @@ def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     """A unit as a whole, or its segments where both sides are cut: one may not be translated."""
     source, target = unit.child("source"), unit.child("target")
-    declared = zip(languages_of(unit), languages, strict=True)
+    asked = zip(languages, languages_of(unit), strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
     definitions, marks = definitions_of(unit), marks_of(unit)
-    if any(is_another(*each) for each in declared):
+    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
         yield OTHER
     elif source is None or target is None:
         yield _OPEN

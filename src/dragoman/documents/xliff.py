@@ -17,11 +17,12 @@ from dragoman.files.xliff import (
     definitions_of,
     is_confirmed,
     is_locked,
+    language,
     languages_of,
     segments_of,
 )
 from dragoman.files.xml import Element, escape_xml
-from dragoman.text.languages import is_another
+from dragoman.text.languages import label_of
 from dragoman.text.marked import Marked, Tag
 
 _CLOSES = {"ex", "ept", "ec", "em"}
@@ -62,10 +63,10 @@ def _with_language(languages: tuple[str | None, str], found: re.Match[str]) -> s
     """The start tag of a file that says into which language it is translated."""
     given = {name: value[1:-1] for name, value in _ATTRIBUTE.findall(found[0])}
     names = ("srcLang", "trgLang") if "srcLang" in given else ("source-language", "target-language")
-    declared = given.get(names[0]), given.get(names[1])
-    if found[0][1] in "!?" or not declared[0] or _in_others(languages, declared):
+    declared = language(given.get(names[0])), language(given.get(names[1]))
+    if found[0][1] in "!?" or names[0] not in given or _in_others(languages, declared):
         return found[0]
-    is_said = declared[1] is not None and not is_another(declared[1], languages[1])
+    is_said = declared[1] is not None and not _is_another(declared[1], languages[1])
     return found[0] if is_said else _with(found[0], names[1], languages[1])
 
 
@@ -82,7 +83,7 @@ _IN_PART = "units that are translated in part"
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _XliffUnit:
     """A unit of XLIFF 1.2 or a segment of XLIFF 2."""
 
     element: Element
@@ -128,7 +129,7 @@ def _read_unit(
     source, target = element.child("seg-source") or element.child("source"), element.child("target")
     if source is None:
         return None
-    unit = _Unit(element, source, target, text)
+    unit = _XliffUnit(element, source, target, text)
     declared, definitions = languages_of(element), definitions_of(element)
     cut, done = segments_of(element.child("seg-source")), segments_of(target)
     is_cut = bool(cut) and not element.holds and (bool(done) or not unit.has_target)
@@ -160,9 +161,13 @@ def _in_others(languages: LangCodes, declared: LangCodes) -> bool:
 
     One into its own language may become one into any: Xcode exports such templates.
     """
-    others = [is_another(*each) for each in zip(declared, languages, strict=True)]
-    is_template = declared[0] is not None and not is_another(declared[1], declared[0])
-    return others[0] or (others[1] and not is_template)
+    is_template = declared[0] is not None and not _is_another(declared[1], declared[0])
+    into_another = _is_another(declared[1], languages[1]) and not is_template
+    return _is_another(declared[0], languages[0]) or into_another
+
+
+def _is_another(declared: str | None, wanted: str | None) -> bool:
+    return bool(declared and wanted) and label_of(declared or "") != label_of(wanted or "")
 
 
 def _is_open(state: str, source: Element, target: Element | None) -> bool:
@@ -172,7 +177,7 @@ def _is_open(state: str, source: Element, target: Element | None) -> bool:
     return state not in FINISHED if filled == source.text.strip() else state in UNFINISHED
 
 
-def _read_whole(left: Left, unit: _Unit, raw: Raw) -> Segment | Replacing | None:
+def _read_whole(left: Left, unit: _XliffUnit, raw: Raw) -> Segment | Replacing | None:
     """A unit without segments."""
     place, before, after = unit.around()
     pieces = pieces_of(unit.source, unit.text, _role_in_xliff, raw)
@@ -208,7 +213,7 @@ def _with_places(before: str, found: list[str | Tag | Marked], after: str, where
     return Part(made + after, tuple(segments))
 
 
-def _read_segments(left: Left, unit: _Unit) -> Replacing | None:
+def _read_segments(left: Left, unit: _XliffUnit) -> Replacing | None:
     """The segments of a unit that are not translated; the target has the others as they are.
 
     A new target has the source of those that need no translation, or get none.

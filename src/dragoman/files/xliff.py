@@ -56,9 +56,17 @@ def _segments(element: Element) -> Iterator[Element]:
 def languages_of(unit: Element) -> tuple[str | None, str | None]:
     """The languages that a file declares for a unit: from and into."""
     return (
-        unit.inherited("source-language") or unit.inherited("srcLang"),
-        unit.inherited("target-language") or unit.inherited("trgLang"),
+        language(unit.inherited("source-language") or unit.inherited("srcLang")),
+        language(unit.inherited("target-language") or unit.inherited("trgLang")),
     )
+
+
+def language(code: str | None) -> str | None:
+    """A code of a language; None of one that says nothing, such as und, x-dev or English."""
+    return code if code and _CODE_OF_LANGUAGE.match(code) else None
+
+
+_CODE_OF_LANGUAGE = re.compile(r"(?!(?:und|mul|zxx)\b)[a-z]{2,3}(?![^_-])", re.IGNORECASE)
 
 
 def definitions_of(unit: Element) -> dict[str, dict[str, str]]:

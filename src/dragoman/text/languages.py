@@ -1,6 +1,5 @@
 """Codes of languages as clients, models and publishers write them, and the language of a text."""
 
-import re
 import unicodedata
 import warnings
 from collections import Counter
@@ -109,8 +108,6 @@ ETHIOPIC am ti, KHMER km, THAANA dv
 """
 SCRIPTS = {name: tuple(codes) for name, *codes in map(str.split, _SCRIPTS.split(","))}
 """The languages that are written in a script, by the first word of its characters' names."""
-_SAYS_NOTHING = re.compile("und|mul|zxx|.?|.{4,}")
-"""Codes of no language, those of private use, and what is no code, such as English."""
 _BOTH = frozenset(["sr", "uz", "ku", "ks"])
 _ONLY = frozenset(chain(*SCRIPTS.values())) - _BOTH
 """Languages that are not written in Latin letters."""
@@ -195,13 +192,6 @@ def label_of(code: str) -> str:
     """The name that `likely_language` has for a language: Norwegian is one for it."""
     base = base_of(code)
     return {"nb": "no", "mo": "ro"}.get(base, base)
-
-
-def is_another(declared: str | None, language: str | None) -> bool:
-    """Whether what a file declares is another language than one; und and x-dev declare nothing."""
-    if not declared or not language or _SAYS_NOTHING.fullmatch(base_of(declared)):
-        return False
-    return label_of(declared) != label_of(language)
 
 
 @cache

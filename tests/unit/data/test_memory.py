@@ -119,7 +119,7 @@ def test_segments_are_pairs_where_they_are_the_same(
     segments += [f"<mrk mtype='seg' mid='{n}'>n{n} </mrk>" for n in (1, 2)]
     cut, done = source.format(*segments), target.format(*segments)
     path, unit = tmp_path / "a.xlf", f"<source>a b</source>{cut}<target>{done}</target>"
-    languages = "source-language='eng' target-language='x-dev'"
+    languages = "source-language='en-GB' target-language='x-dev'"
     path.write_text(f"<file {languages}><trans-unit>{unit}</trans-unit></file>")
     assert [*read_memory(path, ("en", "de"))] == pairs
 
