@@ -131,7 +131,7 @@ def _read_unit(
         return None
     unit = _XliffUnit(element, source, target, text)
     declared, definitions = languages_of(element), definitions_of(element)
-    cut, done = segments_of(element.child("seg-source")), segments_of(target)
+    cut, done = segments_of(source), segments_of(target)
     is_cut = bool(cut) and not element.holds and (bool(done) or not unit.has_target)
     as_whole = [] if is_cut else [*definitions.values()]
     why = ""

@@ -128,16 +128,24 @@ SEGMENTS = "<mrk mtype='seg'{}>one</mrk> <mrk mtype='seg'{}>two</mrk>"
 
 
 @pytest.mark.parametrize("element", ["source", "seg-source"])
-@pytest.mark.parametrize("numbers", [("", ""), (" mid='1'", " mid='1'"), (" mid='1'", " mid='2'")])
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        ("", "", ["one two"]),
+        (" mid='1'", " mid='1'", ["one two"]),
+        (" mid='1'", " mid='2'", ["one", "two"]),
+    ],
+)
 def test_segments_that_cannot_be_told_apart_are_one_text(
-    element: str, numbers: tuple[str, str]
+    element: str, first: str, second: str, texts: list[str]
 ) -> None:
-    """And so are those that no other text is the whole of."""
-    cut = SEGMENTS.format(*numbers)
+    """Without numbers, or with one twice."""
+    cut = SEGMENTS.format(first, second)
     text = f"<file><trans-unit><{element}>{cut}</{element}></trans-unit></file>"
     text = text.replace("<seg-", "<source>one two</source><seg-")
-    document = read_document(text.encode(), "a.xlf")
-    assert translate_document(document, WordTranslator())[0].decode() == text
+    document, translator = read_document(text.encode(), "a.xlf"), WordTranslator()
+    assert translate_document(document, translator)[0].decode() == text
+    assert translator.lines == texts
     assert targets(translated(text, "a.xlf")) == ["ONE TWO"]
 
 
@@ -213,6 +221,15 @@ def test_a_message_that_is_not_read_stays_and_is_told(source: str) -> None:
     text = f"<file><trans-unit id='u'><source>{source}</source></trans-unit></file>"
     assert translated(text, "a.xlf") == text
     assert read_document(text.encode(), "a.xlf").left == (f"{LEFT}: unit u",)
+
+
+def test_tags_are_pairs_around_elements_and_not_across_their_edges() -> None:
+    """A tag that begins in an element and ends behind it has no partner."""
+    source = "<bpt id='1'/>a <g id='2'>b <bpt id='3'/>c</g> d<ept id='1'/> e<ept id='3'/>"
+    text = f"<file><trans-unit><source>{source}</source></trans-unit></file>"
+    (segment,) = read_document(text.encode(), "a.xlf").segments
+    kinds = [tag.kind for tag in segment.source.tags]
+    assert kinds == ["open", "open", "void", "close", "close", "void"]
 
 
 @pytest.mark.parametrize("ends", ["", "1", "2", "31", "12"])
