@@ -28,7 +28,7 @@ from dragoman.text.marked import Marked, Tag
 _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 _ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
-"""Its names for tags: START_LINK and START_LINK_1 both end with CLOSE_LINK."""
+"""Angular's names of tags: START_LINK and START_LINK_1 both end with CLOSE_LINK."""
 
 
 def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -95,17 +95,19 @@ class _XliffUnit:
 
     @property
     def where(self) -> str:
+        """What a reader finds it by."""
         return f"unit {self.element.inherited('id') or ''}".rstrip()
 
     @property
     def has_target(self) -> bool:
+        """Whether anything is in its target."""
         return self.target is not None and self.target.text.strip() != ""
 
     @property
     def state(self) -> str:
-        is_new = self.element.local == "segment" or self.target is None
-        stated = self.element if is_new or self.target is None else self.target
-        return stated.attributes.get("state", "")
+        """The state of its target, which XLIFF 2 writes at the segment."""
+        stated = self.element if self.element.local == "segment" else self.target
+        return "" if stated is None else stated.attributes.get("state", "")
 
     def around(self) -> tuple[tuple[int, int], str, str]:
         """Where a target is written, how it begins, and how it ends."""
