@@ -154,7 +154,8 @@ class Archive:
             name = info.filename
             offsets[name] = len(new)
             if name in changed:
-                record, sizes[name] = self._packed(start, changed[name])
+                method = _method(info.compress_type)  # the start of its record may have another
+                record, sizes[name] = self._packed(start, changed[name], method)
                 new += record
             else:
                 new += data[start:end]
@@ -173,13 +174,15 @@ class Archive:
         last[-2] += directory - self.file.start_dir
         return bytes(new) + _END.pack(*last) + self.file.comment
 
-    def _packed(self, start: int, content: bytes) -> tuple[bytes, tuple[int, int, int]]:
+    def _packed(
+        self, start: int, content: bytes, method: int
+    ) -> tuple[bytes, tuple[int, int, int]]:
         """The record of a member with other content; its CRC and sizes."""
         fields = [*_LOCAL.unpack_from(self.data, start)]
         fields[2] &= ~_SIZES_FOLLOW
-        fields[3] = _method(fields[3])
+        fields[3] = method
         packed = content
-        if fields[3]:
+        if method:
             deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
             packed = deflate.compress(content) + deflate.flush()
         sizes = zlib.crc32(content), len(packed), len(content)

@@ -119,6 +119,15 @@ def test_an_archive_of_a_stream_is_read(method: int) -> None:
         assert unpacked(made) == {"ä.txt": b"one", "b.txt": b"other", "c.txt": b"three"}
 
 
+@pytest.mark.parametrize("method", [0, 8])
+def test_members_are_packed_as_the_directory_says(method: int) -> None:
+    """Readers go by that, whatever the records of the members say."""
+    data = epub()
+    start = infos(data)["OPS/text/one a.xhtml"].header_offset + 8
+    data = data[:start] + struct.pack("<H", method) + data[start + 2 :]
+    check_epub(translated(data, "a.epub"))
+
+
 def duplicate() -> bytes:
     """Two members of one name."""
     buffer = io.BytesIO()
