@@ -125,7 +125,7 @@ def test_members_are_packed_as_the_directory_says(method: int) -> None:
     data = epub()
     start = infos(data)["OPS/text/one a.xhtml"].header_offset + 8
     data = data[:start] + struct.pack("<H", method) + data[start + 2 :]
-    check_epub(translated(data, "a.epub"))
+    assert check_epub(translated(data, "a.epub"))
 
 
 def duplicate() -> bytes:
