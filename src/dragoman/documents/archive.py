@@ -154,7 +154,7 @@ class Archive:
             name = info.filename
             offsets[name] = len(new)
             if name in changed:
-                method = _method(info.compress_type)  # the start of its record may have another
+                method = _method(info.compress_type)  # its own record may name another
                 record, sizes[name] = self._packed(start, changed[name], method)
                 new += record
             else:
