@@ -11,6 +11,7 @@ from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_
 from dragoman.documents.choices import CHOICE, LEFT, with_branches, written
 from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
+from dragoman.errors import InputError
 from dragoman.files.xliff import (
     FINISHED,
     UNFINISHED,
@@ -34,12 +35,17 @@ _ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
 def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The sources of the units that have no translation; each is written as the unit's target.
 
-    Targets that are translated or approved stay, and so do units with translate="no". Raises
-    InputError as `read_xml` does.
+    Targets that are translated or approved stay, and so do units with translate="no" and files in
+    other languages than these. Raises InputError where all are in others, and as `read_xml` does.
     """
     left, into = Left(), languages[1]
     read = partial(_read_unit, languages, left)
     document = read_xml(data, name, {"trans-unit", "segment"}, read)
+    if (others := [each for each in left if each.startswith(_OTHERS)]) and not any(document.firsts):
+        raise InputError(
+            f"{name} has nothing between the languages of this translation, only {others[0]}; "
+            "translate between those, or change what the file declares."
+        )
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
         made = document.assemble(parts)
@@ -79,6 +85,7 @@ def _with(tag: str, name: str, value: str) -> str:
 
 _LOCKED = "units that are marked as not to be translated, or locked"
 _EMPTY = "units that are confirmed without a translation"
+_OTHERS = "units of a file in other languages"
 _IN_PART = "units that are translated in part"
 
 
@@ -142,7 +149,7 @@ def _read_unit(
     ):
         why = _LOCKED
     elif _in_others(languages, declared):
-        why = f"units of a file in other languages: {', '.join(filter(None, declared))}"
+        why = f"{_OTHERS}: {', '.join(filter(None, declared))}"
     elif is_cut:
         return _read_segments(left, unit)
     elif _is_open(unit.state, source, target) and not any(

@@ -105,11 +105,18 @@ def test_who_waits_is_told_that_a_document_was_removed(
         gate.opened.set()
 
 
+IN_FRENCH = (
+    b'<xliff version="1.2"><file source-language="en" target-language="fr">'
+    b'<trans-unit id="u"><source>One.</source></trans-unit></file></xliff>'
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "name", "content", "error"),
     [
         ({"source": ""}, "a.txt", b"a", "missing source parameter"),
         ({"target": "fr"}, "a.txt", b"a", "fr is not supported"),
+        ({}, "a.xlf", IN_FRENCH, "a file in other languages: en, fr: unit u"),
         ({}, "a.pdf", b"a", "is a PDF"),
         ({}, "a.xyz", b"a", "The name of a.xyz tells no format. Give one of: text, "),
         ({}, "a.docx", b"no zip", "a.docx"),

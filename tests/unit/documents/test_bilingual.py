@@ -1,6 +1,7 @@
 """XLIFF, TMX and PO: units without a translation get one, and others stay."""
 
 import re
+from contextlib import nullcontext
 from xml.etree import ElementTree as ET
 
 import polib
@@ -103,12 +104,15 @@ def test_files_in_other_languages_are_left(
 ) -> None:
     """One file may have several; a template is into the language that it is from."""
     unit = "<segment id='u'><source>a b</source></segment>"
-    text = f"<xliff><file {names[0]}='{source}' {names[1]}='{target}'>{unit}</file></xliff>"
+    file = f"<file {names[0]}='{source}' {names[1]}='{target}'>{unit}</file>"
+    text = f"<xliff>{file}<file {names[0]}='en'>{unit}</file></xliff>"
     document = read_document(text.encode(), "a.xlf", languages=("en", "de"))
     told = f"units of a file in other languages: {source}, {target}: unit u"
     assert document.left == (told,) * is_left
-    assert bool([*document.segments]) is not is_left
-    assert [*read_document(text.encode(), "a.xlf").segments]
+    assert document.firsts[-1] == 2 - is_left
+    assert len([*read_document(text.encode(), "a.xlf").segments]) == 2
+    with pytest.raises(InputError, match=f"only {told}") if is_left else nullcontext():
+        read_document(f"<xliff>{file}</xliff>".encode(), "a.xlf", languages=("en", "de"))
 
 
 def test_what_says_more_of_a_state_goes_with_it() -> None:
