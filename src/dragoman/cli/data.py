@@ -307,8 +307,8 @@ def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: L
     from dragoman.corpus.checking import tell_languages
     from dragoman.corpus.scoring import cross_entropies
     from dragoman.folder.opening import open_folder
+    from dragoman.languages import base_of
     from dragoman.tasks.translate.translator import Translator
-    from dragoman.text.languages import base_of
 
     if len(models) > 2:
         raise InputError("--score-by takes one model, or one of each direction.")

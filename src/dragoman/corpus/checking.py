@@ -28,7 +28,7 @@ from dragoman.data.checks import Pair
 from dragoman.data.lexical import MOST_LINKS
 from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
-from dragoman.text.languages import is_told
+from dragoman.text.detection import is_told
 
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""

@@ -16,8 +16,9 @@ from functools import lru_cache
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import SCRIPT_OF, script_of
 from dragoman.decoding import LangCodes
+from dragoman.languages import base_of, label_of
 from dragoman.tasks.translate.preserved import differences
-from dragoman.text.languages import base_of, is_told, label_of, likely_language
+from dragoman.text.detection import is_told, likely_language
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""

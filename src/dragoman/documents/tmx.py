@@ -11,7 +11,7 @@ from dragoman.documents.document import Document, Left, Segment
 from dragoman.documents.paragraphs import Half, Raw, decode_xml, has_letters, read_xml
 from dragoman.errors import InputError
 from dragoman.files.xml import Element
-from dragoman.text.languages import base_of, resolve, tag
+from dragoman.languages import base_of, resolve, tag
 from dragoman.text.marked import Tag
 
 

@@ -23,7 +23,7 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, escape_xml
-from dragoman.text.languages import label_of
+from dragoman.languages import label_of
 from dragoman.text.marked import Marked, Tag
 
 _CLOSES = {"ex", "ept", "ec", "em"}

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from dragoman.decoding import Decoding
 from dragoman.documents.document import Document
 from dragoman.errors import InputError
+from dragoman.languages import base_of, name_of, tag
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import check_xml, in_html, in_xml
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
@@ -26,7 +27,6 @@ from dragoman.serve.shelf import Chosen
 from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
-from dragoman.text.languages import base_of, name_of, tag
 
 LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
 """Fields of a form that may be given several times."""

@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 from starlette.responses import Response
 
 from dragoman.errors import InputError
+from dragoman.languages import base_of
 from dragoman.serve.deepl import DEEPL, pair_of, unsupported
 from dragoman.serve.endpoints import Endpoint
 from dragoman.serve.glossaries import no_glossary
@@ -20,7 +21,6 @@ from dragoman.serve.refusals import Refusal
 from dragoman.serve.state import StoredGlossary
 from dragoman.serve.web import Call, json_response
 from dragoman.text.glossary import Glossary
-from dragoman.text.languages import base_of
 
 QUOTA = 456
 """DeepL's status for more than an account may have."""

@@ -12,13 +12,14 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS
+from dragoman.languages import name_of, resolve, tag
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
-from dragoman.text.languages import Detected, name_of, resolve, tag
+from dragoman.text.detection import Detected
 
 FALLBACK = "en"
 """The language of a text in which none is detected."""

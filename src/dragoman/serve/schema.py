@@ -12,7 +12,7 @@ from dragoman.settings.fields import sentences
 from dragoman.tasks.classify.classifier import Classification
 from dragoman.tasks.results import Generation, Scored, Translation
 from dragoman.tasks.tag.tagger import Tagging
-from dragoman.text.languages import Detected
+from dragoman.text.detection import Detected
 
 WITHHELD = frozenset({"processors", "max_batch_tokens"})
 """Options that are the operator's: what is computed, and in how large batches."""

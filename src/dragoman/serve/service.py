@@ -29,7 +29,7 @@ from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.languages import Detected, LanguageDetector
+from dragoman.text.detection import Detected, LanguageDetector
 
 T = TypeVar("T")
 

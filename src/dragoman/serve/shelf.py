@@ -16,6 +16,7 @@ from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
+from dragoman.languages import base_of, resolve, tag
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache
@@ -27,7 +28,6 @@ from dragoman.tasks.folders import arithmetic_of, load
 from dragoman.tasks.held import held_bytes
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.tasks.translate.languages import listed
-from dragoman.text.languages import base_of, resolve, tag
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import format_bytes
 

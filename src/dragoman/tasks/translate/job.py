@@ -16,6 +16,7 @@ from dragoman.decoding import Decoding
 from dragoman.evaluate import evaluate
 from dragoman.folder.format import TRANSLATION, FolderConfig
 from dragoman.folder.opening import ModelFolder
+from dragoman.languages import base_of
 from dragoman.models import EncoderDecoder
 from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.results import Translation
@@ -26,7 +27,6 @@ from dragoman.tasks.translate.published import Published
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, use_of
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.languages import base_of
 from dragoman.text.sentences import sentences_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.checkpoint import checkpoints

@@ -12,9 +12,9 @@ from typing import Self
 from dragoman.data.languages import Direction
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
+from dragoman.languages import base_of
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
-from dragoman.text.languages import base_of
 from dragoman.text.tags import source_tag
 from dragoman.text.tokenizer import Frame, Tokenizer
 

@@ -1,85 +1,22 @@
-"""Codes of languages as clients, models and publishers write them, and the language of a text."""
+"""The language of a text, by its script and its words."""
 
 import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import cache
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
 from dragoman.errors import how_to_install
+from dragoman.languages import base_of, label_of, tag
 
 SURE = 0.5
 """The probability from which a language is named; below, three candidates are."""
-LONGEST = 35
-"""Characters of a code that count."""
 SAMPLE = 2000
 """Characters of a text that are looked at."""
-
-_LISTED = [
-    line.split(maxsplit=2)
-    for line in files("dragoman.text").joinpath("languages.txt").read_text("utf-8").splitlines()
-]
-"""Two letters of ISO 639-1, the three of 639-2 and 639-3 that mean the same or a part of it, and
-the name."""
-_SHORT = {three: two for two, threes, _ in _LISTED for three in threes.split(",")}
-_NAMES = {two: name for two, _, name in _LISTED}
-_VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
-_CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
-_ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
-"""Codes of LibreTranslate, and those that ISO has withdrawn."""
-
-
-def tag(code: str) -> str:
-    """Return a code in one form: `zho_Hans`, `zh_CN` and `zh-hans` are `zh-Hans`, `en_XX` is `en`.
-
-    Of scripts those of Chinese are kept, of regions those of Portuguese.
-    """
-    return _tag(code[:LONGEST])
-
-
-@lru_cache(4096)
-def _tag(code: str) -> str:
-    base, *rest = code.strip("><").replace("_", "-").lower().split("-")
-    base = _SHORT.get(base, base)
-    if base in _ALIASES:
-        return _ALIASES[base]
-    for part in rest:
-        if base == "zh" and (script := _CHINESE.get(part, part.title())) in {"Hans", "Hant"}:
-            return f"zh-{script}"
-        if base == "pt" and part in {"br", "pt"}:
-            return f"pt-{part.upper()}"
-    return base
-
-
-def base_of(code: str) -> str:
-    """Return the language of a code, without script and region."""
-    return tag(code).partition("-")[0]
-
-
-def name_of(code: str) -> str:
-    """Return the English name of a language, or its tag where it has none here."""
-    base, _, part = tag(code).partition("-")
-    return _NAMES.get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
-
-
-def resolve(asked: str, codes: Iterable[str]) -> str | None:
-    """Return the code of a model that means what was asked for; None where there is none.
-
-    A code without script or region means any of them.
-    """
-    codes = sorted(codes, key=tag)  # simplified Chinese before traditional
-    if asked in codes:
-        return asked
-    wanted, base = tag(asked), base_of(asked)
-    alike = [code for code in codes if base_of(code) == base]
-    exact = [code for code in alike if tag(code) == wanted]
-    vague = [code for code in alike if base in {wanted, tag(code)}]
-    return next(iter(exact or vague), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +123,6 @@ def _ranked(text: str, bases: Sequence[str]) -> list[tuple[str, float]]:
     if not total:
         return [(bases[0], 0.0)]
     return [(code, share / total) for code, share in shares.items()]
-
-
-def label_of(code: str) -> str:
-    """The name that `likely_language` has for a language: Norwegian is one for it."""
-    base = base_of(code)
-    return {"nb": "no", "mo": "ro"}.get(base, base)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Codes of languages in one form, and the language of a text."""
+"""The language of a text."""
 
 import pytest
 from hypothesis import given
@@ -6,48 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("py3langid", reason="the extra 'serve' is not installed")
 
-from dragoman.text.languages import Candidate, LanguageDetector, chinese, resolve, tag
-
-TAGS = {
-    "en": "en",
-    "EN": "en",
-    "en_XX": "en",
-    "eng_Latn": "en",
-    ">>deu<<": "de",
-    "zh_CN": "zh-Hans",
-    "zh-TW": "zh-Hant",
-    "zho_Hant": "zh-Hant",
-    "cmn_Hans": "zh-Hans",
-    "zt": "zh-Hant",
-    "pt_br": "pt-BR",
-    "arb_Arab": "ar",
-    "yue": "yue",
-}
-
-
-@pytest.mark.parametrize("code", TAGS)
-def test_codes_have_one_form(code: str) -> None:
-    """Whoever wrote them."""
-    assert tag(code) == TAGS[code]
-
-
-@pytest.mark.parametrize(
-    ("asked", "codes", "found"),
-    [
-        ("en", ["en_XX", "de_DE"], "en_XX"),
-        ("zh", ["zho_Hant", "zho_Hans"], "zho_Hans"),
-        ("zh-Hans", ["zho_Hant", "zho_Hans"], "zho_Hans"),
-        ("zh-Hans", ["zho_Hant"], None),
-        ("zh-Hans", ["zh"], "zh"),
-        ("en-GB", ["en"], "en"),
-        ("fr", ["en", "de"], None),
-        ("EN", ["en", "EN"], "EN"),
-    ],
-)
-def test_a_code_is_found_in_a_model(asked: str, codes: list[str], found: str | None) -> None:
-    """By its own spelling first; without a script, any will do."""
-    assert resolve(asked, codes) == found
-
+from dragoman.text.detection import Candidate, LanguageDetector, chinese
 
 SENTENCES = {
     "en": "The committee will discuss the proposal next week.",

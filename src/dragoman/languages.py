@@ -1,0 +1,85 @@
+"""Codes of languages, as clients, models, publishers and files write them."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.resources import files
+
+LONGEST = 35
+"""Characters of a code that count."""
+
+_LISTED = [
+    line.split(maxsplit=2)
+    for line in files("dragoman").joinpath("languages.txt").read_text("utf-8").splitlines()
+]
+"""Two letters of ISO 639-1, the three of 639-2 and 639-3 that mean the same or a part of it, and
+the name."""
+_SHORT = {three: two for two, threes, _ in _LISTED for three in threes.split(",")}
+_NAMES = {two: name for two, _, name in _LISTED}
+_CODES = {name.lower(): two for two, name in _NAMES.items()}
+_CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
+_VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
+_CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
+_ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
+"""Codes of LibreTranslate, and those that ISO has withdrawn."""
+
+
+def tag(code: str) -> str:
+    """Return a code in one form: `zho_Hans`, `zh_CN` and `zh-hans` are `zh-Hans`, `en_XX` is `en`.
+
+    Of scripts those of Chinese are kept, of regions those of Portuguese.
+    """
+    return _tag(code[:LONGEST])
+
+
+@lru_cache(4096)
+def _tag(code: str) -> str:
+    base, *rest = code.strip("><").replace("_", "-").lower().split("-")
+    base = _SHORT.get(base, base)
+    if base in _ALIASES:
+        return _ALIASES[base]
+    for part in rest:
+        if base == "zh" and (script := _CHINESE.get(part, part.title())) in {"Hans", "Hant"}:
+            return f"zh-{script}"
+        if base == "pt" and part in {"br", "pt"}:
+            return f"pt-{part.upper()}"
+    return base
+
+
+def base_of(code: str) -> str:
+    """Return the language of a code, without script and region."""
+    return tag(code).partition("-")[0]
+
+
+def name_of(code: str) -> str:
+    """Return the English name of a language, or its tag where it has none here."""
+    base, _, part = tag(code).partition("-")
+    return _NAMES.get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
+
+
+def language_named(text: str) -> str | None:
+    """Return the language that a text is the code or the English name of; None where it is none."""
+    name = text.strip().lower()
+    base = base_of(name) if _CODE.fullmatch(name) else ""
+    return _CODES.get(name) or (base if base in _NAMES else None)
+
+
+def resolve(asked: str, codes: Iterable[str]) -> str | None:
+    """Return the code of a model that means what was asked for; None where there is none.
+
+    A code without script or region means any of them.
+    """
+    codes = sorted(codes, key=tag)  # simplified Chinese before traditional
+    if asked in codes:
+        return asked
+    wanted, base = tag(asked), base_of(asked)
+    alike = [code for code in codes if base_of(code) == base]
+    exact = [code for code in alike if tag(code) == wanted]
+    vague = [code for code in alike if base in {wanted, tag(code)}]
+    return next(iter(exact or vague), None)
+
+
+def label_of(code: str) -> str:
+    """The name that `likely_language` has for a language: Norwegian is one for it."""
+    base = base_of(code)
+    return {"nb": "no", "mo": "ro"}.get(base, base)
