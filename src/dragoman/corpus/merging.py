@@ -19,6 +19,7 @@ from dragoman.data.corpus import (
     CorpusConfig,
     are_columns,
     are_numbers,
+    columns_of,
     read_entries,
     read_pairs,
 )
@@ -166,10 +167,10 @@ def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str
     """A pair of a corpus as lines of each file of a layout, which has this shape."""
     if layout.src is not None:
         return [in_cells([text]) for text in pair]
-    texts = dict(zip((layout.src_key, layout.tgt_key), pair, strict=True))
     if layout.jsonl is not None:
+        texts = zip((layout.src_key, layout.tgt_key), pair, strict=True)
         record: dict[str, Any] = {}
-        for key, text in texts.items():
+        for key, text in texts:
             *outer, last = key.split(".")
             inner = record
             for name in outer:
@@ -185,7 +186,10 @@ def _lines(layout: CorpusConfig, shape: tuple[str, str], pair: Pair, corpus: str
     (separator, head), row = shape, io.StringIO()
     in_quotes = separator != TAB
     names = next(csv.reader([head], delimiter=separator)) if in_quotes else head.split(TAB)
-    cells = [texts.get(name, "") for name in names] if head else pair
+    cells = [*pair]
+    if columns := columns_of(layout, names):
+        cells = [""] * len(names)
+        cells[columns[0]], cells[columns[1]] = pair
     if in_quotes:
         csv.writer(row, delimiter=separator, lineterminator="").writerow(cells)
     return [row.getvalue() if in_quotes else in_cells(cells)]

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from dragoman.data.memory import Entry, memory_entries
+from dragoman.data.memory import Entry, memory_entries, named_columns
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
 from dragoman.files.records import read_records, read_rows, separator_of, text_at
@@ -140,7 +140,7 @@ def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry
     if corpus.src is not None and corpus.tgt is not None:
         return _parallel(Path(corpus.src), Path(corpus.tgt), strict=strict)
     if corpus.tsv is not None:
-        return _table(Path(corpus.tsv), (corpus.src_key, corpus.tgt_key), strict=strict)
+        return _table(corpus, strict=strict)
     assert corpus.jsonl is not None  # noqa: S101
     return _jsonl(Path(corpus.jsonl), corpus.src_key, corpus.tgt_key)
 
@@ -176,13 +176,24 @@ def _parallel(src_path: Path, tgt_path: Path, *, strict: bool) -> Iterator[Entry
         yield Entry(pair, (pair,))
 
 
-def _table(path: Path, keys: tuple[str, str], *, strict: bool) -> Iterator[Entry]:
+def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | None:
+    """The columns of sources and targets that the first row of a table names: by the keys of the
+    corpus, or without any as `named_columns` says; None if it does not.
+    """
+    keys = corpus.src_key, corpus.tgt_key
+    if {*keys} <= {*row}:
+        return row.index(keys[0]), row.index(keys[1])
+    return named_columns(row, (corpus.src_lang, corpus.tgt_lang)) if keys == KEYS else None
+
+
+def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
+    path, keys = Path(str(corpus.tsv)), (corpus.src_key, corpus.tgt_key)
     width, src, tgt = 2, 0, 1
     between = {",": "comma", ";": "semicolon"}.get(separator_of(path), "tab")
     shape = "a line is source, one tab, target".replace("tab", between)
     for number, cells, raw in read_rows(path, strict=strict):
-        if number == 1 and {*keys} <= {*cells}:
-            width, src, tgt = len(cells), *map(cells.index, keys)
+        if number == 1 and (named := columns_of(corpus, cells)):
+            width, (src, tgt) = len(cells), named
             shape = f"the first line names {width}"
             yield Entry((raw,))
             continue

@@ -20,6 +20,7 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, cut_elements
+from dragoman.languages import base_of, language_named
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -113,14 +114,10 @@ def _of_tmx(unit: Element, languages: LangCodes) -> Unit:
 
 def _in_language(segments: Mapping[str, Element | None], code: str) -> Element | None:
     """The text in a language, in any of its regions if it has none in that one."""
-    wanted = _parts(code)
-    alike = [each for each in segments if _parts(each)[0] == wanted[0]]
-    best = max(alike, key=lambda each: _parts(each) == wanted, default=None)
+    wanted = code.lower().replace("_", "-")
+    alike = [each for each in segments if base_of(each) == base_of(code)]
+    best = max(alike, key=lambda each: each.lower().replace("_", "-") == wanted, default=None)
     return None if best is None else segments[best]
-
-
-def _parts(code: str) -> list[str]:
-    return re.split("[-_]", code.lower())
 
 
 def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
@@ -141,7 +138,7 @@ def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
     asked = zip(languages, languages_of(unit), strict=True)
     cut, done = segments_of(unit.child("seg-source")), segments_of(target)
     definitions, marks = definitions_of(unit), marks_of(unit)
-    if any(a and b and _parts(a)[0] != _parts(b)[0] for a, b in asked):
+    if any(a and b and base_of(a) != base_of(b) for a, b in asked):
         yield OTHER
     elif source is None or target is None:
         yield _OPEN
@@ -200,15 +197,31 @@ def _of_messages(message: Message) -> Iterator[Unit]:
             yield texts["msgid_plural"], forms[-1]
 
 
+def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] | None:
+    """The columns of sources and targets that the first row of a table names; None if it does not.
+
+    Their names are "source" and "target", "src" and "tgt", or the languages; of two columns any two
+    languages.
+    """
+    names = [(cell.strip().lower(), language_named(cell)) for cell in row]
+    wanted = (base_of(code) if code else "" for code in languages)
+    known = zip(("source", "target"), ("src", "tgt"), wanted, strict=True)
+    sides = [
+        [n for n, (name, spoken) in enumerate(names) if name in words or spoken == language]
+        for *words, language in known
+    ]
+    if all(len(side) == 1 for side in sides):
+        return sides[0][0], sides[1][0]
+    spoken = {language for _, language in names} - {None}
+    return (0, 1) if len(names) == len(spoken) == 2 else None
+
+
 def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
-    """Two columns, or those that a first row names "source" and "target" or by the languages."""
+    """Two columns, or those that the first row names as `named_columns` says."""
     chosen = 0, 1
     for number, row, raw in read_rows(path):
-        names = [cell.strip().lower() for cell in row] if number == 1 else []
-        known = zip(("source", "target"), ("src", "tgt"), languages, strict=True)
-        named = [n for side in known for n, name in enumerate(names) if name in side]
-        if len(named) == 2:
-            chosen = named[0], named[1]
+        if number == 1 and (named := named_columns(row, languages)):
+            chosen = named
             yield raw, []
         elif number == 1 and len(row) > 2:
             raise InputError(

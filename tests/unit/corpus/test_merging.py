@@ -89,6 +89,14 @@ def test_numbers_are_columns_of_narrow_tables_too(tmp_path: Path) -> None:
         out.unlink()
 
 
+def test_columns_named_by_languages_are_filled(tmp_path: Path) -> None:
+    """In the order that the first row has."""
+    table, other = written(tmp_path, a_csv=b"de,note,en\neins,x,one\n", b_tsv=b"two\tzwei\n")
+    files = PairFiles(src_lang="en", tgt_lang="de")
+    write_merged(corpora_of([table, other], files), [[1], [1]], [tmp_path / "out.csv"])
+    assert (tmp_path / "out.csv").read_bytes() == b"de,note,en\neins,x,one\nzwei,,two\n"
+
+
 def test_texts_are_those_of_any_layout(tmp_path: Path) -> None:
     """Lines, cells, and both sides of pairs; keys of their own follow the name."""
     files = PairFiles(src=Path("a.en"), tgt=Path("a.de"))

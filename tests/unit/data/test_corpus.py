@@ -9,6 +9,7 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 import zstandard
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, read_pairs
+from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
 from dragoman.files.reading import LONGEST_LINE, read_lines
 
@@ -222,6 +224,37 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             list(read_pairs(parallel(tmp_path, src, tgt)))
+
+
+@pytest.mark.parametrize(
+    ("first", "languages", "pair"),
+    [
+        ("en,de", (None, None), ("a", "b")),
+        ("English,German", (None, None), ("a", "b")),
+        ("en-US,de", ("de", "en"), ("b", "a")),
+        ("id,eng,fr,ger", ("en", "de"), ("b", "d")),
+        ("Target,Source", (None, None), ("b", "a")),
+        ("tgt,note,src", (None, None), ("c", "a")),
+    ],
+)
+def test_a_first_row_that_names_columns_is_no_pair(
+    first: str, languages: LangCodes, pair: tuple[str, str], tmp_path: Path
+) -> None:
+    """It names them by the sides or the languages; in a memory too."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n{','.join('abcd'[: first.count(',') + 1])}\n")
+    given = CorpusConfig(tsv=str(path), src_lang=languages[0], tgt_lang=languages[1])
+    assert [*read_pairs(given)] == [pair]
+    assert [*read_pairs(replace(given, tsv=None, tm=str(path)))] == [pair]
+
+
+@pytest.mark.parametrize("first", ["no,nein", "English,english", "de,de", "en", "en,de,fr"])
+def test_a_first_row_of_other_words_is_read_as_any_row(first: str, tmp_path: Path) -> None:
+    """Two columns are a pair; others are told."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n")
+    with pytest.raises(InputError, match="column") if first.count(",") != 1 else nullcontext():
+        assert [*read_pairs(CorpusConfig(tsv=str(path)))] == [tuple(first.split(","))]
 
 
 def test_tsv(tmp_path: Path) -> None:

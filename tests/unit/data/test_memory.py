@@ -1,6 +1,7 @@
 """Translation memories as data: all their finished pairs, as lines; what is left is counted."""
 
 import gzip
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,6 +72,19 @@ EXPECTED = {
     "d.csv": ([("one; two", "eins"), ("three;3", "drei")], {}),
     "a.tsv": ([('one "word', 'ein "Wort')], {}),
 }
+
+
+@pytest.mark.parametrize("name", ["a.tmx", "a.xlf", "a.sdlxliff", "a.csv"])
+def test_codes_of_three_letters_mean_the_same(name: str, tmp_path: Path) -> None:
+    """In the file, and where two languages are named."""
+    path = tmp_path / name
+    path.write_text(FILES[name], encoding="utf-8")
+    assert [*read_memory(path, ("eng", "deu"))] == EXPECTED[name][0]
+    for two, three in (("en", "eng"), ("de", "ger"), ("DE", "deu")):
+        path.write_text(
+            re.sub(rf'(["\',]){two}(["\'\n])', rf"\1{three}\2", path.read_text("utf-8"))
+        )
+    assert [*read_memory(path, ("en", "de"))] == EXPECTED[name][0]
 
 
 @pytest.mark.parametrize("name", FILES)
