@@ -2,26 +2,31 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache, lru_cache
 
 LONGEST = 35
 """Characters of a code that count."""
 
-_LISTED = [
-    line.split(maxsplit=2)
-    for line in files("dragoman").joinpath("languages.txt").read_text("utf-8").splitlines()
-]
-"""Two letters of ISO 639-1, the three of 639-2 and 639-3 that mean the same or a part of it, and
-the name."""
-_SHORT = {three: two for two, threes, _ in _LISTED for three in threes.split(",")}
-_NAMES = {two: name for two, _, name in _LISTED}
-_CODES = {name.lower(): two for two, name in _NAMES.items()}
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
 """Codes of LibreTranslate, and those that ISO has withdrawn."""
+
+
+@cache
+def _listed() -> tuple[dict[str, str], dict[str, str]]:
+    """The codes of two letters by those of three, and the names by those of two.
+
+    Each line of the list is a code of ISO 639-1, those of 639-2 and 639-3 that mean the same or a
+    part of it, and the name.
+    """
+    from importlib.resources import files  # most commands name no language
+
+    lines = files("dragoman").joinpath("languages.txt").read_text("utf-8").splitlines()
+    listed = [line.split(maxsplit=2) for line in lines]
+    short = {three: two for two, threes, _ in listed for three in threes.split(",")}
+    return short, {two: name for two, _, name in listed}
 
 
 def tag(code: str) -> str:
@@ -35,7 +40,7 @@ def tag(code: str) -> str:
 @lru_cache(4096)
 def _tag(code: str) -> str:
     base, *rest = code.strip("><").replace("_", "-").lower().split("-")
-    base = _SHORT.get(base, base)
+    base = _listed()[0].get(base, base)
     if base in _ALIASES:
         return _ALIASES[base]
     for part in rest:
@@ -54,14 +59,15 @@ def base_of(code: str) -> str:
 def name_of(code: str) -> str:
     """Return the English name of a language, or its tag where it has none here."""
     base, _, part = tag(code).partition("-")
-    return _NAMES.get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
+    return _listed()[1].get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
 
 
 def language_named(text: str) -> str | None:
     """Return the language that a text is the code or the English name of; None where it is none."""
-    name = text.strip().lower()
-    base = base_of(name) if _CODE.fullmatch(name) else ""
-    return _CODES.get(name) or (base if base in _NAMES else None)
+    name, names = text.strip().lower(), _listed()[1]
+    if _CODE.fullmatch(name) and (base := base_of(name)) in names:
+        return base
+    return next((code for code, each in names.items() if each.lower() == name), None)
 
 
 def resolve(asked: str, codes: Iterable[str]) -> str | None:
