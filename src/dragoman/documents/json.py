@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dragoman.documents import choices, fragments
-from dragoman.documents.characters import decoded
+from dragoman.documents.characters import SURROGATE, decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked
@@ -66,6 +66,9 @@ def _texts(
 ) -> Iterator[Segment]:
     """The lines of a string, the blocks of a page, or the branches of a message that chooses."""
     raw, start = text[slice(*place)], place[0] + 1
+    if "\\u" in raw and SURROGATE.search(value := json.loads(raw)):  # a half, which none translates
+        yield Segment(start, place[1] - 1, Marked((value,)), write, where)
+        return
     if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
         found = choices.branches(raw[1:-1], message, '"')
         if found is None:

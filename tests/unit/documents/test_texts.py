@@ -241,6 +241,18 @@ def test_json() -> None:
 
 
 @pytest.mark.parametrize(
+    "string",
+    [r"b \ud83d", r"<i>b</i> <\ud83d/>", r"<p>b</p><\ude00>", r"{n, plural, other {b <\ud83d/>}}"],
+)
+def test_half_a_character_stays_in_its_string(string: str) -> None:
+    """In a tag too, and in a file with letters that are written as they are."""
+    data, lines, report = translated(f'["{string}", "ä"]', "a.json")
+    assert data == f'["{string}", "Ä"]'
+    assert lines == ["ä"]
+    assert [remark.what for remark in report.untranslated] == [("it has bytes that are not UTF-8",)]
+
+
+@pytest.mark.parametrize(
     "source",
     ["", "{", '{"a"}', "[1,]", '{"a" "b"}', "[1 2]", '["a\nb"]', "nul", "]", '{"a": }', "x"],
 )
