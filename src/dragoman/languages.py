@@ -62,6 +62,7 @@ def name_of(code: str) -> str:
     return _listed()[1].get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
 
 
+@lru_cache(1024)
 def language_named(text: str) -> str | None:
     """Return the language that a text is the code or the English name of; None where it is none."""
     name, names = text.strip().lower(), _listed()[1]

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from dragoman.data.memory import Entry, memory_entries, named_columns
+from dragoman.data.memory import Entry, memory_entries, named_columns, tell_of_names
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
 from dragoman.files.records import read_records, read_rows, separator_of, text_at
@@ -202,6 +202,8 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
             shape = f"the first has {width}"
         elif number == 1 and keys != KEYS:
             raise InputError(_missing(path, keys, cells))
+        elif number == 1:
+            tell_of_names(path, cells)
         if len(cells) != width:
             raise InputError(
                 f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."

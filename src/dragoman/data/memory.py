@@ -2,6 +2,7 @@
 
 import codecs
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +40,10 @@ class Entry(NamedTuple):
     """Why a unit is no pair, of each that is none."""
 
 
+SHOWN = 60
+"""Characters of a cell that messages show."""
+SHORT = 3
+"""Letters of codes of languages, of which many are also words."""
 MOST = 1 << 20
 """Most pairs of a memory that is held as a whole."""
 
@@ -216,6 +221,17 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
     return (0, 1) if len(names) == len(spoken) == 2 else None
 
 
+def tell_of_names(path: Path, row: Sequence[str]) -> None:
+    """Warn of the first row of a table that is read as a pair, where one side names a language."""
+    if len(row) == 2 and any(len(cell) > SHORT and language_named(cell) for cell in row):
+        src, tgt = (cell[:SHOWN] for cell in row)
+        warnings.warn(
+            f"{path} line 1 is read as a pair, {src!r} with {tgt!r}; if it names the columns, "
+            "change it to source and target.",
+            stacklevel=2,
+        )
+
+
 def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
     """Two columns, or those that the first row names as `named_columns` says."""
     chosen = 0, 1
@@ -230,6 +246,8 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
                 "first row, or keep only two columns."
             )
         elif len(row) > max(chosen):
+            if number == 1:
+                tell_of_names(path, row)
             yield raw, [(row[chosen[0]], row[chosen[1]])]
         else:
             yield raw, ["fewer columns than two"]

@@ -248,13 +248,22 @@ def test_a_first_row_that_names_columns_is_no_pair(
     assert [*read_pairs(replace(given, tsv=None, tm=str(path)))] == [pair]
 
 
-@pytest.mark.parametrize("first", ["no,nein", "English,english", "de,de", "en", "en,de,fr"])
+@pytest.mark.parametrize("first", ["no,nein", "de,de", "en", "en,de,fr"])
 def test_a_first_row_of_other_words_is_read_as_any_row(first: str, tmp_path: Path) -> None:
     """Two columns are a pair; others are told."""
     path = tmp_path / "a.csv"
     path.write_text(f"{first}\n")
     with pytest.raises(InputError, match="column") if first.count(",") != 1 else nullcontext():
         assert [*read_pairs(CorpusConfig(tsv=str(path)))] == [tuple(first.split(","))]
+
+
+def test_a_first_row_that_may_name_columns_is_told(tmp_path: Path) -> None:
+    """Of a language that is not known; a code may be a word."""
+    path = tmp_path / "a.csv"
+    path.write_text("English,Upper Sorbian\na,b\n")
+    for corpus in (CorpusConfig(tsv=str(path)), CorpusConfig(tm=str(path))):
+        with pytest.warns(match=r"a\.csv line 1 is read as a pair, 'English' with 'Upper Sorbian'"):
+            assert len([*read_pairs(corpus)]) == 2
 
 
 def test_tsv(tmp_path: Path) -> None:
