@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.property.test_pattern_decoding import PATTERNS, SCHEMES, WITHOUT_SCORES
 from tests.property.test_pattern_decoding import SMALL as DECODER
 from tests.unit.models.family import ENCODER, make_decoder, make_encoder
@@ -211,7 +211,7 @@ def test_tracing_leaves_the_mode() -> None:
     assert model.training
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_what_is_traced_has_the_bits_of_decoding() -> None:
     """A text's logits are those that the model has for it in a batch, to the last bit."""
     config = replace(ENCODER, d_model=128, d_ff=600)

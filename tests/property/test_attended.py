@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, random_lines
 from torch import Tensor
 
@@ -68,7 +68,7 @@ def each_of(found: list[Translation]) -> Iterator[Translation]:
 
 
 @needs_engine
-@needs_independent_rows
+@needs_independent_translations
 @given(head=st.sampled_from([*TRANSLATORS]), lines=lines, beam_size=st.integers(1, 5))
 @settings(max_examples=40, deadline=None)
 def test_kept_weights_are_those_of_another_pass(
@@ -93,7 +93,7 @@ def test_kept_weights_are_those_of_another_pass(
 
 
 @needs_engine
-@needs_independent_rows
+@needs_independent_translations
 def test_kept_weights_do_not_depend_on_neighbours() -> None:
     """The same bits alone and in any batch."""
     translator = TRANSLATORS[Head(1, 3)].aligning()

@@ -8,7 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_compiler, needs_independent_rows
+from tests.processors import (
+    needs_compiler,
+    needs_independent_rows,
+    needs_independent_translations,
+)
 from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.models.small import (
     BOS,
@@ -45,7 +49,7 @@ SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 CLOSE = 2e-5  # float32 against float64
 PRECISIONS = [
-    pytest.param("fp32", marks=needs_independent_rows),
+    pytest.param("fp32", marks=needs_independent_translations),
     pytest.param("bf16", marks=pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")),
     pytest.param("int8", marks=pytest.mark.skipif(not can_pack("int8"), reason="no int8 here")),
 ]
@@ -149,13 +153,13 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
 @pytest.mark.parametrize(
     "strategy", [Greedy(), Beam(beam_size=3, n_best=3)], ids=["greedy", "beam"]
 )
-@given(SEEDS, LENGTHS)
-@settings(max_examples=8, deadline=None)
+@given(st.sampled_from(["paper", "relative-bias", "qk-norm"]), SEEDS, LENGTHS)
+@settings(max_examples=12, deadline=None)
 def test_neighbours_change_no_bit(
-    strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
+    strategy: Greedy | Beam, precision: Arithmetic, name: str, seed: int, lengths: list[int]
 ) -> None:
     """Ids and scores of a sentence alone are those in a batch, in whatever order."""
-    fast = frozen(make_model().float(), precision)
+    fast = frozen(make_model(VARIANTS[name]).float(), precision)
     src_BS = random_sentences(seed, lengths)
     generator = torch.Generator().manual_seed(seed)
     max_B = torch.randint(1, 50, (len(lengths),), generator=generator)
@@ -173,7 +177,9 @@ def test_neighbours_change_no_bit(
         assert found([row], length) == [together[row]]
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "precision", [pytest.param("fp32", marks=needs_independent_rows), *PRECISIONS[1:]]
+)
 @given(SEEDS, st.integers(2, 12), st.integers(1, 5))
 @settings(max_examples=8, deadline=None)
 def test_prompts_side_by_side_change_no_bit(
@@ -193,7 +199,20 @@ def test_prompts_side_by_side_change_no_bit(
     assert found(prompts_BS) == alone
 
 
-@needs_independent_rows
+@needs_independent_translations
+@pytest.mark.parametrize("columns", [8, 100, 512, 1025, 2048])
+@pytest.mark.parametrize("rows", [5, 64, 512])
+@torch.inference_mode()
+def test_a_row_of_a_packed_product_knows_no_other(columns: int, rows: int) -> None:
+    """Any number of rows, one among them, and any place give the same bits."""
+    product, x_MI = PackedLinear(Linear(columns, rows), precision="fp32"), torch.randn(130, columns)
+    expected_MO = product(x_MI)
+    for some in (1, 2, 3, 5, 8, 9, 17, 33, 65, 129):
+        assert torch.equal(product(x_MI[:some]), expected_MO[:some])
+        assert torch.equal(product(x_MI[-some:]), expected_MO[-some:])
+
+
+@needs_independent_translations
 @torch.inference_mode()
 def test_a_lone_row_of_many_columns() -> None:
     """Its bits are those that it has in company, with and without a residual."""

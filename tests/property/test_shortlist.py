@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.unit.models.small import PAD, SMALL, make_model
 from tests.unit.tasks.complete import translating
 
@@ -106,7 +106,7 @@ def test_what_is_written_is_in_the_list(
         assert all(set(h.ids) <= allowed for h in best)
 
 
-@needs_independent_rows
+@needs_independent_translations
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 @given(drawn=SOURCES, name=NAMES, seed=SEEDS)
 @settings(max_examples=12)

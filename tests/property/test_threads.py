@@ -13,7 +13,7 @@ from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
 from dragoman.engine import freeze
-from dragoman.engine.products import can_pack
+from dragoman.engine.products import can_pack, translations_are_independent
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
 from dragoman.lens.choices import Choices
@@ -168,10 +168,10 @@ def test_any_number_of_lanes_gives_the_same_bits(
     precision: Arithmetic, two_cores: Callable[[], None]
 ) -> None:
     """Batches side by side, of other sentences with each number of threads."""
-    if not can_pack(precision) or not rows_are_independent(
+    if not can_pack(precision) or not translations_are_independent(
         "bf16" if precision == "bf16" else "fp32"
     ):
-        pytest.skip(f"rows of {precision} products depend on each other on this processor")
+        pytest.skip(f"{precision} translations depend on each other on this processor")
     two_cores()
     tokenizer = tiny.make_tokenizer()
     model = tiny.make_model(tiny.make_config(tokenizer)).eval()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.system.conftest import CommandLine
 from tests.unit.tasks.tiny import make_translator, random_lines, save_translator
 
@@ -34,7 +34,7 @@ def whole() -> str:
     return "".join(f"{found.text}\n" for found in translator.translate(LINES, options=options))
 
 
-@needs_independent_rows
+@needs_independent_translations
 @pytest.mark.parametrize("least", [1, FIRST_WINDOW + 1])
 def test_a_killed_stream_goes_on_from_its_next_line(
     dragoman: CommandLine, model: Path, whole: str, tmp_path: Path, least: int

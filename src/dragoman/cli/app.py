@@ -59,6 +59,7 @@ MACHINE = {
     "cpu_bf16": "fast bf16",
     "independent_rows_fp32": "independent rows in fp32",
     "independent_rows_bf16": "independent rows in bf16",
+    "independent_translations_fp32": "independent translations in fp32",
     "spin_count": "spins of a waiting thread",
 }
 """Keys of `--version --json` in words."""
@@ -151,6 +152,7 @@ def _machine() -> dict[str, object]:
     """The properties on which speed and the exact results depend."""
     import torch
 
+    from dragoman.engine.products import translations_are_independent
     from dragoman.nn.cpu import native
     from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
@@ -165,6 +167,7 @@ def _machine() -> dict[str, object]:
         "cpu_bf16": has_bf16_units(),
         "independent_rows_fp32": rows_are_independent("fp32"),
         "independent_rows_bf16": rows_are_independent("bf16"),
+        "independent_translations_fp32": translations_are_independent("fp32"),
         "spin_count": os.environ.get("GOMP_SPINCOUNT", "not set"),
     }
 

@@ -17,7 +17,12 @@ from torch import Tensor, nn
 from dragoman.engine.quantized import QuantizedLinear
 from dragoman.nn import Arithmetic, Precision, evaluation_view
 from dragoman.nn.cpu.native import native
-from dragoman.nn.cpu.products import LONG_ROW, has_bf16_units
+from dragoman.nn.cpu.products import (
+    LONG_ROW,
+    has_bf16_units,
+    rows_are_independent,
+    rows_keep_bits,
+)
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 DTYPES: dict[Arithmetic, torch.dtype] = {
@@ -39,6 +44,20 @@ def can_pack(arithmetic: Arithmetic) -> bool:
     """
     units = arithmetic != "bf16" or has_bf16_units()
     return native() is not None and torch.backends.mkldnn.is_available() and units
+
+
+@cache
+@torch.inference_mode()
+def translations_are_independent(precision: Precision) -> bool:
+    """Return whether a translation on this CPU has the same bits whatever else is translated.
+
+    Seen so far with PyTorch 2.13: fp32 translations are, with AVX2 alone too, where the products of
+    a module are not (`rows_are_independent`): weights that are laid out are oneDNN's affair.
+    """
+    if rows_are_independent(precision):
+        return True
+    packs = precision == "fp32" and can_pack(precision)
+    return packs and rows_keep_bits(lambda linear: PackedLinear(linear, precision="fp32"))
 
 
 def prepared(*linears: nn.Linear, arithmetic: Arithmetic, first_scale: float = 1.0) -> "Product":

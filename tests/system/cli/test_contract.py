@@ -15,6 +15,7 @@ from tests.unit.tasks.test_runs import log, make_run
 
 import dragoman
 from dragoman.cli import app
+from dragoman.engine.products import translations_are_independent
 from dragoman.nn.cpu.products import has_bf16_units, rows_are_independent
 
 HELP_AND_LIST = """
@@ -158,6 +159,7 @@ def test_the_version_tells_of_the_machine(run: Run) -> None:
             "cpu_bf16": has_bf16_units(),
             "independent_rows_fp32": rows_are_independent("fp32"),
             "independent_rows_bf16": rows_are_independent("bf16"),
+            "independent_translations_fp32": translations_are_independent("fp32"),
         }
         == found
     )

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.system.serve.live import Live, serving
 
 from dragoman.serve.settings import ApiKeys
@@ -24,7 +24,7 @@ def client(live: Live) -> Any:  # noqa: ANN401 -- skipped where it is not instal
     return deepl.DeepLClient("any:fx", server_url=f"http://127.0.0.1:{live.port}")
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_texts_are_translated(
     client: Any,  # noqa: ANN401 -- a DeepLClient
     live: Live,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.docs.pages import ROOT
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 
 from dragoman.errors import InputError
@@ -59,7 +59,7 @@ def uploaded(live: Live, headers: dict[str, str] | None = None) -> tuple[str, di
     return f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_libretranslate_says_where_the_file_is(live: Live, expected: bytes) -> None:
     """Under an address that tells nothing of its name, and gives that back."""
     assert ".txt" in live.get("/frontend/settings").json["supportedFilesFormat"]
@@ -135,7 +135,7 @@ def test_what_cannot_be_translated_is_said(
     assert not live.service.store.all(StoredDocument)[2:]
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_our_own_door_answers_with_the_document(live: Live, expected: bytes) -> None:
     """And keeps nothing of it."""
     before = len(live.service.store.all(StoredDocument))
@@ -164,7 +164,7 @@ def client(live: Live, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 
     return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_the_client_of_deepl_fetches_a_document(
     client: Any,  # noqa: ANN401 -- DeepLClient
     live: Live,
@@ -254,7 +254,7 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
         until(lambda: not live.service.queue.costs)
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_documents_survive_a_restart(
     translator_folder: Path, tmp_path: Path, expected: bytes
 ) -> None:

@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.system.serve.live import Answered, Live, serving
 from tests.unit.tasks.tiny import save_translator
 
@@ -37,7 +37,7 @@ def translated(live: Live, ask: dict[str, Any]) -> Any:  # noqa: ANN401 -- JSON
     return answer.json
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_the_clients_of_python_work(live: Live, alone: Translator) -> None:
     """`libretranslatepy`, with the address of this server."""
     client = pytest.importorskip("libretranslatepy").LibreTranslateAPI(
@@ -50,7 +50,7 @@ def test_the_clients_of_python_work(live: Live, alone: Translator) -> None:
         client.translate(TEXT, "en", "xx")
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_weblate_translates_a_batch(live: Live, alone: Translator) -> None:
     """As many texts as were sent, as JSON; older releases send a form, with an empty key."""
     texts = [TEXT, "a house", "😀", "", "我喜欢学习"]

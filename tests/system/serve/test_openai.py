@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_rows, needs_independent_translations
 from tests.system.serve.live import Live, serving
 from tests.unit.tasks.tiny_chat import save_chat_generator
 from tests.unit.tasks.tiny_generator import save_generator
@@ -80,7 +80,7 @@ def test_a_decoder_answers(client: Any, folders: list[Path]) -> None:  # noqa: A
     assert chunks[-1].usage == answer.usage
 
 
-@needs_independent_rows
+@needs_independent_translations
 @pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
 def test_a_translator_translates(client: Any, folders: list[Path], name: str) -> None:  # noqa: ANN401 -- OpenAI
     """The last message, by the pair of its name."""

@@ -11,7 +11,7 @@ from time import sleep
 from typing import Any
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.system.serve.live import Gate, Live, Steps, in_background, serving, taken, until
 from tests.unit.tasks.tiny import random_lines
 
@@ -21,7 +21,7 @@ from dragoman.tasks.translate.translator import Translator
 LINES = [*random_lines(12, seed=3), "", "   ", "😀", "我喜欢学习"]
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path) -> None:
     """Text, scores, flags and alternatives; as many as texts, in their order."""
     translator = Translator.load(translator_folder)
@@ -36,7 +36,7 @@ def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path
     assert live.post("/v1/translate", {"text": "the cat", "prefix": "a"}).status == 200
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_the_sentences_of_clients_share_a_batch(translator_folder: Path) -> None:
     """What comes while batches are computed is computed together in the next."""
     with serving(translator_folder) as live:
@@ -76,7 +76,7 @@ def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) ->
         assert steps.count == 4
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_arrivals_and_departures_change_no_answer(translator_folder: Path, live: Live) -> None:
     """Clients come and go at random: each that stays is answered as if it were alone."""
     draw = Random(1)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_rows, needs_independent_translations
 from tests.unit.tasks.readers import (
     CLASSIFY,
     MASKED,
@@ -98,10 +98,22 @@ KINDS = {
 ANSWERING = {name: cache(kind.make) for name, kind in KINDS.items()}
 """One of each for all examples: answering changes nothing in it."""
 every_kind = pytest.mark.parametrize("name", KINDS)
+every_kind_alone = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=needs_independent_translations
+            if name == "Translator"
+            else needs_independent_rows,
+        )
+        for name in KINDS
+    ],
+)
+"""For laws that hold to the last bit only where no answer has neighbours."""
 
 
-@needs_independent_rows
-@every_kind
+@every_kind_alone
 def test_as_many_results_as_texts_in_order(name: str) -> None:
     """A list gives a list, a text one result; a stream gives the same, read only as needed."""
     kind = KINDS[name]
@@ -116,8 +128,7 @@ def test_as_many_results_as_texts_in_order(name: str) -> None:
     assert next(kind.stream(answering, endless, window=2)) == kind.ask(answering, "the cat 0")
 
 
-@needs_independent_rows
-@every_kind
+@every_kind_alone
 @given(
     lines=st.lists(st.sampled_from([*LINES, "a dog", "我喜欢"]), max_size=12),
     window=st.integers(1, 9),
@@ -146,8 +157,7 @@ def test_a_stream_that_breaks_off_loses_no_window(
     assert found == kind.ask(ANSWERING[name](), lines[: len(found)])
 
 
-@needs_independent_rows
-@every_kind
+@every_kind_alone
 def test_neighbours_change_no_bit(name: str) -> None:
     """Any order and any budget of tokens give every answer and every number to the last bit."""
     kind = KINDS[name]

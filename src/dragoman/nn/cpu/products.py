@@ -11,7 +11,7 @@ Here is also in which arithmetic products are computed: `autocast`, and how oneD
 multiply in full float32.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from copy import copy
@@ -83,24 +83,33 @@ def _least_rows(multiplications_per_row: int) -> int:
 @cache
 @torch.inference_mode()
 def rows_are_independent(precision: Precision) -> bool:
-    """Return whether a row of a product on this CPU has the same bits whatever rows are beside it.
+    """Return whether a row of a module's product on this CPU has the same bits in any company.
 
-    Found by multiplying a few matrices. Seen so far with PyTorch 2.13: fp32 rows are independent
-    with AVX-512, not with AVX2; bf16 rows are, except with an AVX-512 that has no units for bf16.
-    With PyTorch 2.11 and 2.12, fp32 rows are not independent.
+    Seen so far with PyTorch 2.13: fp32 rows are independent with AVX-512, not with AVX2; bf16 rows
+    are, except with an AVX-512 that has no units for bf16. With PyTorch 2.11 and 2.12, fp32 rows
+    are not independent.
+    """
+    with row_invariant_products(), autocast(precision, torch.device("cpu")):
+        return rows_keep_bits(lambda linear: linear)
+
+
+def rows_keep_bits(product_of: Callable[[nn.Linear], Callable[[Tensor], Tensor]]) -> bool:
+    """Whether rows have the same bits in any company, found by multiplying a few matrices.
+
+    Each is the weight of a linear map, of which `product_of` makes what multiplies.
     """
 
     def numbers(*size: int) -> Tensor:
         return torch.arange(float(size[0] * size[1])).sin().view(size)
 
-    with row_invariant_products(), autocast(precision, torch.device("cpu")):
-        for columns, rows in TRIED:
-            linear, x = nn.utils.skip_init(Linear, columns, rows, bias=False), numbers(66, columns)
-            linear.weight.copy_(numbers(rows, columns))
-            expected = linear(x)
-            for count in (1, 2, 3, 5, 8, 33):
-                if not torch.equal(torch.cat([linear(part) for part in x.split(count)]), expected):
-                    return False
+    for columns, rows in TRIED:
+        linear, x = nn.utils.skip_init(Linear, columns, rows, bias=False), numbers(66, columns)
+        linear.weight.copy_(numbers(rows, columns))
+        product = product_of(linear)
+        expected = product(x)
+        for count in (1, 2, 3, 5, 8, 33):
+            if not torch.equal(torch.cat([product(part) for part in x.split(count)]), expected):
+                return False
     return True
 
 
@@ -161,8 +170,9 @@ def row_invariant_products() -> Iterator[None]:
     The CPU's default library (MKL) chooses how to sum by the number of rows, so a sentence's
     logits change in the last digits with its batch. oneDNN does not (measured on AVX-512, where
     every row count agreed but one row of more than 1024 columns, which `Linear` mends). The
-    promise does not hold with AVX2 alone, where PyTorch stays with MKL, nor with PyTorch 2.11 and
-    2.12, whose oneDNN (3.10, 3.11) chooses other kernels. How PyTorch is made to take oneDNN for
+    promise does not hold with AVX2 alone, where PyTorch stays with MKL (but for the packed products
+    of `dragoman.engine`), nor with PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses other
+    kernels. How PyTorch is made to take oneDNN for
     plain float32 products is `onednn_setting`'s affair.
 
     The setting belongs to the process: it is on in all threads while one of them is inside, and as

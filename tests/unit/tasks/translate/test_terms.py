@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman import Glossary
@@ -67,7 +67,7 @@ def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None
     assert "terms_missed" in found.flags
 
 
-@needs_independent_rows
+@needs_independent_translations
 def test_lines_with_terms_do_not_depend_on_others(translator: Translator) -> None:
     """Nor do those without: bit for bit, in batches of any size, and streamed."""
     lines = [*random_lines(12), TEXT, "the cat"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processors import needs_independent_rows
+from tests.processors import needs_independent_translations
 from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import (
     DECODING,
@@ -54,7 +54,7 @@ WAYS: dict[str, tuple[Translator, dict[str, Any]]] = {
 }
 
 
-@needs_independent_rows
+@needs_independent_translations
 @pytest.mark.parametrize("way", WAYS)
 def test_no_line_depends_on_its_neighbours(way: str) -> None:
     """Alone, in any order and batch size: the same texts and scores of the n best, bit for bit."""
@@ -78,7 +78,7 @@ OF_EITHER_KIND = pytest.mark.parametrize(
 )
 
 
-@needs_independent_rows
+@needs_independent_translations
 @OF_EITHER_KIND
 def test_odd_lines_stay_lines(translator: Translator) -> None:
     """Blank ones come back empty without the model; others are one line each, in their place."""
@@ -118,7 +118,7 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
 SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
 
 
-@needs_independent_rows
+@needs_independent_translations
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=5), st.sampled_from(["", " "]))
 @settings(max_examples=20, deadline=None)
 def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -> None:
