@@ -154,7 +154,7 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
     "strategy", [Greedy(), Beam(beam_size=3, n_best=3)], ids=["greedy", "beam"]
 )
 @given(st.sampled_from(["paper", "relative-bias", "qk-norm"]), SEEDS, LENGTHS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_neighbours_change_no_bit(
     strategy: Greedy | Beam, precision: Arithmetic, name: str, seed: int, lengths: list[int]
 ) -> None:
