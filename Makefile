@@ -22,7 +22,7 @@ HALF_TESTS := tests/property/test_engine.py tests/property/test_engine_numbers.p
 	tests/unit/cost/test_memory.py::test_decoding_takes_what_is_measured \
 	tests/unit/nn/test_products.py tests/unit/tasks/translate/test_translator.py
 HALF_ARGS := -q -k 'bf16 or int8 or products' $(HALF_TESTS)
-# Without AVX-512 MKL multiplies, whose rows depend on each other: laws of bits are asked or not, scores stay near.
+# Without AVX-512 MKL multiplies for modules, whose rows depend on each other: laws of bits are asked of translations only.
 CPU_TESTS := $(ATTENTION_TESTS) $(HALF_TESTS) tests/parity/test_torch_transformer.py tests/property/test_decoding_state.py \
 	tests/property/test_neighbours.py tests/unit/decode/test_ranking.py tests/unit/tasks/generate/test_generator.py \
 	tests/unit/tasks/test_answers.py
