@@ -153,13 +153,13 @@ def test_a_rolling_context_reorders_rows_as_it_likes() -> None:
 @pytest.mark.parametrize(
     "strategy", [Greedy(), Beam(beam_size=3, n_best=3)], ids=["greedy", "beam"]
 )
-@given(st.sampled_from(["paper", "relative-bias", "qk-norm"]), SEEDS, LENGTHS)
+@given(SEEDS, LENGTHS)
 @settings(max_examples=8, deadline=None)
 def test_neighbours_change_no_bit(
-    strategy: Greedy | Beam, precision: Arithmetic, name: str, seed: int, lengths: list[int]
+    strategy: Greedy | Beam, precision: Arithmetic, seed: int, lengths: list[int]
 ) -> None:
     """Ids and scores of a sentence alone are those in a batch, in whatever order."""
-    fast = frozen(make_model(VARIANTS[name]).float(), precision)
+    fast = frozen(make_model().float(), precision)
     src_BS = random_sentences(seed, lengths)
     generator = torch.Generator().manual_seed(seed)
     max_B = torch.randint(1, 50, (len(lengths),), generator=generator)
