@@ -52,7 +52,8 @@ def translations_are_independent(precision: Precision) -> bool:
     """Return whether a translation on this CPU has the same bits whatever else is translated.
 
     Seen so far with PyTorch 2.13: fp32 translations are, with AVX2 alone too, where the products of
-    a module are not (`rows_are_independent`): weights that are laid out are oneDNN's affair.
+    a module are not (`rows_are_independent`): weights that are laid out are oneDNN's affair. Not
+    with AVX2 alone where positions add to an encoder's scores, which a module computes.
     """
     if rows_are_independent(precision):
         return True
