@@ -25,7 +25,7 @@ from dragoman.documents.document import Document, PackedValues, Part, Segment
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
-from dragoman.text.glossary import Glossary
+from dragoman.text.glossary import Glossary, exact
 from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
 
@@ -280,7 +280,9 @@ def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterato
     for text in {whole[start:end].strip() for start, end in source.kept}:
         if not text or text.isalpha():  # a word may also be one of the language
             continue
-        often, before = (sum(part.count(text) for part in m.around) for m in (made, source))
+        often, before = (
+            sum(1 for part in m.around for _ in exact(part, text)) for m in (made, source)
+        )
         if often > before or (is_searched_again and text.isdecimal()):
             yield "kept"
             return

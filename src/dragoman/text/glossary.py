@@ -321,7 +321,7 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     taken = bytearray(len(translation))
     kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
-    kinds = ("applied", partial(_exact, translation)), ("inflected", _Words(translation).akin)
+    kinds = ("applied", partial(exact, translation)), ("inflected", _Words(translation).akin)
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
         left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
@@ -335,7 +335,7 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
     return [outcomes.get(n, "missed") for n in range(len(found))]
 
 
-def _exact(text: str, form: str) -> Iterator[Span]:
+def exact(text: str, form: str) -> Iterator[Span]:
     """Where a form stands as a whole word."""
     start = text.find(form)
     while start >= 0:
