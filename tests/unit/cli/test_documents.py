@@ -25,7 +25,13 @@ class Model(WordTranslator):
         return self
 
 
-def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
+def translated(
+    run: Run,
+    folder: Path,
+    *options: str | Path,
+    most: int | None = None,
+    stdin: bytes | None = None,
+) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -33,7 +39,7 @@ def translated(run: Run, folder: Path, *options: str | Path, most: int | None = 
             "load_translator",
             lambda *_, **__: (Model(str.upper, most=most), TRANSLATING),
         )
-        return run("translate", folder, *options)
+        return run("translate", folder, *options, stdin=stdin)
 
 
 def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
@@ -83,6 +89,22 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
         options = "--format", "html", "--output", str(tmp_path / name)
         translated(run, tmp_path, tmp_path / source, *options).succeeded()
         assert (tmp_path / name).read_text() == "A"
+
+
+def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) -> None:
+    """If its format is told, or its columns; no option is without effect there."""
+    output = tmp_path / "page.de.html"
+    options = "--format", "html", "--output", output
+    translated(run, tmp_path, *options, stdin=PAGE.encode()).succeeded()
+    assert output.read_text() == IN_CAPITALS
+    options = "--column", "text", "--output", tmp_path / "out.csv"
+    translated(run, tmp_path, *options, stdin=b"id,text\na b,c d\n").succeeded()
+    assert (tmp_path / "out.csv").read_text() == "id,text\na b,C D\n"
+    done = translated(run, tmp_path, "--format", "html", stdin=PAGE.encode())
+    assert done.code == 2
+    assert "standard input is a document (html); name its translation" in done.err
+    done = translated(run, tmp_path, "--format", "html", "--plain", stdin=PAGE.encode())
+    assert "--plain reads lines" in done.err
 
 
 @pytest.mark.parametrize(
