@@ -28,7 +28,7 @@ from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_texts, encode_each, encode_prefixes, trimmed
-from dragoman.tasks.options import check_sampling, for_ids
+from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import Kept, Line, LineTranslator
 from dragoman.tasks.translate.ids import IdTranslator, Specials
@@ -91,6 +91,7 @@ class Translator(Answering[Decoding, Translation]):
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self._memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
+        self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
         self._ids = IdTranslator(held, specials, precision, shortlist, head, edges)
 
@@ -302,7 +303,7 @@ class Translator(Answering[Decoding, Translation]):
         """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
         if self._languages is not None:
             self._languages.check_chosen()
-        options = for_ids(options, self.tgt_tokenizer)
+        options = for_ids(options, self._forbid)
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
@@ -329,7 +330,7 @@ class Translator(Answering[Decoding, Translation]):
             self._ids,
             self.src_tokenizer,
             self.tgt_tokenizer,
-            for_ids(options, self.tgt_tokenizer),
+            for_ids(options, self._forbid),
             self._placeholders,
         )
         known = (
