@@ -177,9 +177,11 @@ class Service:
             work.cancel()
 
     async def detect(self, job: ServeJob, texts: Sequence[str]) -> list[Detected]:
-        """Return the languages of texts, among those that the translators read."""
+        """Return the languages of texts, among those that the translators read or write."""
         translators = self.shelf.usable("translate")
-        detector = LanguageDetector(code for one in translators for code in one.sources)
+        read = (code for one in translators for code in one.sources)
+        written = (code for one in translators for code in one.targets)
+        detector = LanguageDetector(read, written)
         return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
 
     async def source_of(self, job: ServeJob, texts: Sequence[str]) -> str | None:
