@@ -10,7 +10,7 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee
 from typing import Protocol
@@ -42,7 +42,7 @@ class Translates(Protocol):
         options: Decoding | None = None,
         *,
         kept: Iterable[Places] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
         """The translation of each line; `kept` has what is copied of each."""
@@ -79,7 +79,7 @@ def translate_document(
     translator: Translates,
     options: Decoding | None = None,
     *,
-    glossary: Glossary | None = None,
+    glossary: Glossary | Mapping[str, str] | None = None,
 ) -> tuple[bytes, DocumentReport]:
     """The translated file, and what was done."""
     draft = Draft(document)
@@ -163,7 +163,7 @@ class Draft:
         translator: Translates,
         options: Decoding | None = None,
         *,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         before: Iterable[str] = (),
     ) -> Iterator[str]:
         """Translate text by text. Yields each result as a line; `before` has those of earlier."""

@@ -39,6 +39,9 @@ def test_terms_are_applied_and_reported(
     plain = translator.translate("the tree", glossary=TERMS)
     assert plain == translator.translate("the tree")
     assert plain.terms == ()
+    mapping = {term.source: term.target for term in TERMS}
+    assert translator.translate(TEXT, glossary=mapping).terms == found.terms
+    assert [each.terms for each in translator.stream([TEXT], glossary=mapping)] == [found.terms]
 
 
 def test_tokens_of_one_word_are_joined() -> None:
