@@ -190,9 +190,12 @@ class Service:
         return found.candidates[0].language if found.candidates else None
 
     def refusal(self, error: BaseException) -> Refusal:
-        """Return what a client is told about an error, without paths; a bug is logged."""
+        """Return what a client is told about an error, without paths.
+
+        A bug is logged, and a full disk.
+        """
         refusal = refusal_of(error)
-        if refusal.status == 500:
+        if refusal.status in {500, 507}:
             log_failure(error)
         for served in self.shelf.models.values():
             if len(served.path.parts) > 1:
