@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Destination, keep_all, to_json
+from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
 from dragoman.cli.pipes import read_stdin, say, to_stdout
 from dragoman.decoding import Decoding, LangCodes
 from dragoman.documents.formats import (
@@ -100,7 +100,8 @@ class AsDocument:
         start, before = perf_counter(), out.kept()
         results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
         keep_all(out, results, draft.total)
-        out.finish([draft.written()])
+        with telling_kept(out):
+            out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
         if draft.total:
             count = counted(report.translated, "text")

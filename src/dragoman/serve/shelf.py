@@ -179,9 +179,12 @@ class Shelf:
             raise busy(503, what, ceil(served.again - monotonic()))
         if served is not None and served.task == task:
             return served
-        do = f"Name a model that can: {', '.join(usable) or 'none'}."
+        do = f"Name a model that can: {', '.join(usable)}."
+        if not usable:
+            do = "GET /v1/models lists the models and their tasks."
         if not name:
-            raise Refusal(400, f"{len(usable)} models could do this.", do, where="model")
+            what = f"{len(usable) or 'No'} model{'s' * (len(usable) != 1)} can {task}."
+            raise Refusal(400, what, do, where="model")
         name = name[:LONGEST_NAME]
         what = f"The model {name} does not {task}" if served else f"No model is called {name}"
         raise Refusal(404, what + (did_you_mean(name, usable) or "."), do, where="model")

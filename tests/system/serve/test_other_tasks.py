@@ -240,3 +240,12 @@ def test_the_description_is_whole(every: Live) -> None:
     assert "Beam size" in options["beam_size"]["description"]
     assert "processors" not in options
     assert schemas["GenerateRequest"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("task", ["generate", "embed"])
+def test_a_task_without_a_model_is_refused(live: Live, task: str) -> None:
+    """With what there is to do; a translator alone does neither."""
+    refused = live.post(f"/v1/{task}", {"text": ["a"]})
+    error = {"what": f"No models can {task}.", "where": "model"}
+    error["do"] = "GET /v1/models lists the models and their tasks."
+    assert (refused.status, refused.json["error"]) == (400, error)

@@ -8,6 +8,7 @@ from typing import Self
 import pytest
 from tests.system.cli.command import Done, Run
 from tests.unit.tasks.tiny import save_translator
+from tests.unit.train.made import file_size_limit
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import translate
@@ -75,6 +76,20 @@ def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
     translated(run, tmp_path, page, "--output", output, "--resume", most=2).succeeded()
     assert output.read_text() == IN_CAPITALS
     assert sorted(file.name for file in tmp_path.iterdir()) == ["page.de.html", "page.html"]
+
+
+def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> None:
+    """What was translated is kept where the whole has no room, as on a full disk."""
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_text(f"<!-- {'x' * 20_000} -->{PAGE}")
+    with file_size_limit(10_000):
+        done = translated(run, tmp_path, page, "--output", output)
+    assert done.code != 0
+    assert "File too large" in done.err
+    assert "3 results kept in" in done.err
+    assert "add --resume to the same command to continue" in done.err
+    translated(run, tmp_path, page, "--output", output, "--resume", most=1).succeeded()
+    assert IN_CAPITALS in output.read_text()
 
 
 def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
