@@ -135,8 +135,8 @@ class Decoding:
     )
     """Stop before the first of these strings."""
     forbidden_words: tuple[str, ...] = field(default=UNSET, hash=False, metadata=NO_FLAG)
-    """Words that a text never has, each as it is spelled here and as the tokenizer cuts it, at the
-    beginning of a word or inside one."""
+    """Words that a text never has as whole words, each as it is spelled here, whatever tokens it
+    consists of."""
     processors: tuple[Callable[[Any, Any], Any], ...] = field(
         default=UNSET, hash=False, metadata={"flag": None, "python": True}
     )

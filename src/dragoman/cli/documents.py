@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Destination, keep_all, to_json
-from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
+from dragoman.cli.pipes import read_stdin, say, to_stdout
 from dragoman.decoding import Decoding, LangCodes
 from dragoman.documents.formats import (
     FORMATS,
@@ -45,10 +45,11 @@ class AsDocument:
     """Translate only this column of a table, by its name or number; repeatable."""
 
     def known(self, file: str | None, *, plain: bool) -> str | None:
-        """The format of the file; None if it is lines of text.
+        """The format of the file, or of standard input; None if it is lines of text.
 
-        A text file is lines unless its format is given. Raises InputError for a kind of file that
-        cannot be translated, and for options of documents where there is none.
+        A text file is lines unless its format is given, and so is standard input. Raises InputError
+        for a kind of file that cannot be translated, and for options of documents where there is
+        none.
         """
         is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
         if self.format is None and not self.column:
@@ -56,14 +57,16 @@ class AsDocument:
             return known if known != "text" else None
         if plain:
             raise InputError("--plain reads lines; leave out --format and --column.")
-        if file is None or not is_file:
-            there = "" if file is None else f"There is no file '{file}'; "
-            raise InputError(f"{there}--format and --column are for a document: name its file.")
-        return self.format or format_of_name(file) or "csv"
+        if file is not None and not is_file:
+            raise InputError(
+                f"There is no file '{file}'; --format and --column are for a document: name its "
+                "file, or pipe it."
+            )
+        return self.format or format_of_name(file or "") or "csv"
 
     def translate(
         self,
-        file: str,
+        file: str | None,
         command: Mapping[str, object],
         load: "Callable[[], tuple[Translator, Decoding]]",
         to: Destination,
@@ -73,22 +76,23 @@ class AsDocument:
     ) -> None:
         """Translate it, or what an interrupted command has left of it, and report.
 
-        `load` gives the model and how it decodes; `command` is what results depend on.
+        Without a file it is read from standard input. `load` gives the model and how it decodes;
+        `command` is what results depend on.
         """
         from dragoman.documents.translate import Draft
 
-        known = self.known(file, plain=False)
+        known, name = self.known(file, plain=False), file or "standard input"
         if command["--n-best"] != 1 or command["--prefixes"]:
             raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         if to.output is None:
             raise InputError(
-                f"{file} is a document ({known}); name its translation with --output, or add "
+                f"{name} is a document ({known}); name its translation with --output, or add "
                 "--plain to read it line by line as it is."
             )
-        _reject_other_ending(Path(file), to.output, known)
-        data = read_file(Path(file), LARGEST)
+        _reject_other_ending(Path(name), to.output, known)
+        data = read_stdin(LARGEST + 1) if file is None else read_file(Path(file), LARGEST)
         read = partial(read_document, columns=self.column, languages=languages)
-        draft = Draft(read(data, file, known))
+        draft = Draft(read(data, name, known))
         content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
         out = ResumableFile(to.output, {**command, **content, "--format": known})
         out.find(overwrite=to.overwrite, resume=to.resume)
@@ -96,13 +100,14 @@ class AsDocument:
         start, before = perf_counter(), out.kept()
         results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
         keep_all(out, results, draft.total)
-        out.finish([draft.written()])
+        with telling_kept(out):
+            out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
         if draft.total:
             count = counted(report.translated, "text")
             say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
         else:
-            say(f"{file} has no text to translate; {to.output} is a copy of it")
+            say(f"{name} has no text to translate; {to.output} is a copy of it")
         _tell(report, as_json=bool(command["--json"]))
 
 

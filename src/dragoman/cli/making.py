@@ -27,6 +27,7 @@ from dragoman.cli.output import (
     keep_all,
     option,
     say_kept,
+    telling_kept,
     with_destination,
 )
 from dragoman.cli.pipes import check_output, say
@@ -242,5 +243,6 @@ def _write(
         say_kept(out)
     check_kept(report)
     good = (in_cells((start + src, tgt)) for src, tgt in compress(read(), found.kept))
-    out.finish(f"{row}\n".encode(errors="surrogateescape") for row in good)
+    with telling_kept(out):
+        out.finish(f"{row}\n".encode(errors="surrogateescape") for row in good)
     say(f"wrote {counted(report.kept, 'pair')}")

@@ -226,10 +226,16 @@ def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:
     When the command fails or is interrupted, it says how many there are, and where.
     """
     progress = progress_of(results, "text", total=total, before=out.results)
+    with telling_kept(out), out.keeping() as keep, progress as shown:
+        for result in shown:
+            keep(result)
+
+
+@contextmanager
+def telling_kept(out: ResumableFile) -> Iterator[None]:
+    """Inside, a command that fails or is interrupted says how many results there are, and where."""
     try:
-        with out.keeping() as keep, progress as shown:
-            for result in shown:
-                keep(result)
+        yield
     except BaseException:
         say_kept(out)
         raise

@@ -101,6 +101,11 @@ def is_typed(file: Path | str | None) -> bool:
     return file is None and _stdin().isatty()
 
 
+def read_stdin(most: int) -> bytes:
+    """At most so many bytes of standard input, to its end."""
+    return _stdin().buffer.read(most)
+
+
 def _stdin() -> TextIO:
     """Standard input, which the caller may have closed (`<&-`)."""
     if sys.stdin is None:

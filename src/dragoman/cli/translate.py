@@ -96,8 +96,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--as-published": asked.as_published or None,
     }
     load = partial(load_translator, model, loading, decoding, pair.languages, asked)
-    if file is not None and document.known(file, plain=plain) is not None:
-        check_output(to.output, model, Path(file))
+    if document.known(file, plain=plain) is not None:
+        check_output(to.output, model, None if file is None else Path(file))
         command |= {"model": digest_of(model)}
         known = languages_of(model, pair.languages)
         document.translate(file, command, load, to, glossary=terms, languages=known)

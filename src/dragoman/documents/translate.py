@@ -10,7 +10,7 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee
 from typing import Protocol
@@ -25,7 +25,7 @@ from dragoman.documents.document import Document, PackedValues, Part, Segment
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
-from dragoman.text.glossary import Glossary
+from dragoman.text.glossary import Glossary, exact
 from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
 
@@ -42,7 +42,7 @@ class Translates(Protocol):
         options: Decoding | None = None,
         *,
         kept: Iterable[Places] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
         """The translation of each line; `kept` has what is copied of each."""
@@ -79,7 +79,7 @@ def translate_document(
     translator: Translates,
     options: Decoding | None = None,
     *,
-    glossary: Glossary | None = None,
+    glossary: Glossary | Mapping[str, str] | None = None,
 ) -> tuple[bytes, DocumentReport]:
     """The translated file, and what was done."""
     draft = Draft(document)
@@ -163,7 +163,7 @@ class Draft:
         translator: Translates,
         options: Decoding | None = None,
         *,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         before: Iterable[str] = (),
     ) -> Iterator[str]:
         """Translate text by text. Yields each result as a line; `before` has those of earlier."""
@@ -280,7 +280,9 @@ def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterato
     for text in {whole[start:end].strip() for start, end in source.kept}:
         if not text or text.isalpha():  # a word may also be one of the language
             continue
-        often, before = (sum(part.count(text) for part in m.around) for m in (made, source))
+        often, before = (
+            sum(1 for part in m.around for _ in exact(part, text)) for m in (made, source)
+        )
         if often > before or (is_searched_again and text.isdecimal()):
             yield "kept"
             return

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -37,6 +37,15 @@ _BY_LOOK = {
 }
 _LOOKS = [(kind, re.compile(look, re.IGNORECASE)) for kind, look in _BY_LOOK.items()]
 
+TRANSLATED = {
+    "a subtitle file": "subtitles",
+    "an HTML page": "html",
+    TRANSLATION_MEMORY: "tmx",
+    "a catalogue of messages": "po",
+    "a JSON file": "json",
+}
+"""Formats of documents that `translate` reads, by the kind."""
+
 BEGINNING = 30
 """Lines by which a kind is recognised: a catalogue begins with comments."""
 
@@ -54,16 +63,19 @@ def kind_of_beginning(text: str) -> str | None:
     return next((kind for kind, look in _LOOKS if look.match(text.lstrip("\ufeff \t\n"))), None)
 
 
-def lines_of_text(file: str | None, lines: Iterator[str]) -> Iterator[str]:
+def lines_of_text(
+    file: str | None, lines: Iterator[str], formats: Mapping[str, str] = TRANSLATED
+) -> Iterator[str]:
     """The lines of a file, of a text or, with None, of standard input.
 
-    Raises InputError for a file with the name of a document, and at the line by which they are
-    known to be one.
+    `formats` are those of documents that are translated, by the kind, for messages. Raises
+    InputError for a file with the name of a document, and at the line by which they are known to be
+    one.
     """
     is_file = file is not None and os.path.isfile(file)  # noqa: PTH113 -- no long text raises
     if is_file and (kind := kind_of_name(Path(file or ""))):
-        raise InputError(_NO_LINES.format(name=file, kind=kind))
-    return _checked(file or "standard input", lines)
+        raise _no_lines(str(file), kind, formats)
+    return _checked(file or "standard input", lines, formats)
 
 
 def reject_document(path: Path) -> None:
@@ -72,20 +84,25 @@ def reject_document(path: Path) -> None:
     A pipe, which can be read only once, is not looked at.
     """
     if path.is_file():
-        deque(islice(lines_of_text(str(path), read_lines(path)), BEGINNING), maxlen=0)
+        deque(islice(lines_of_text(str(path), read_lines(path), {}), BEGINNING), maxlen=0)
 
 
-def _checked(name: str, lines: Iterator[str]) -> Iterator[str]:
+def _checked(name: str, lines: Iterator[str], formats: Mapping[str, str]) -> Iterator[str]:
     beginning = ""
     for number, line in enumerate(lines):
         if number < BEGINNING:
             beginning += f"{line}\n"
             if kind := kind_of_beginning(beginning):
-                raise InputError(_NO_LINES.format(name=name, kind=kind))
+                raise _no_lines(name, kind, formats)
         yield line
 
 
-_NO_LINES = (
-    "{name} is {kind}, whose markup would be read as text; extract its text as lines, or add "
-    "--plain to read it line by line as it is."
-)
+def _no_lines(name: str, kind: str, formats: Mapping[str, str]) -> InputError:
+    do = "extract its text as lines"
+    if kind in formats:
+        first = "decompress it and " if Path(name).suffix.lower() in COMPRESSED else ""
+        do = f"{first}translate it as a document with --format {formats[kind]} and --output"
+    return InputError(
+        f"{name} is {kind}, whose markup would be read as text; {do}, or add --plain to read it "
+        "line by line as it is."
+    )

@@ -1,6 +1,7 @@
 """What a server counts for Prometheus, and the lines that it logs: never the users' texts."""
 
 import asyncio
+import errno
 import json
 import logging
 import sys
@@ -114,10 +115,15 @@ def write_log() -> None:
 
 
 def log_failure(error: BaseException) -> None:
-    """Log a bug by its type and its place: its message may hold a user's text."""
+    """Log a bug by its type and its place: its message may hold a user's text.
+
+    An error of the operating system has a name, such as ENOSPC.
+    """
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    log("failure", {"error": type(error).__name__, "trace": places}, "error")
+    number = error.errno if isinstance(error, OSError) else None
+    code = {} if number is None else {"code": errno.errorcode.get(number, str(number))}
+    log("failure", {"error": type(error).__name__, **code, "trace": places}, "error")
 
 
 def log_library(name: str, event: str) -> None:

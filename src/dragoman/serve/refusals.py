@@ -1,9 +1,13 @@
 """What a client is told when it gets no answer."""
 
+import errno
+import sqlite3
 from collections.abc import Mapping
 
 from dragoman.errors import InputError, is_out_of_memory
 
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors of a disk, or of a share of it, that is full."""
 LONGEST_NAME = 100
 """Characters of a name of a client's that are repeated; of a file its end."""
 
@@ -48,7 +52,17 @@ def refusal_of(error: BaseException) -> Refusal:
         return Refusal(400, as_sentence(what), as_sentence(do))
     if is_out_of_memory(error):
         return busy(503, "The server has run out of memory.", 5)
+    if is_out_of_room(error):
+        what = "The server has no room on its disk to keep this."
+        return Refusal(507, what, "Try again later, or tell the operator.")
     return Refusal(500, "The server failed.", "Try again; its log says more.")
+
+
+def is_out_of_room(error: BaseException) -> bool:
+    """Whether an error means that the disk is full."""
+    if isinstance(error, sqlite3.Error):  # one of its own makes has no code
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def busy(status: int, what: str, seconds: int) -> Refusal:

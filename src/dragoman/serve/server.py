@@ -6,9 +6,11 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
-from threading import Timer
+from threading import Timer, current_thread, main_thread
 from time import monotonic
 from types import FrameType
 
@@ -118,6 +120,16 @@ class DrainingServer(uvicorn.Server):
         if len(self.signals) > 1:
             os._exit(128 + sig)
         self._draining = asyncio.run_coroutine_threadsafe(self._drain(), self._loop)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle a hangup, as of a terminal that is closed, like the others; `nohup` ignores it."""
+        with super().capture_signals():
+            hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+            is_main = current_thread() is main_thread()  # signals are for that alone
+            if hangup and is_main and signal.getsignal(hangup) is not signal.SIG_IGN:
+                signal.signal(hangup, self.handle_exit)
+            yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""

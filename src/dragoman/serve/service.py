@@ -177,9 +177,11 @@ class Service:
             work.cancel()
 
     async def detect(self, job: ServeJob, texts: Sequence[str]) -> list[Detected]:
-        """Return the languages of texts, among those that the translators read."""
+        """Return the languages of texts, among those that the translators read or write."""
         translators = self.shelf.usable("translate")
-        detector = LanguageDetector(code for one in translators for code in one.sources)
+        read = (code for one in translators for code in one.sources)
+        written = (code for one in translators for code in one.targets)
+        detector = LanguageDetector(read, written)
         return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
 
     async def source_of(self, job: ServeJob, texts: Sequence[str]) -> str | None:
@@ -188,9 +190,12 @@ class Service:
         return found.candidates[0].language if found.candidates else None
 
     def refusal(self, error: BaseException) -> Refusal:
-        """Return what a client is told about an error, without paths; a bug is logged."""
+        """Return what a client is told about an error, without paths.
+
+        A bug is logged, and a full disk.
+        """
         refusal = refusal_of(error)
-        if refusal.status == 500:
+        if refusal.status in {500, 507}:
             log_failure(error)
         for served in self.shelf.models.values():
             if len(served.path.parts) > 1:

@@ -179,9 +179,12 @@ class Shelf:
             raise busy(503, what, ceil(served.again - monotonic()))
         if served is not None and served.task == task:
             return served
-        do = f"Name a model that can: {', '.join(usable) or 'none'}."
+        do = f"Name a model that can: {', '.join(usable)}."
+        if not usable:
+            do = "GET /v1/models lists the models and their tasks."
         if not name:
-            raise Refusal(400, f"{len(usable)} models could do this.", do, where="model")
+            what = f"{len(usable) or 'No'} model{'s' * (len(usable) != 1)} can {task}."
+            raise Refusal(400, what, do, where="model")
         name = name[:LONGEST_NAME]
         what = f"The model {name} does not {task}" if served else f"No model is called {name}"
         raise Refusal(404, what + (did_you_mean(name, usable) or "."), do, where="model")
@@ -222,14 +225,14 @@ class Shelf:
     def keeps(self, src_lang: str | None, tgt_lang: str | None) -> bool:
         """Whether a text is to be given back as it is: it is in the language that is asked for.
 
-        That is one that translators read, and none of them translates into itself. A text whose
+        That is one that translators read or write, and none translates into itself. A text whose
         variant is not told may be in another than the one that is asked for.
         """
         if not src_lang or not tgt_lang or tag(tgt_lang) not in {tag(src_lang), base_of(src_lang)}:
             return False
         translators = self.usable("translate")
-        read = any(resolve(src_lang, one.sources) for one in translators)
-        return read and not any(one.pair(src_lang, tgt_lang) for one in translators)
+        known = any(resolve(src_lang, (*one.sources, *one.targets)) for one in translators)
+        return known and not any(one.pair(src_lang, tgt_lang) for one in translators)
 
     def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
         """Return the languages that translators read, and for each those that they write of it.

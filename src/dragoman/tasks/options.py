@@ -1,12 +1,14 @@
 """From the options of decoding to the parts of a search."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from dragoman.decode import Beam, DiverseBeam, ForbidSequences, Greedy, PowerBeam, Processor, Sample
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import PublishedDefaults
+from dragoman.tasks.forbidding import ForbidWords
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -64,19 +66,27 @@ def check_sampling(options: Decoding) -> None:
             )
 
 
-def extra_processors(options: Decoding, tokenizer: Tokenizer) -> tuple[Processor, ...]:
-    """The processors that the options name, those of their forbidden words first."""
-    if not options.forbidden_words:
-        return options.processors
-    words = [word.strip() for word in options.forbidden_words]
-    cut = [*tokenizer.encode_batch(words), *tokenizer.encode_rest(words)]
-    sequences = tuple(dict.fromkeys(tuple(ids) for ids in cut if ids))
-    return (*([ForbidSequences(sequences)] if sequences else []), *options.processors)
+Forbidding = Callable[[tuple[str, ...]], Processor]
+"""Makes a processor of forbidden words."""
 
 
-def for_ids(options: Decoding, tokenizer: Tokenizer) -> Decoding:
+def forbidding(tokenizer: Tokenizer) -> Forbidding:
+    """Return what makes the processors of a model's forbidden words, and keeps the last ones.
+
+    One reads the vocabulary, which takes as long as some sentences.
+    """
+    return lru_cache(8)(partial(ForbidWords, tokenizer))
+
+
+def extra_processors(options: Decoding, forbid: Forbidding) -> tuple[Processor, ...]:
+    """The processors that the options name, that of their forbidden words first."""
+    words = options.forbidden_words
+    return (*([forbid(words)] if words else []), *options.processors)
+
+
+def for_ids(options: Decoding, forbid: Forbidding) -> Decoding:
     """Return the options with processors in place of the forbidden words."""
-    processors = extra_processors(options, tokenizer)
+    processors = extra_processors(options, forbid)
     return replace(options, forbidden_words=(), processors=processors)
 
 

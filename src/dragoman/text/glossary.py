@@ -317,25 +317,36 @@ def joins(char: str) -> bool:
 
 
 def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
-    """What became of the terms of a text; one place in the translation is of one term only."""
+    """What became of the terms of a text; one place in the translation is of one term only.
+
+    In a translation in capitals a form in capitals is applied.
+    """
+    in_capitals = translation.isupper()
+    forms_of = [
+        (*each.forms, *(_in_capitals(form) for form in each.forms if in_capitals)) for each in found
+    ]
     outcomes: dict[int, Outcome] = {}
     taken = bytearray(len(translation))
     kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
-    kinds = ("applied", partial(_exact, translation)), ("inflected", _Words(translation).akin)
+    kinds = ("applied", partial(exact, translation)), ("inflected", _Words(translation).akin)
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
         left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
         for n in longest_first:
             if n in outcomes or (found[n].term.kept and outcome == "inflected"):
                 continue
-            spans = (s for form in found[n].forms for s in left.setdefault(form, places(form)))
+            spans = (s for form in forms_of[n] for s in left.setdefault(form, places(form)))
             if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
                 outcomes[n] = outcome
                 taken[slice(*span)] = b"\1" * (span[1] - span[0])
     return [outcomes.get(n, "missed") for n in range(len(found))]
 
 
-def _exact(text: str, form: str) -> Iterator[Span]:
+def _in_capitals(form: str) -> str:
+    return form.replace("ß", "ẞ").upper()
+
+
+def exact(text: str, form: str) -> Iterator[Span]:
     """Where a form stands as a whole word."""
     start = text.find(form)
     while start >= 0:

@@ -114,7 +114,9 @@ def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
         full.set()
         gate.opened.set()
         until(lambda: live.post(path, key).json["status"] == "error")
-        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 500
+        refused = sent(live, "/v2/document", {"target_lang": "ZH"})
+        assert (refused.status, "no room on its disk" in refused.json["message"]) == (507, True)
+        until(lambda: '"code": "ENOSPC"' in live.log.getvalue())
         until(lambda: not [*(tmp_path / "documents").iterdir()])
         (kept,) = store.all(StoredDocument)
         assert kept.status == "translating"

@@ -288,7 +288,8 @@ ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a te
 
 
 @pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
-def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_was_accepted_is_answered_after_the_signal(process: Process, number: int) -> None:
     """First it is not ready, then refuses, then answers what it has, and exits with 0."""
     connections = [process.live.connect() for _ in range(4)]
     lines = [f"the cat {number} sees a dog" for number in range(8)]
@@ -296,7 +297,7 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
     for connection in connections:
         connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
     until(lambda: process.live.counted("dragoman_queue_requests") == 4)
-    os.kill(process.running.pid, signal.SIGTERM)
+    os.kill(process.running.pid, number)
     until(lambda: process.status() == 503)
     assert process.status("/health/live") == 200
     assert (

@@ -201,10 +201,10 @@ def test_an_answer_without_a_text_has_the_form_of_its_task(
 
 
 def test_languages_are_detected(every: Live) -> None:
-    """Among those that the models read: here English alone, so that its script decides."""
+    """Among those that the models read, English, and write, Chinese: here the script decides."""
     texts = ["The weather is nice today.", "我喜欢学习", "", "123"]
     found = every.post("/v1/detect", {"text": texts}).json["detections"]
-    assert [one["language"] for one in found] == ["en", None, None, None]
+    assert [one["language"] for one in found] == ["en", "zh-Hans", None, None]
 
 
 def test_the_description_is_whole(every: Live) -> None:
@@ -240,3 +240,12 @@ def test_the_description_is_whole(every: Live) -> None:
     assert "Beam size" in options["beam_size"]["description"]
     assert "processors" not in options
     assert schemas["GenerateRequest"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("task", ["generate", "embed"])
+def test_a_task_without_a_model_is_refused(live: Live, task: str) -> None:
+    """With what there is to do; a translator alone does neither."""
+    refused = live.post(f"/v1/{task}", {"text": ["a"]})
+    error = {"what": f"No models can {task}.", "where": "model"}
+    error["do"] = "GET /v1/models lists the models and their tasks."
+    assert (refused.status, refused.json["error"]) == (400, error)

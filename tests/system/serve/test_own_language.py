@@ -41,6 +41,16 @@ def test_deepl_gives_back_each_text_of_its_own(several: Live, more: dict[str, st
     assert [each["text"] for each in answer["translations"]] == [ENGLISH, CHINESE]
 
 
+def test_a_text_in_what_is_only_written_is_given_back(live: Live) -> None:
+    """By a server that reads English alone."""
+    asked = {"text": [ENGLISH, CHINESE], "target_lang": "ZH"}
+    translated, kept = live.post("/v2/translate", asked).json["translations"]
+    assert (kept["text"], kept["detected_source_language"]) == (CHINESE, "ZH")
+    assert translated["text"] != ENGLISH
+    answer = live.post("/translate", {"q": CHINESE, "source": "auto", "target": "zh"}).json
+    assert answer["translatedText"] == CHINESE
+
+
 def test_our_own_api_refuses_it(several: Live) -> None:
     """As any other pair that no model has."""
     languages = {"src_lang": "en", "tgt_lang": "en_US"}

@@ -8,6 +8,7 @@ from typing import Self
 import pytest
 from tests.system.cli.command import Done, Run
 from tests.unit.tasks.tiny import save_translator
+from tests.unit.train.made import file_size_limit
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import translate
@@ -25,7 +26,13 @@ class Model(WordTranslator):
         return self
 
 
-def translated(run: Run, folder: Path, *options: str | Path, most: int | None = None) -> Done:
+def translated(
+    run: Run,
+    folder: Path,
+    *options: str | Path,
+    most: int | None = None,
+    stdin: bytes | None = None,
+) -> Done:
     """A call of the verb, by a model that writes capitals, and fails after `most` texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -33,7 +40,7 @@ def translated(run: Run, folder: Path, *options: str | Path, most: int | None = 
             "load_translator",
             lambda *_, **__: (Model(str.upper, most=most), TRANSLATING),
         )
-        return run("translate", folder, *options)
+        return run("translate", folder, *options, stdin=stdin)
 
 
 def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
@@ -71,6 +78,20 @@ def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["page.de.html", "page.html"]
 
 
+def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> None:
+    """What was translated is kept where the whole has no room, as on a full disk."""
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_text(f"<!-- {'x' * 20_000} -->{PAGE}")
+    with file_size_limit(10_000):
+        done = translated(run, tmp_path, page, "--output", output)
+    assert done.code != 0
+    assert "File too large" in done.err
+    assert "3 results kept in" in done.err
+    assert "add --resume to the same command to continue" in done.err
+    translated(run, tmp_path, page, "--output", output, "--resume", most=1).succeeded()
+    assert IN_CAPITALS in output.read_text()
+
+
 def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
     """And the columns of a table."""
     table, output = tmp_path / "table", tmp_path / "out"
@@ -83,6 +104,22 @@ def test_the_format_can_be_told(run: Run, tmp_path: Path) -> None:
         options = "--format", "html", "--output", str(tmp_path / name)
         translated(run, tmp_path, tmp_path / source, *options).succeeded()
         assert (tmp_path / name).read_text() == "A"
+
+
+def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) -> None:
+    """If its format is told, or its columns; no option is without effect there."""
+    output = tmp_path / "page.de.html"
+    options = "--format", "html", "--output", output
+    translated(run, tmp_path, *options, stdin=PAGE.encode()).succeeded()
+    assert output.read_text() == IN_CAPITALS
+    options = "--column", "text", "--output", tmp_path / "out.csv"
+    translated(run, tmp_path, *options, stdin=b"id,text\na b,c d\n").succeeded()
+    assert (tmp_path / "out.csv").read_text() == "id,text\na b,C D\n"
+    done = translated(run, tmp_path, "--format", "html", stdin=PAGE.encode())
+    assert done.code == 2
+    assert "standard input is a document (html); name its translation" in done.err
+    done = translated(run, tmp_path, "--format", "html", "--plain", stdin=PAGE.encode())
+    assert "--plain reads lines" in done.err
 
 
 @pytest.mark.parametrize(

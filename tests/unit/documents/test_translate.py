@@ -136,6 +136,9 @@ def test_text_that_is_copied_twice_or_stands_alone_is_flagged() -> None:
         "Call `x.y` once": [],
     }.items():
         assert flags(page, lambda word: "`x.y`" if word == "twice" else word) == expected
+    for written, expected in {"12": [], "1.": [("kept",)]}.items():
+        page = "Call <kbd>1</kbd> twice"
+        assert flags(page, {"twice": written, "Call": "Call"}.__getitem__) == expected
     for written, expected in {"": [("no_output",)], "!": [("no_output",)], "7": []}.items():
         assert flags("Call `x.y`", {"Call": written}.__getitem__) == expected
 

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.files.documents import kind_of_beginning, kind_of_name
+from dragoman.errors import InputError
+from dragoman.files.documents import (
+    kind_of_beginning,
+    kind_of_name,
+    lines_of_text,
+    reject_document,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +55,25 @@ def test_a_name_tells_the_kind(name: str, kind: str | None) -> None:
 def test_a_beginning_tells_the_kind(text: str, kind: str | None) -> None:
     """Markup and brackets inside of text are text."""
     assert kind_of_beginning(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "do"),
+    [
+        ("page", "<!DOCTYPE html>", "; translate it as a document with --format html and"),
+        ("app", 'msgid "a"', "; translate it as a document with --format po and --output, or add"),
+        ("a", "<?xml version='1.0'?>", "; extract its text as lines, or add --plain"),
+        ("a.ipynb", "", "; extract its text as lines, or add --plain"),
+        ("page.html.gz", "", "; decompress it and translate it as a document with --format html"),
+    ],
+)
+def test_what_to_do_with_a_document_is_said(tmp_path: Path, name: str, line: str, do: str) -> None:
+    """With the format that reads it; who takes lines alone is told of no format."""
+    path = tmp_path / name
+    path.write_text(line)
+    with pytest.raises(InputError) as told:
+        [*lines_of_text(str(path), iter([line]))]
+    assert do in str(told.value)
+    if path.suffix != ".gz":
+        with pytest.raises(InputError, match="; extract its text as lines, or add --plain"):
+            reject_document(path)

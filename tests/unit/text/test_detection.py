@@ -49,3 +49,20 @@ def test_any_text_can_be_asked_about(text: str) -> None:
     assert all(0 <= share <= 1 for share in shares)
     assert (found.language is None) == (found.confidence < 0.5)
     assert chinese(text) in {"zh-Hans", "zh-Hant"}
+
+
+def test_what_no_model_reads_is_told_where_it_is_clear() -> None:
+    """So a text that is in its target's language is; a short one is in one that is read."""
+    detector = LanguageDetector(["en"], ["de", "fr"])
+    clear = detector.detect("Ein Mann führt seinen Hund spazieren.")
+    assert clear.language == "de"
+    assert 0.9 <= clear.confidence < 1.0
+    assert {each.language for each in clear.candidates} == {"de", "en", "fr"}
+    unclear = detector.detect("Save")
+    assert [each.language for each in unclear.candidates] == ["en"]
+    assert unclear.confidence < 0.9
+
+
+def test_what_is_written_hides_no_language_that_is_not_told() -> None:
+    """As the identifier gives it no probability."""
+    assert LanguageDetector(["zgh"], ["fr"]).detect("Azul fell-awen").language == "zgh"

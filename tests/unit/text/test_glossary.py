@@ -166,6 +166,8 @@ def test_occurrences_are_apart_and_in_order(text: str, source: str) -> None:
         ("Apple", "Apple!", ["applied"]),
         ("Apple", "Apples", ["missed"]),
         ("苹果", "Apple pie", ["applied"]),
+        ("A HEAT PUMP RUNS", "EINE WÄRMEPUMPE LÄUFT", ["applied"]),
+        ("A heat PUMP runs", "eine WÄRMEPUMPE läuft", ["inflected"]),
     ],
 )
 def test_what_became_of_terms(source: str, translation: str, outcomes: list[str]) -> None:
@@ -183,6 +185,13 @@ def test_a_hostile_glossary_is_no_burden() -> None:
     outcomes = judge(found, translation)
     counts = [outcomes.count(each) for each in ("applied", "inflected", "missed")]
     assert counts == [4_000, 5_000, 1_000]
+
+
+def test_a_form_in_capitals_is_applied_in_capitals_alone() -> None:
+    """Also where the glossary has the source in capitals; a sharp s as such lines have it."""
+    found = Glossary({"DOG": "Köter", "STREET": "Straße"}).find("A DOG IN THE STREET.")
+    assert judge(found, "EIN KÖTER AUF DER STRAẞE.") == ["applied", "applied"]
+    assert judge(found, "Ein KÖTER auf der STRAẞE.") == ["inflected", "inflected"]
 
 
 @pytest.mark.parametrize("translation", ["苹果冰", "冰苹果"])

@@ -36,7 +36,7 @@ from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.products import computing
 from dragoman.tasks.generate.prompts import Ends, StopAt, known_ids
 from dragoman.tasks.held import Held
-from dragoman.tasks.options import extra_processors, key_of, strategy_of
+from dragoman.tasks.options import extra_processors, forbidding, key_of, strategy_of
 from dragoman.text.tokenizer import Tokenizer
 
 See = Callable[[Sequence[int]], None]
@@ -83,6 +83,7 @@ class IdGenerator:
         self._ends = tuple(ends)
         self._eos_id = min(ends, key=lambda end: end != tokenizer.eos_id)
         self._forbid = Forbid(tuple(never))
+        self._forbid_words = forbidding(tokenizer)
         self._bound = context
         self.scheduler = Scheduler(self._run, model.lanes)
         """Computes what `continued` asks for."""
@@ -181,7 +182,7 @@ class IdGenerator:
     def _processors(
         self, prompts_BS: Tensor, options: Decoding, strategy: Strategy, *, begins_text: bool
     ) -> list[Processor]:
-        processors: list[Processor] = [self._forbid, *extra_processors(options, self._tokenizer)]
+        processors: list[Processor] = [self._forbid, *extra_processors(options, self._forbid_words)]
         beam = strategy if isinstance(strategy, PowerBeam) else None  # knows several ends itself
         if options.repetition_penalty != 1.0:
             processors.append(RepetitionPenalty(options.repetition_penalty, prompts_BS))

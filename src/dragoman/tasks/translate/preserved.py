@@ -162,10 +162,17 @@ def _numbers_differ(source: str, translation: str) -> bool:
 
 
 def _one_for_one(before: Counter[int], after: Counter[int]) -> bool:
-    """Whether they differ in one number alone, from 1 to 9 in both: 0 is of a clock's time."""
+    """Whether they differ in one number alone, from 1 to 9 in both, or in one of them.
+
+    The greater one then begins with it, or there is no third: where there is, names of months and
+    numbers in words come and go. 0, and 12 more or less, is of a clock's time.
+    """
     differ = [*(before - after).elements(), *(after - before).elements()]
-    alone = before.total() == after.total() and len(differ) == 2
-    return alone and 0 < min(differ) <= max(differ) < SAID
+    if before.total() != after.total() or len(differ) != 2:
+        return False
+    small, large = sorted(differ)
+    longer = before.total() == 1 or str(large).startswith(str(small))
+    return 0 < small < SAID and (large < SAID or (longer and large - small != 12))
 
 
 def _numbers(text: str) -> Counter[int]:

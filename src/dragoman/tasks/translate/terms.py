@@ -15,7 +15,7 @@ from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
 from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
-from dragoman.text.glossary import Occurrence, is_spaced, joins, judge
+from dragoman.text.glossary import Occurrence, exact, is_boundary, is_spaced, joins, judge
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
 
@@ -112,14 +112,19 @@ def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:
 
 
 def changed(line: str, kept: Sequence[Span], translation: str) -> list[Span]:
-    """What is to be kept of a line, and is not in its translation as often."""
+    """What is to be kept of a line, and is not in its translation as often.
+
+    What is no part of a word or number in the line is none in the translation either.
+    """
     rest, found = translation, list[Span]()
     for start, end in sorted(kept, key=lambda span: span[0] - span[1]):  # the longest first
         text = line[start:end].strip()
-        if text in rest:
-            rest = rest.replace(text, "\n", 1)
-        else:
+        is_whole = is_boundary(line, start) and is_boundary(line, end)
+        place = next((a for a, _ in exact(rest, text)), -1) if is_whole else rest.find(text)
+        if place < 0:
             found.append((start, end))
+        else:
+            rest = f"{rest[:place]}\n{rest[place + len(text) :]}"
     return found
 
 

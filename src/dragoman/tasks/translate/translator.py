@@ -28,7 +28,7 @@ from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_texts, encode_each, encode_prefixes, trimmed
-from dragoman.tasks.options import check_sampling, for_ids
+from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import Kept, Line, LineTranslator
 from dragoman.tasks.translate.ids import IdTranslator, Specials
@@ -91,6 +91,7 @@ class Translator(Answering[Decoding, Translation]):
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self._memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
+        self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
         self._ids = IdTranslator(held, specials, precision, shortlist, head, edges)
 
@@ -184,7 +185,7 @@ class Translator(Answering[Decoding, Translation]):
         text: str,
         *,
         prefix: str | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         kept: Kept | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
@@ -199,7 +200,7 @@ class Translator(Answering[Decoding, Translation]):
         text: Iterable[str],
         *,
         prefix: Iterable[str] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         kept: Iterable[Kept] | None = None,
         beam_size: int | None = None,
         n_best: int | None = None,
@@ -213,7 +214,7 @@ class Translator(Answering[Decoding, Translation]):
         text: str | Iterable[str],
         *,
         prefix: str | Iterable[str] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         kept: Any = None,
         beam_size: int | None = None,
         n_best: int | None = None,
@@ -228,8 +229,9 @@ class Translator(Answering[Decoding, Translation]):
         learned positions for, is translated in chunks. `prefix` is what the translation of the
         line begins with (its first sentence, where it is split), one for each line; an empty one
         forces nothing. Scores are those of the rest, given the prefix. `terms` of a result says
-        what became of the terms of the `glossary`. `kept` has the places (start, end) of the line,
-        in characters, whose text is copied letter for letter; a list of them for each line.
+        what became of the terms of the `glossary`, or of a mapping from sources to targets. `kept`
+        has the places (start, end) of the line, in characters, whose text is copied letter for
+        letter; a list of them for each line.
         """
         given = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
         given |= {"max_batch_tokens": max_batch_tokens}
@@ -247,7 +249,7 @@ class Translator(Answering[Decoding, Translation]):
         options: Decoding | None = None,
         *,
         prefixes: Iterable[str] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         kept: Iterable[Kept] | None = None,
         window: int = 4096,
     ) -> Iterator[Translation]:
@@ -302,7 +304,7 @@ class Translator(Answering[Decoding, Translation]):
         """The n best of a source of ids by a strategy that wraps `strategy_of(options)`."""
         if self._languages is not None:
             self._languages.check_chosen()
-        options = for_ids(options, self.tgt_tokenizer)
+        options = for_ids(options, self._forbid)
         with self._ids.inference():
             return self._ids.search([Source(src)], options, strategy)[0]
 
@@ -313,7 +315,7 @@ class Translator(Answering[Decoding, Translation]):
         texts: Sequence[str],
         options: Decoding,
         prefixes: list[str] | None = None,
-        glossary: Glossary | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         kept: Sequence[Kept] | None = None,
     ) -> list[Course[Source, list[Hypothesis], Translation]]:
         """How each line is translated, given all options; the rest as `translate` has it."""
@@ -322,6 +324,8 @@ class Translator(Answering[Decoding, Translation]):
             self._languages.check_chosen()
         if glossary is not None or kept is not None:
             check_plain_search(options)
+        if isinstance(glossary, Mapping):
+            glossary = Glossary(glossary)
         if kept is not None:
             check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
@@ -329,7 +333,7 @@ class Translator(Answering[Decoding, Translation]):
             self._ids,
             self.src_tokenizer,
             self.tgt_tokenizer,
-            for_ids(options, self.tgt_tokenizer),
+            for_ids(options, self._forbid),
             self._placeholders,
         )
         known = (

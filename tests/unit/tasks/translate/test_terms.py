@@ -13,7 +13,7 @@ from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse, Translation
 from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.retries import Searching
-from dragoman.tasks.translate.terms import edges_of
+from dragoman.tasks.translate.terms import changed, edges_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import is_boundary
 
@@ -39,6 +39,9 @@ def test_terms_are_applied_and_reported(
     plain = translator.translate("the tree", glossary=TERMS)
     assert plain == translator.translate("the tree")
     assert plain.terms == ()
+    mapping = {term.source: term.target for term in TERMS}
+    assert translator.translate(TEXT, glossary=mapping).terms == found.terms
+    assert [each.terms for each in translator.stream([TEXT], glossary=mapping)] == [found.terms]
 
 
 def test_tokens_of_one_word_are_joined() -> None:
@@ -93,6 +96,25 @@ def test_kept_text_is_copied(translator: Translator) -> None:
     assert many == [*translator.stream([TEXT, "a tree"], kept=iter([[(4, 12)], []]))]
     one = Decoding(max_length_factor=0.0, max_length_constant=1, retry=False)
     assert "kept" in translator.translate(TEXT, kept=[(4, 12)], options=one).flags
+
+
+@pytest.mark.parametrize(
+    ("line", "span", "translation", "is_kept"),
+    [
+        ("dog 1", (4, 5), "Hund 12", False),
+        ("dog 1", (4, 5), "Hund 12, 1", True),
+        ("dog 1 1", (4, 5), "Hund (1)", True),
+        ("the ab", (4, 6), "abc cab", False),
+        ("the ab!", (4, 7), "das „ab!“", True),
+        ("the ab's", (4, 6), "abs ab’s", True),
+        ("the abs", (4, 6), "die cabs", True),
+    ],
+)
+def test_a_part_of_another_word_or_number_is_no_copy(
+    line: str, span: tuple[int, int], translation: str, *, is_kept: bool
+) -> None:
+    """But where it is one in the line, too."""
+    assert changed(line, [span], translation) == ([] if is_kept else [span])
 
 
 @pytest.mark.parametrize(
