@@ -93,6 +93,26 @@ def test_a_folder_as_it_is_is_compared_with_its_class(case: str, tmp_path: Path)
         verify(folder)
 
 
+@pytest.mark.parametrize(
+    ("case", "name"), [("gpt2", "GPT2Model"), ("t5-deep", "T5WithLMHeadModel")]
+)
+def test_the_class_with_an_output_stands_for_the_one_that_is_named(
+    case: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model saved without its output, which is the embedding; a class of transformers 2."""
+    monkeypatch.setitem(CASES, "t5-deep", ("t5", "T5ForConditionalGeneration", T5))
+    path = make(tmp_path / "theirs", case, spread=0.02)
+    file = path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"architectures": [name]}))
+    if name == "GPT2Model":
+        stored = load_file(path / "model.safetensors")
+        bare = {key.removeprefix("transformer."): value for key, value in stored.items()}
+        save_file(bare, path / "model.safetensors", {"format": "pt"})
+    folder = read(path)
+    assert verify(folder) <= tolerance(folder.config.model)
+    assert take_over(path, tmp_path / "ours") is not None
+
+
 T5: dict[str, Any] = {
     "d_model": 128, "d_kv": 32, "d_ff": 1024, "num_layers": 6, "num_heads": 4,
     "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
@@ -145,6 +165,18 @@ def test_a_converted_folder_is_compared_with_what_was_stored(tmp_path: Path) -> 
     quantize(tmp_path / "ours", tmp_path / "int8")
     with pytest.raises(InputError, match="remove --verify"):
         verify(read(tmp_path / "int8"))
+
+
+def test_numbers_of_another_shape_are_not_compared(tmp_path: Path) -> None:
+    """The message has both shapes."""
+    take_over(make(tmp_path / "theirs", "bart"), tmp_path / "ours")
+    file = tmp_path / "ours" / "config.json"
+    config = json.loads(file.read_bytes())
+    size = len(config["published"]["probe"])
+    config["published"]["probe"] = config["published"]["probe"][:3]
+    file.write_text(json.dumps(config))
+    with pytest.raises(DragomanError, match=rf"of shape \({size},\) where .* have shape \(3,\)"):
+        verify(read(tmp_path / "ours"))
 
 
 def test_what_was_never_compared_is_not_proven(

@@ -127,8 +127,10 @@ def _fill(
 
 
 def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
-    """Return the class that a folder's config names with the folder's weights, in fp32.
+    """Return the class that computes what our model does with the folder's weights, in fp32.
 
+    It is the family's first, whichever of them the config names (that may be a model without its
+    output, or an old name of the class); in a family without a list, the one that the config names.
     transformers is told what the family knows of the config, and given our tensors: it opens no
     file of the folder. Raises InputError where it has no such class.
     """
@@ -138,7 +140,8 @@ def load_theirs(folder: Path) -> Any:  # noqa: ANN401 (their class)
     hf, state = read_checkpoint(folder)
     kind = family(hf)
     said = kind.known(hf) | {key: hf[key] for key in SIZES_ONLY & hf.keys()}
-    (name, *_) = said.pop("architectures", None) or kind.classes or ["AutoModel"]
+    named = said.pop("architectures", None) or ["AutoModel"]
+    (name, *_) = kind.classes or named
     cls = getattr(transformers, name, None)
     if cls is None:
         raise InputError(f"transformers has no class {name}, which {folder / CONFIG} names")

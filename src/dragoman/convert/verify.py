@@ -149,7 +149,10 @@ def _real(logits: Tensor, model: Model, probe: Probe) -> Tensor:
 
 def _difference(found: Tensor, expected: Tensor) -> float:
     if found.shape != expected.shape:
-        return float("inf")
+        raise DragomanError(
+            f"the model returns numbers of shape {(*found.shape,)} where those to compare with "
+            f"have shape {(*expected.shape,)}, so it is not used; report it with its config.json"
+        )
     return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-9))
 
 
