@@ -206,7 +206,8 @@ class _Paragraphs:
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
             if token.kind != "close" and token.name and not is_left(raw):
                 raw = with_marks(token, RULES, self.asides, start, self._where(start))
-            self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
+            shown = " " if token.name in RULES.breaks else ""
+            self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept, shown=shown)))
         else:
             breaks = name == "HardBreak"
             prefix = re.compile(r"[ \t>]*").match(self._text, end) if breaks else None
