@@ -15,18 +15,27 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from itertools import chain, groupby, zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
+from dragoman.documents.dialects import (
+    DIRECTIVE,
+    ENDS,
+    NO_DEFINITION,
+    ONE_CELL,
+    as_written,
+    with_kept,
+    with_plain_targets,
+)
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, paired, verbatim
+from dragoman.text.marked import Marked, Tag, paired
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -41,33 +50,13 @@ _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
 _SEEN = {*_LEAVES, *_LEFT, "Html", ""}
 """What is no definition; the end of the file has no name."""
-_ENDS = r"[ \t]*+(?=[\r\n]|\Z)"
-_DIRECTIVE = re.compile(
-    r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?|===[!+]?(?=[ \t]+\"))[ \t][^\r\n]*)"
-    rf"|(?::{{3,}}|-+8<-+|\*\[[^]\r\n]+\]:(?![^\r\n]*(?<!\\)\*{_ENDS})"
-    rf"|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]{_ENDS})[\w-]+\])[^\r\n]*"
-    rf"|(?:(?:\{{\{{[<%](?:(?![>%]\}}\}})[^\r\n])*+[>%]\}}\}}[ \t]*+)++|\{{:[^{{}}\r\n]*+\}}"
-    rf"|\[\[?_?(?i:toc)_?\]?\]){_ENDS}"
-    rf"|(?:\{{%(?:(?!%\}})[^\r\n])*+%\}}[ \t]*+(?:\r?\n(?=\{{%))?)+{_ENDS})"
-    r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
-    r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
-    r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
-    re.MULTILINE,
-)
-"""A line of Pandoc, Material, kramdown, Obsidian, Hugo or Liquid, or lines of MDX."""
 _DEFINITION = re.compile(
     r"^[ \t>]*\[(?!\^)(?:[^][\\\r\n]|\\.)+\]:[ \t]*(?:<[^<>\r\n]*>|[^\s<]\S*)"
-    rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{_ENDS}",
+    rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{ENDS}",
     re.MULTILINE,
 )
 """The definition of a link, with its title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}"
-    r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
-    r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=])"
-)
-"""Attributes of what stands before, the name of an emoji; an address, which is a link so."""
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
@@ -78,17 +67,6 @@ _SIGNS = re.compile(
 """What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
-_TARGET = re.compile(
-    r"(\]\([ \t]*+|^[ \t>]*\[(?!\^)[^][\r\n]+\]:[ \t]*+)"
-    r"((?:[^\s(){}]*+\{[{%](?:(?!\{[{%]|[}%]\})[^\r\n])*+[}%]\}++)++)",
-    re.MULTILINE,
-)
-"""Where a link leads in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
-_NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
-"""Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
-_ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
-"""A row by which GFM makes a table of the line above; the parser does where that ends with `|`, and
-reads a definition elsewhere."""
 _LINE = re.compile(r"\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
@@ -111,9 +89,9 @@ class _Paragraphs:
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
         self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
-        self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
-        self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
-        self._plain = _with_plain_targets(self._plain)
+        self._plain = DIRECTIVE.sub(self._without_directive, without_damage(text))
+        self._plain = ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
+        self._plain = with_plain_targets(self._plain)
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
         self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
@@ -143,7 +121,7 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        plain = _NO_DEFINITION.sub(r"\1;", self._plain)
+        plain = NO_DEFINITION.sub(r"\1;", self._plain)
         before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
@@ -164,7 +142,7 @@ class _Paragraphs:
                 skipped = self._add(kind, name, more, start, end)
             else:
                 if any(piece_name in (" ", "\\") for piece_name, _ in self._pieces):
-                    where, source = self._where(self._start), paired(self._with_kept())
+                    where, source = self._where(self._start), paired(with_kept(self._pieces))
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
                     yield Segment(self._start, self._end, source, _written, where, _fault)
@@ -178,7 +156,7 @@ class _Paragraphs:
         """Add what is there; return the name of a span that is added as one, up to its end."""
         raw, before, self._end = self._text[start:end], self._end, end
         if kind == "Start" and name == "Link" and more["link_type"] in ("Autolink", "Email"):
-            self._pieces += _copied(raw)
+            self._pieces += as_written(raw)
             return name
         if kind == "Start":
             mark = "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name]
@@ -200,7 +178,7 @@ class _Paragraphs:
                 text = text[1:]
             self._pieces.append((escaped, text))
         elif name in ("Code", "InlineMath", "DisplayMath"):
-            self._pieces += _copied(_LINE.sub(" ", raw))
+            self._pieces += as_written(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
@@ -240,30 +218,6 @@ class _Paragraphs:
         write = partial(_written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
-
-    def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
-        """The pieces, where addresses are copied, and attributes and emoji are tags: those that
-        have no escapes.
-        """
-        for is_text, group in groupby(self._pieces, lambda piece: piece[0] == " "):
-            if not is_text:
-                yield from group
-                continue
-            for number, text in enumerate(_KEPT.split("".join(str(text) for _, text in group))):
-                if number % 2 and text[0] in "{:":
-                    yield "", Tag(text)
-                else:
-                    yield from _copied(text) if number % 2 else [(" ", text)]
-
-
-def _with_plain_targets(text: str) -> str:
-    """As many letters for addresses that other tools write, whose spaces would end the link."""
-    return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
-
-
-def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:
-    """What is written as it is."""
-    return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
@@ -316,7 +270,7 @@ def _fault(raw: str, source: Marked, made: Marked) -> str:
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
-    events = _events(_with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
+    events = _events(with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
     return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 
 
