@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from html import unescape
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 _HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
-_SEEN = {*_LEAVES, *_LEFT, "Html", ""}
+_SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
 """What is no definition; the end of the file has no name."""
 _DEFINITION = re.compile(
     r"^[ \t>]*\[(?!\^)(?:[^][\\\r\n]|\\.)+\]:[ \t]*(?:<[^<>\r\n]*>|[^\s<]\S*)"
@@ -83,6 +83,19 @@ def read(data: bytes, name: str) -> Document:
     return reader.asides.document(segments, encode, reader.left)
 
 
+class _Span(NamedTuple):
+    """What encloses text and has begun."""
+
+    more: Any
+    """What the parser says of it."""
+    mark: str
+    """How it is opened."""
+    start: int
+    """Where its text begins."""
+    number: int
+    """That of its piece."""
+
+
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
@@ -94,7 +107,8 @@ class _Paragraphs:
         self._plain = with_plain_targets(self._plain)
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
-        self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+        self._opened: list[_Span] = []
+        self._depth = 0  # of the outermost picture that is open
 
     def _where(self, place: int) -> str:
         """The line of a place."""
@@ -136,7 +150,7 @@ class _Paragraphs:
                     self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescape(found[1])))
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
-            elif _is_inline(name, more) and not (is_term and name == "SoftBreak"):
+            elif self._depth or (_is_inline(name, more) and not (is_term and name == "SoftBreak")):
                 if not self._pieces:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
@@ -159,10 +173,7 @@ class _Paragraphs:
             self._pieces += as_written(raw)
             return name
         if kind == "Start":
-            mark = "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name]
-            self._end = start + len(mark)
-            self._opened.append((more, self._end, mark))
-            self._pieces.append((name, Tag(mark, "open")))
+            self._open(name, more, start, "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name])
         elif kind == "End":
             self._close(name, before, end)
         elif name == "Text" and raw[:1] == "&" and not more.strip(" \t\r\n\f"):
@@ -182,7 +193,7 @@ class _Paragraphs:
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
-            if token.kind != "close" and token.name and not is_left(raw):
+            if token.kind != "close" and token.name and not (self._depth or is_left(raw)):
                 raw = with_marks(token, RULES, self.asides, start, self._where(start))
             shown = " " if token.name in RULES.breaks else ""
             self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept, shown=shown)))
@@ -194,26 +205,55 @@ class _Paragraphs:
             self._pieces.append(("", Tag(raw, shown=" " if breaks else "")))
         return ""
 
+    def _open(self, name: str, more: Any, start: int, mark: str) -> None:  # noqa: ANN401
+        """Begin a span."""
+        self._end = start + len(mark)
+        self._opened.append(_Span(more, mark, self._end, len(self._pieces)))
+        self._pieces.append((name, Tag(mark, "open")))
+        if name == "Image" and not self._depth:
+            self._depth = len(self._opened)
+
     def _close(self, name: str, before: int, end: int) -> None:
-        """End a span, whose last text ended `before`."""
-        more, start, mark = self._opened.pop()
+        """End a span, whose last text ended `before`; a picture is one tag."""
+        more, mark, start, number = self._opened.pop()
         kind = more["link_type"] if name in ("Link", "Image") else ""
+        label = self._text[start:before] if kind in ("Shortcut", "Collapsed") else ""
+        self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
+        is_picture = len(self._opened) < self._depth
+        if is_picture:
+            self._depth = 0
+            mark += self._taken_out(number, start, self._end - 1 if label else before, label)
         raw = self._text[before:end] if kind else mark
         if kind == "Inline" and (title := _TITLE.fullmatch(self._plain, before, end)):
             first, last = title.span(1)
             cut = self._set_aside(first, last, more["title"])
             raw = f"{self._text[before:first]}{cut}{self._text[last:end]}"
-        if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
-            raw = f"][{self._text[start:before]}]"
-            self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
-        self._pieces.append((name, Tag(raw, "close")))
+        if label:  # its text is what it is found by
+            raw = "]" if is_picture else f"][{label}]"
+        self._pieces.append(("", Tag(mark + raw)) if is_picture else (name, Tag(raw, "close")))
+
+    def _taken_out(self, number: int, first: int, last: int, label: str) -> str:
+        """What stands in the place of the text behind a piece, whose place is given.
+
+        That is a text of its own, or itself if there is nothing to translate in it. The pieces from
+        this one on are gone then.
+        """
+        inner, raw = self._pieces[number + 1 :], self._text[first:last]
+        del self._pieces[number:]
+        if not any(name in (" ", "\\") for name, _ in inner):
+            return raw
+        source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
+        write = partial(_written_alt, label=label) if label else _written
+        fault = partial(_fault, end="][") if label else _fault
+        return self.asides.cut(first, last, source, write, f"{self._where(first)}, alt text", fault)
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it.
 
-        That is itself where it has what was replaced for the parser, such as damaged bytes.
+        That is itself in a picture, and where it has what was replaced for the parser, such as
+        damaged bytes.
         """
-        if (raw := self._text[first:last]) != self._plain[first:last]:
+        if (raw := self._text[first:last]) != self._plain[first:last] or self._depth:
             return raw
         write = partial(_written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
@@ -254,11 +294,13 @@ _COUNTED_BYTES = 64
 """How many bytes are counted at once beforehand: a count for each byte would take eight."""
 
 
-def _fault(raw: str, source: Marked, made: Marked) -> str:
+def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
     """Why a text may not be written so: Markdown would read other letters than it has.
 
-    So it may where the signs of emphasis have their partners in another text.
+    So it may where the signs of emphasis have their partners in another text. The end of what is
+    there may be none of the text.
     """
+    raw = raw.removesuffix(end)
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
     before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
     same = before + _letters(made.text) == after + _letters(f"x{source.text}")
@@ -314,6 +356,11 @@ def _written(marked: Marked) -> str:
         made.append(text)
         begins = False
     return "".join(made)
+
+
+def _written_alt(marked: Marked, label: str) -> str:
+    """The text of a picture that is found by its text."""
+    return f"{_written(marked)}][{label}"
 
 
 def _written_title(marked: Marked, end: str) -> str:
