@@ -7,7 +7,6 @@ has hard breaks.
 
 import re
 import sys
-import unicodedata
 from array import array
 from bisect import bisect_left
 from collections import Counter, deque
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ from dragoman.documents.dialects import (
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
+from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -45,8 +45,6 @@ _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "
 """What encloses text inside a paragraph, and how it is opened."""
 _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """What else is inside one."""
-_HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
-"""What cannot be empty, nor stand between a letter and a sign, and what can."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
 _SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
 """What is no definition; the end of the file has no name."""
@@ -60,17 +58,10 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
-_SIGNS = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
-)
-"""What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
 _LINE = re.compile(r"\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
-_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
-"""What would be, where a line begins."""
 
 
 def read(data: bytes, name: str) -> Document:
@@ -159,7 +150,7 @@ class _Paragraphs:
                     where, source = self._where(self._start), paired(with_kept(self._pieces))
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    yield Segment(self._start, self._end, source, _written, where, _fault)
+                    yield Segment(self._start, self._end, source, written, where, _fault)
                 self._pieces = []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
@@ -243,7 +234,7 @@ class _Paragraphs:
         if not any(name in (" ", "\\") for name, _ in inner):
             return raw
         source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
-        write = partial(_written_alt, label=label) if label else _written
+        write = partial(written_alt, label=label) if label else written
         fault = partial(_fault, end="][") if label else _fault
         return self.asides.cut(first, last, source, write, f"{self._where(first)}, alt text", fault)
 
@@ -255,7 +246,7 @@ class _Paragraphs:
         """
         if (raw := self._text[first:last]) != self._plain[first:last] or self._depth:
             return raw
-        write = partial(_written_title, end=self._text[last])
+        write = partial(written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
 
@@ -302,10 +293,10 @@ def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
     """
     raw = raw.removesuffix(end)
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
-    before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
+    before, after = (_read(text, labels) for text in (f"x {raw}", written(made)))
     same = before + _letters(made.text) == after + _letters(f"x{source.text}")
     tags = source.trimmed()[1].tags  # those that may move
-    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+    is_cut = any(tag.kind == "void" and tag.raw.strip() in EMPHASIS for tag in tags)
     return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
@@ -330,62 +321,3 @@ def _is_inline(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has i
 def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict
     ((name, more),) = event.items() if isinstance(event, dict) else [(event, None)]
     return name, more
-
-
-def _written(marked: Marked) -> str:
-    """Text and tags, with a backslash before what would be read as another tag."""
-    made, opened, copied, begins = list[str](), list[int](), False, True
-    for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
-        if isinstance(piece, Tag):
-            copied = piece.kept
-            made.append(piece.raw)
-            if piece.kind == "open":
-                opened.append(len(made) - 1)
-            elif piece.kind == "close":
-                after = following.raw if isinstance(following, Tag) else following
-                _mend(made, opened, after[:1])
-            begins = "\n" in piece.raw or (begins and not piece.raw)
-            continue
-        text = piece
-        if not copied:
-            text = _SIGNS.sub(r"\\\g<0>", text)
-            if text.endswith("!") and isinstance(following, Tag) and following.raw == "[":
-                text = f"{text[:-1]}\\!"
-            if begins and (found := _FIRST.match(text)):
-                text = f"{text[: found.end()]}\\{text[found.end() :]}"
-        made.append(text)
-        begins = False
-    return "".join(made)
-
-
-def _written_alt(marked: Marked, label: str) -> str:
-    """The text of a picture that is found by its text."""
-    return f"{_written(marked)}][{label}"
-
-
-def _written_title(marked: Marked, end: str) -> str:
-    """A title that ends with this sign."""
-    return re.sub(rf"[\\`|$()<&{re.escape(end)}]", r"\\\g<0>", marked.text)
-
-
-def _mend(made: list[str], opens: list[int], after: str) -> None:
-    """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
-    start = opens.pop()
-    if made[start] not in _HTML:
-        return
-    before = next((made[n][-1] for n in range(start - 1, -1, -1) if made[n]), "")
-    inner = "".join(made[start + 1 : -1])
-    beside = before == made[start][0] and opens[-1:] != [start - 1]  # other emphasis has ended
-    if not inner:
-        del made[start:]
-    elif beside or not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
-        name = _HTML[made[start]]
-        made[start], made[-1] = f"<{name}>", f"</{name}>"
-
-
-def _may_stand(outside: str, inside: str) -> bool:
-    """Whether signs of emphasis are read as such between these two letters."""
-    inner, outer = (
-        bool(letter) and unicodedata.category(letter)[0] in "LMN" for letter in (inside, outside)
-    )
-    return not inside.isspace() and (inner or not outer)

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from tests.word_translator import WordTranslator
 
-from dragoman.documents import choices, markdown, subtitles
+from dragoman.documents import choices, signs, subtitles
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -166,9 +166,9 @@ def test_emphasis_without_spaces() -> None:
         ("", "注意请"),
     ):
         marked = merged(["注意", bold[0], inner, bold[1], "请"])
-        assert markdown._written(marked) == written
+        assert signs.written(marked) == written
     marked = merged([*bold[:1], "a", bold[1], *bold[:1], "b", bold[1]])
-    assert markdown._written(marked) == "**a**<strong>b</strong>"
+    assert signs.written(marked) == "**a**<strong>b</strong>"
 
 
 CUES = """1
