@@ -62,6 +62,9 @@ class Asides:
         self._ends.append(end)
         return self.put(self._text[start:end], source, write, where, fault)
 
+    def __len__(self) -> int:
+        return len(self._segments)
+
     @property
     def part(self) -> Part:
         """All that is set aside."""

@@ -5,7 +5,9 @@ Pandoc, Quarto, Obsidian, Material, kramdown, Hugo, Liquid and MDX.
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
+from typing import Literal
 
 from dragoman.text.marked import Tag, verbatim
 
@@ -23,12 +25,31 @@ DIRECTIVE = re.compile(
     re.MULTILINE,
 )
 """A line of Pandoc, Material, kramdown, Obsidian, Hugo or Liquid, or lines of MDX."""
-_KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}"
-    r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
-    r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=])"
-)
-"""Attributes of what stands before, the name of an emoji; an address, which is a link so."""
+_PATTERNS = {
+    "gone": (
+        r"(?:(?<=\S) )?(?:\[(?:[\w.]+,? ){0,2}-?@[\w{][^][\r\n]*\]|!\[\[[^][\r\n]+\]\]"
+        r"|(?<![\w%])%%(?!%)[^%\r\n]+%%(?![\w%]))|(?<=\S) \^[A-Za-z0-9-]+\Z"
+        r"|\{(?::[^{}\r\n]*|[ \t]*[.#=][^{}\r\n]*)\}"
+        r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
+    ),
+    "named": r"\[\[[^][|\r\n]+\|(?P<shown>[^][|\r\n]+)\]\]",
+    "copied": (
+        r"\[\[[^][|\r\n]+\]\]|\{\{[<%][^{}\r\n]*[>%]\}\}"
+        r"|(?<![\w.@/+-])-?@[A-Za-z_]\w*(?:[:.#$%&+?<>~/-]\w+)*"
+        r"(?: \[[^][\r\n]{0,40}\d[^][\r\n]{0,40}\])?"
+        r"|(?<![A-Za-z0-9])[A-Za-z0-9]{1,20}"
+        r"(?:(?:~[^\s~^\\]{1,20}~|\^[^\s~^\\]{1,20}\^)[A-Za-z0-9]{0,20})+"
+        r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=]"
+    ),
+    "highlight": r"(?<![=A-Za-z0-9_)])==(?![\s=])|(?<![\s=])==(?![=A-Za-z0-9_(])",
+}
+_KEPT = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+"""What is gone from the sentence: citations of Pandoc, `[see @a, p. 3]`, what Obsidian embeds, its
+comments and the name of a paragraph, `![[a]]`, `%%a%%`, ` ^a`, attributes and emoji. Links of a
+wiki with words, `[[a|words]]`; what is copied: those without, shortcodes, `@a [p. 3]`, `H~2~O`,
+addresses. Signs of Obsidian's highlights, `==words==`."""
+ATTRIBUTES = re.compile(r"\{[ \t]*(?:[.#:=]|[\w-]+=)[^{}\r\n]*\}")
+"""Those of what stands right before, which is a link, a picture, code, or words in brackets."""
 _TARGET = re.compile(
     r"(\]\([ \t]*+|^[ \t>]*\[(?!\^)[^][\r\n]+\]:[ \t]*+)"
     r"((?:[^\s(){}]*+\{[{%](?:(?!\{[{%]|[}%]\})[^\r\n])*+[}%]\}++)++)",
@@ -48,19 +69,44 @@ def with_plain_targets(text: str) -> str:
 
 
 def with_kept(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
-    """The pieces, where addresses are copied, and attributes and emoji are tags.
+    """The pieces, where what other tools read otherwise is tags, or copied.
 
-    Those of texts that have no escapes, whose name is a space.
+    In texts that have no escapes, whose name is a space. Attributes are a part of the tag before.
     """
+    held, is_lit = list[tuple[str, str | Tag]](), False
     for is_text, group in groupby(pieces, lambda piece: piece[0] == " "):
         if not is_text:
-            yield from group
+            yield from held
+            *others, last = group
+            held = [last]
+            yield from others
             continue
-        for number, text in enumerate(_KEPT.split("".join(str(text) for _, text in group))):
-            if number % 2 and text[0] in "{:":
-                yield "", Tag(text)
-            else:
-                yield from as_written(text) if number % 2 else [(" ", text)]
+        text, place = "".join(str(text) for _, text in group), 0
+        name, tag = held[0] if held else ("", "")
+        if isinstance(tag, Tag) and tag.kind != "open" and (found := ATTRIBUTES.match(text)):
+            held, place = [(name, replace(tag, raw=tag.raw + found[0]))], found.end()
+        yield from held
+        held = []
+        for found in _KEPT.finditer(text, place):
+            yield " ", text[place : found.start()]
+            place = found.end()
+            is_lit ^= found.lastgroup == "highlight"
+            yield from _tags_of(found, "open" if is_lit else "close")
+        yield " ", text[place:]
+    yield from held
+
+
+def _tags_of(
+    found: re.Match[str], kind: Literal["open", "close"]
+) -> Iterable[tuple[str, str | Tag]]:
+    """What stands for a match; a sign of a highlight is of this kind."""
+    raw = found[0]
+    if found.lastgroup == "copied":
+        return as_written(raw)
+    if found.lastgroup == "named":
+        page = raw[: found.start("shown") - found.start()]
+        return ("[[", Tag(page, "open")), (" ", found["shown"]), ("[[", Tag("]]", "close"))
+    return [("==", Tag(raw, kind)) if found.lastgroup == "highlight" else ("", Tag(raw))]
 
 
 def as_written(raw: str) -> tuple[tuple[str, str | Tag], ...]:

@@ -22,6 +22,7 @@ import numpy as np
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.dialects import (
+    ATTRIBUTES,
     DIRECTIVE,
     ENDS,
     NO_DEFINITION,
@@ -45,6 +46,8 @@ _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "
 """What encloses text inside a paragraph, and how it is opened."""
 _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """What else is inside one."""
+_NOTE = (" ", "^")
+"""The sign before the bracket of a note."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
 _SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
 """What is no definition; the end of the file has no name."""
@@ -87,6 +90,17 @@ class _Span(NamedTuple):
     """That of its piece."""
 
 
+class _Bracket(NamedTuple):
+    """One that is open in a text."""
+
+    number: int
+    """That of its piece."""
+    start: int
+    """Where the text in it begins."""
+    asides: int
+    """How many were there."""
+
+
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
@@ -100,6 +114,7 @@ class _Paragraphs:
         self._start = self._end = 0  # of the pieces
         self._opened: list[_Span] = []
         self._depth = 0  # of the outermost picture that is open
+        self._brackets: list[_Bracket] = []
 
     def _where(self, place: int) -> str:
         """The line of a place."""
@@ -151,7 +166,7 @@ class _Paragraphs:
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
                     yield Segment(self._start, self._end, source, written, where, _fault)
-                self._pieces = []
+                self._pieces, self._brackets = [], []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
                     self.left.add(_LEFT[name], self._where(start))
@@ -172,13 +187,7 @@ class _Paragraphs:
                 ("", Tag(raw, shown=" "))
             )  # which would begin a line, or indent one
         elif name in ("Text", "SoftBreak"):
-            escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
-            # An entity is longer than its text; all else is as the file has it.
-            text = " " if more is None else raw if len(raw) == len(more) else more
-            if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
-                self._pieces.append(("", Tag(":")))
-                text = text[1:]
-            self._pieces.append((escaped, text))
+            self._add_text(raw, more, start, end)
         elif name in ("Code", "InlineMath", "DisplayMath"):
             self._pieces += as_written(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
@@ -213,7 +222,8 @@ class _Paragraphs:
         is_picture = len(self._opened) < self._depth
         if is_picture:
             self._depth = 0
-            mark += self._taken_out(number, start, self._end - 1 if label else before, label)
+            last = self._end - 1 if label else before
+            mark += self._taken_out(number, start, last, "alt text", label)
         raw = self._text[before:end] if kind else mark
         if kind == "Inline" and (title := _TITLE.fullmatch(self._plain, before, end)):
             first, last = title.span(1)
@@ -223,7 +233,45 @@ class _Paragraphs:
             raw = "]" if is_picture else f"][{label}]"
         self._pieces.append(("", Tag(mark + raw)) if is_picture else (name, Tag(raw, "close")))
 
-    def _taken_out(self, number: int, first: int, last: int, label: str) -> str:
+    def _add_text(self, raw: str, more: str | None, start: int, end: int) -> None:
+        """Add words, or the end of a line."""
+        escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
+        # An entity is longer than its text; all else is as the file has it.
+        text = " " if more is None else raw if len(raw) == len(more) else more
+        if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
+            self._pieces.append(("", Tag(":")))
+            text = text[1:]
+        self._pieces.append((escaped, text))
+        if raw in ("[", "![", "]") and escaped == " ":
+            self._add_bracket(start, end)
+
+    def _add_bracket(self, start: int, end: int) -> None:
+        """Begin or end what Pandoc has in brackets: a note, `^[words]`, or `[words]{.name}`.
+
+        A note is a text of its own, unless another one is in it, or it is in a picture.
+        """
+        if self._text[start] != "]":
+            name, before = self._pieces[-2] if len(self._pieces) > 1 else ("", "")
+            if name in (" ", "\\") and str(before)[-1:] == "^" and (name, before) != ("\\", "^"):
+                self._pieces[-2:] = (name, str(before)[:-1]), _NOTE, self._pieces[-1]
+            self._brackets.append(_Bracket(len(self._pieces) - 1, end, len(self.asides)))
+            return
+        if not self._brackets:
+            return
+        number, first, asides = self._brackets.pop()
+        is_note = number > 0 and self._pieces[number - 1] is _NOTE
+        if is_note and not self._depth and asides == len(self.asides):
+            del self._pieces[-1]
+            raw = f"^[{self._taken_out(number, first, start, 'note')}]"
+            self._pieces[-1] = "", Tag(raw)
+        elif is_note or ATTRIBUTES.match(self._text, end):
+            opening = str(self._pieces[number][1])
+            if is_note:
+                opening, self._pieces[number - 1] = "^[", ("", Tag("", shown=" "))
+            self._pieces[number] = "[", Tag(opening, "open")
+            self._pieces[-1] = "[", Tag("]", "close")
+
+    def _taken_out(self, number: int, first: int, last: int, what: str, label: str = "") -> str:
         """What stands in the place of the text behind a piece, whose place is given.
 
         That is a text of its own, or itself if there is nothing to translate in it. The pieces from
@@ -231,12 +279,14 @@ class _Paragraphs:
         """
         inner, raw = self._pieces[number + 1 :], self._text[first:last]
         del self._pieces[number:]
+        while self._brackets and self._brackets[-1].number >= number:
+            self._brackets.pop()
         if not any(name in (" ", "\\") for name, _ in inner):
             return raw
         source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
         write = partial(written_alt, label=label) if label else written
         fault = partial(_fault, end="][") if label else _fault
-        return self.asides.cut(first, last, source, write, f"{self._where(first)}, alt text", fault)
+        return self.asides.cut(first, last, source, write, f"{self._where(first)}, {what}", fault)
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it.

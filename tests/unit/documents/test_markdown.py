@@ -63,3 +63,46 @@ def test_signs_in_the_text_of_a_picture_end_nothing() -> None:
     assert [(each.where, each.what) for each in report.untranslated] == [
         ("line 1", damage), ("line 1, alt text", damage),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "lines"),
+    [
+        ("a b [@c_d, p. 3].", "A B [@c_d, p. 3].", ["a b."]),
+        ("a [see also @b; -@c] d [-@e]", "A [see also @b; -@c] D [-@e]", ["a d"]),
+        ("@b_c [p. 3] says @fig-d.", "@b_c [p. 3] SAYS @fig-d.", ["@b_c [p. 3] says @fig-d."]),
+        ("a ![[b.png|9]] [[c d]] [[e#f|g h]]", "A ![[b.png|9]] [[c d]] [[e#f|G H]]",
+         ["a [[c d]] g h"]),
+        ("a %%b%% c ^d-1", "A %%b%% C ^d-1", ["a c"]),
+        ("H~2~O is 10^-3^ ~so~", "H~2~O IS 10^-3^ ~SO~", ["H~2~O is 10^-3^ so"]),
+        ("a ==b *c*== d：==e==", "A ==B *C*== D：==E==", ["a b c d：e"]),
+        ("a [b *c* [d]]{.e} f", "A [B *C* \\[D\\]]{.e} F", ["a b c [d] f"]),
+        ("[a](b){.c} `d`{.e} ![f](g){h=9} i", "[A](b){.c} `d`{.e} ![F](g){h=9} I",
+         ["a `d` i", "f"]),
+        ("`<a>`{=html} b {{< c d >}} e", "`<a>`{=html} B {{< c d >}} E",
+         ["`<a>` b {{< c d >}} e"]),
+        ("a b.^[C *d* [e](f).] g", "A B.^[C *D* [E](f).] G", ["a b. g", "C d e."]),
+        ("a^[![c](d)b] e", "A^[![C](d)B] E", ["a b e", "c"]),
+        ("![a^[b]](c)", "![A^[B]](c)", ["a b"]),
+        ("*a^[b* c] d", "*A^[B* c] D", None),
+    ],
+)  # fmt: skip
+def test_what_pandoc_quarto_and_obsidian_have(
+    source: str, expected: str, lines: list[str] | None
+) -> None:
+    """Citations, references, links of a wiki, notes and attributes stay as they are written."""
+    made, seen, report = translated(source, "a.md")
+    assert lines is None or (made, seen) == (expected, lines)
+    assert lines is not None or report.untranslated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a [b @ c] d", "joe@x.org a", "a [[ b", "50%% and 60%% b", "if a == b", "x==1 and y==2",
+        "~5 and ~6 a", "2^10 a ^ b", "a^2", "a [1] b", "a \\[[b]]", "a \\^[b]", "a [b] {c}",
+    ],
+)  # fmt: skip
+def test_text_that_only_looks_so_is_read(text: str) -> None:
+    """All of it."""
+    assert translated(text, "a.md")[1] == [text.replace("\\", "")]
