@@ -26,9 +26,9 @@ _MARKUP = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
 """Comments, what has no text, and tags; also those of numbers, which stand for components."""
-_SIGN = re.compile(
-    r"(\(&[A-Za-z0-9]\)|(?<!\S)&&?(?=[^\W\d_])(?!(?:amp|gt|lt|nbsp|quot)\b|\w+;)"
-    r"|(?<!\S)_(?=[A-Z]))"
+_KEY = re.compile(
+    r"\(&[A-Za-z0-9]\)|(?P<sign>(?<!\S)(?:&&?(?!(?:amp|gt|lt|nbsp|quot)\b|\w+;)|_(?=[A-Z])))"
+    r"(?P<word>[^\W\d_]\w*)"
 )
 """What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
 _BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
@@ -132,13 +132,20 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
 
 def _with_keys(
     item: tuple[str, str | Tag], write: Callable[[str], str]
-) -> Iterable[tuple[str, str | Tag]]:
-    """A text whose letters of a menu are marked by tags; two words with `_` are emphasis."""
+) -> Iterator[tuple[str, str | Tag]]:
+    """A text whose keys of a menu are tags around their words; two words with `_` are emphasis."""
     name, piece = item
-    if not isinstance(piece, str) or not ("&" in piece or piece.count("_") == 1):
-        return (item,)
-    parts = enumerate(_SIGN.split(piece))
-    return [("", Tag(write(part))) if n % 2 else (name, part) for n, part in parts]
+    place, whole = 0, piece if isinstance(piece, str) else ""
+    for found in _KEY.finditer(whole) if "&" in whole or whole.count("_") == 1 else ():
+        yield name, whole[place : found.start()]
+        place = found.end()
+        if found["sign"]:
+            yield "&", Tag(write(found["sign"]), "open")
+            yield name, found["word"]
+            yield "&", Tag("", "close")
+        else:
+            yield "", Tag(write(found[0]))
+    yield name, whole[place:] if isinstance(piece, str) else piece
 
 
 def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:

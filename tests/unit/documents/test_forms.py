@@ -90,6 +90,15 @@ def test_keys_of_menus_are_tags(name: str, text: str, line: str) -> None:
     assert (xml if name == "a.xlf" else text).upper() in made.replace("&amp;", "&AMP;").upper()
 
 
+def test_a_key_of_a_menu_goes_with_its_word() -> None:
+    """And is told if that has no counterpart, as it may stand before none."""
+    backwards = WordTranslator(str.upper, lambda numbers: numbers[::-1])
+    assert translated('["a &b c"]', "a.json", backwards)[0] == '["C &B A"]'
+    dropped = WordTranslator(lambda word: word.replace("b", ""))
+    report = translated('["a &b c"]', "a.json", dropped)[2]
+    assert [each.what for each in report.flagged] == [("empty_tag",)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
