@@ -29,7 +29,7 @@ _CUE = re.compile(
 )
 """Times and settings, and lines of text."""
 _GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
-"""How a word is read, above it: dropped when the text changes."""
+"""How a word is read, above it: a tag, whose text stays."""
 _TAG = re.compile(
     rf"{_GUIDE}|<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{{3}}>|\{{\\[^{{}}]*\}}"
 )
@@ -224,9 +224,8 @@ def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
     for match in (*_TAG.finditer(line), None):
         text = line[place : match.start() if match else len(line)]
         yield " ", unescape(text) if escapes else text
-        place = match.end() if match else place
-        if match and not match[0].startswith("<rt"):
-            name = match[2] or ""
+        if match:
+            place, name = match.end(), match[2] or ""
             yield name, Tag(match[0], "close" if match[1] else "open" if name.isalpha() else "void")
 
 

@@ -58,10 +58,9 @@ def test_another_voice_is_another_text(texts: list[str], lines: list[str]) -> No
 
 
 def test_what_is_above_a_word_is_not_read() -> None:
-    """It says how the word is read, and is gone with it; an unchanged text keeps it."""
-    text = "a <ruby>b<rt>c</rt>d<rt.x>e</ruby> f"
+    """It says how the word is read, and stays with it."""
+    text = "a <ruby>Dog<rt>dawg</rt> on<rt.x>an</ruby> it"
     source = "WEBVTT\n\n" + cues(text).replace(",", ".")
-    made, seen, _ = translated(source, "a.vtt")
-    assert seen == ["a bd f"]
-    assert made == source.replace(text, "A <ruby>BD</ruby> F")
-    assert translated(source, "a.vtt", WordTranslator())[0] == source
+    made, seen, _ = translated(source, "a.vtt", WordTranslator(str.swapcase))
+    assert seen == ["a Dog on it"]
+    assert made == source.replace(text, "A <ruby>dOG<rt>dawg</rt> ON<rt.x>an</ruby> IT")
