@@ -17,6 +17,7 @@ from dragoman.text.marked import Marked
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
 """Characters that Unicode keeps for such uses; no translation has them."""
 Write = Callable[[Marked], str]
+Fault = Callable[[str, Marked, Marked], str]
 
 
 class Asides:
@@ -36,7 +37,7 @@ class Asides:
         source: Marked,
         write: Write,
         where: str,
-        fault: Callable[[str, Marked, Marked], str] = lambda *_: "",
+        fault: Fault = lambda *_: "",
     ) -> str:
         """Take a text, which is written so, and return what stands in its place."""
         start = self._raw.tell()
@@ -47,11 +48,22 @@ class Asides:
     def _marked(self, number: int) -> str:
         return f"{self._mark}{number}{self._mark}"
 
-    def cut(self, start: int, end: int, source: Marked, write: Write, where: str) -> str:
+    def cut(
+        self,
+        start: int,
+        end: int,
+        source: Marked,
+        write: Write,
+        where: str,
+        fault: Fault = lambda *_: "",
+    ) -> str:
         """The same for what is at a place of the text, one after the other."""
         self._starts.append(start)
         self._ends.append(end)
-        return self.put(self._text[start:end], source, write, where)
+        return self.put(self._text[start:end], source, write, where, fault)
+
+    def __len__(self) -> int:
+        return len(self._segments)
 
     @property
     def part(self) -> Part:

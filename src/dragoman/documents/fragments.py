@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from dragoman.documents import html, markup
 from dragoman.documents.document import Left, Segment
@@ -25,6 +26,17 @@ _MARKUP = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
 """Comments, what has no text, and tags; also those of numbers, which stand for components."""
+_KEY = re.compile(
+    r"\(&[A-Za-z0-9]\)|(?P<sign>(?<!\S)(?:&&?(?!(?:amp|gt|lt|nbsp|quot)\b|\w+;)|_(?=[A-Z])))"
+    r"(?P<word>[^\W\d_]\w*)"
+)
+"""What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
+_BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
+"""What parts the forms of a message, as vue-i18n and Laravel have them; or what may have a bar."""
+_TAGS = re.compile(r"(?:<|\\u003[cC])(\\?(?:/|\\u002[fF]))?")
+"""Where tags begin, as strings of JSON may have them; those that end an element have a group."""
+_RANGE = re.compile(r"\s*+(?:\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
+"""For which numbers Laravel and Symfony take a form."""
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "script", "style", "var"}
 
 
@@ -54,6 +66,24 @@ def read_page(
     page = Page(text, _RULES, where, f"{where}, ", left)
     for each in page.document(lambda _: b"").parts[0].segments:
         yield replace(each, start=at(each.start), end=at(each.end), write=write)
+
+
+def forms(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The places of what bars part there, each without the numbers that it is for.
+
+    The whole if a part has no letter, or half of an element: it is no message in several forms.
+    """
+    bars = [found.start() for found in _BAR.finditer(text, start, end) if found[1]]
+    found = list[tuple[int, int]]()
+    for first, last in pairwise([start - 1, *bars, end]) if bars else ():
+        begin = _RANGE.match(text, first + 1, last)
+        place = begin.end() if begin else first + 1
+        found.append((place, place + len(text[place:last].rstrip())))
+    parts = [text[slice(*each)] for each in found]
+    is_apart = all(any(map(str.isalpha, _BAR.sub("", part))) for part in parts)
+    tags = [_TAGS.findall(part) for part in parts]
+    is_apart &= all(len(each) == 2 * len([*filter(None, each)]) for each in tags)
+    return found if found and is_apart else [(start, end)]
 
 
 def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int]:
@@ -94,9 +124,28 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
                 items[begin] = name, Tag(write(start), "open", kept)
                 items[-1] = name, Tag(write(raw), "close")
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
+    items = [each for item in items for each in _with_keys(item, write)]
     if sum(isinstance(piece, Tag) and piece.kind == "open" for _, piece in items) > DEEPEST:
         return merged(given)  # or those that are too deep would not keep their partners
     return paired(_apart(items))
+
+
+def _with_keys(
+    item: tuple[str, str | Tag], write: Callable[[str], str]
+) -> Iterator[tuple[str, str | Tag]]:
+    """A text whose keys of a menu are tags around their words; two words with `_` are emphasis."""
+    name, piece = item
+    place, whole = 0, piece if isinstance(piece, str) else ""
+    for found in _KEY.finditer(whole) if "&" in whole or whole.count("_") == 1 else ():
+        yield name, whole[place : found.start()]
+        place = found.end()
+        if found["sign"]:
+            yield "&", Tag(write(found["sign"]), "open")
+            yield name, found["word"]
+            yield "&", Tag("", "close")
+        else:
+            yield "", Tag(write(found[0]))
+    yield name, whole[place:] if isinstance(piece, str) else piece
 
 
 def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:

@@ -83,9 +83,9 @@ def _texts(
         yield from fragments.read_page(page, at, write_page, where, left)
         return
     for part in _LINE.finditer(text, start, place[1] - 1):
-        if part[1]:
-            source = fragments.with_elements((json.loads(f'"{part[1]}"'),))
-            yield Segment(*part.span(), source, write, where)
+        for a, b in fragments.forms(text, *part.span()) if part[1] else ():
+            source = fragments.with_elements((json.loads(f'"{text[a:b]}"'),))
+            yield Segment(a, b, source, write, where)
 
 
 def _next(expected: str, sign: str, opened: list[str]) -> str:

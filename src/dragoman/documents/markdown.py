@@ -7,7 +7,6 @@ has hard breaks.
 
 import re
 import sys
-import unicodedata
 from array import array
 from bisect import bisect_left
 from collections import Counter, deque
@@ -15,18 +14,29 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from itertools import chain, groupby, zip_longest
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
+from dragoman.documents.dialects import (
+    ATTRIBUTES,
+    DIRECTIVE,
+    ENDS,
+    NO_DEFINITION,
+    ONE_CELL,
+    as_written,
+    with_kept,
+    with_plain_targets,
+)
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
+from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked, Tag, paired, verbatim
+from dragoman.text.marked import Marked, Tag, paired
 
 LARGEST = 1 << 22
 """Most bytes: the parser's events take many times as many."""
@@ -36,63 +46,25 @@ _SPANS = {"Emphasis": "*", "Strong": "**", "Strikethrough": "~~", "Link": "[", "
 """What encloses text inside a paragraph, and how it is opened."""
 _LEAVES = {*_TEXTS, "SoftBreak", "HardBreak", "InlineHtml", "FootnoteReference"}
 """What else is inside one."""
-_HTML = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
-"""What cannot be empty, nor stand between a letter and a sign, and what can."""
+_NOTE = (" ", "^")
+"""The sign before the bracket of a note."""
 _LEFT = {"CodeBlock": "code", "HtmlBlock": "HTML", "MetadataBlock": "front matter"}
-_SEEN = {*_LEAVES, *_LEFT, "Html", ""}
+_SEEN = {*_LEAVES, *_LEFT, "Html", "Image", ""}
 """What is no definition; the end of the file has no name."""
-_ENDS = r"[ \t]*+(?=[\r\n]|\Z)"
-_DIRECTIVE = re.compile(
-    r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?|===[!+]?(?=[ \t]+\"))[ \t][^\r\n]*)"
-    rf"|(?::{{3,}}|-+8<-+|\*\[[^]\r\n]+\]:(?![^\r\n]*(?<!\\)\*{_ENDS})"
-    rf"|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]{_ENDS})[\w-]+\])[^\r\n]*"
-    rf"|(?:(?:\{{\{{[<%](?:(?![>%]\}}\}})[^\r\n])*+[>%]\}}\}}[ \t]*+)++|\{{:[^{{}}\r\n]*+\}}"
-    rf"|\[\[?_?(?i:toc)_?\]?\]){_ENDS}"
-    rf"|(?:\{{%(?:(?!%\}})[^\r\n])*+%\}}[ \t]*+(?:\r?\n(?=\{{%))?)+{_ENDS})"
-    r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
-    r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
-    r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
-    re.MULTILINE,
-)
-"""A line of Pandoc, Material, kramdown, Obsidian, Hugo or Liquid, or lines of MDX."""
 _DEFINITION = re.compile(
     r"^[ \t>]*\[(?!\^)(?:[^][\\\r\n]|\\.)+\]:[ \t]*(?:<[^<>\r\n]*>|[^\s<]\S*)"
-    rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{_ENDS}",
+    rf"(?:[ \t]+|[ \t]*\r?\n[ \t>]*)[\"'(]([^\r\n]*)[\"')]{ENDS}",
     re.MULTILINE,
 )
 """The definition of a link, with its title."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_KEPT = re.compile(
-    r"(\{(?::[^{}\r\n]*|[ \t]*[.#][^{}\r\n]*)\}"
-    r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
-    r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=])"
-)
-"""Attributes of what stands before, the name of an emoji; an address, which is a link so."""
 _EMPTY_LINE = re.compile(r"(?:\r?\n|\r)[ \t>]*[\r\n]")
 _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
-_SIGNS = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
-)
-"""What would be read as markup, if it were written as it is."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
-_TARGET = re.compile(
-    r"(\]\([ \t]*+|^[ \t>]*\[(?!\^)[^][\r\n]+\]:[ \t]*+)"
-    r"((?:[^\s(){}]*+\{[{%](?:(?!\{[{%]|[}%]\})[^\r\n])*+[}%]\}++)++)",
-    re.MULTILINE,
-)
-"""Where a link leads in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
-_NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
-"""Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
-_ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
-"""A row by which GFM makes a table of the line above; the parser does where that ends with `|`, and
-reads a definition elsewhere."""
 _LINE = re.compile(r"\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
-_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
-"""What would be, where a line begins."""
 
 
 def read(data: bytes, name: str) -> Document:
@@ -105,18 +77,44 @@ def read(data: bytes, name: str) -> Document:
     return reader.asides.document(segments, encode, reader.left)
 
 
+class _Span(NamedTuple):
+    """What encloses text and has begun."""
+
+    more: Any
+    """What the parser says of it."""
+    mark: str
+    """How it is opened."""
+    start: int
+    """Where its text begins."""
+    number: int
+    """That of its piece."""
+
+
+class _Bracket(NamedTuple):
+    """One that is open in a text."""
+
+    number: int
+    """That of its piece."""
+    start: int
+    """Where the text in it begins."""
+    asides: int
+    """How many were there."""
+
+
 class _Paragraphs:
     """The places of text, by the parser's events."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
         self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
-        self._plain = _DIRECTIVE.sub(self._without_directive, without_damage(text))
-        self._plain = _ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
-        self._plain = _with_plain_targets(self._plain)
+        self._plain = DIRECTIVE.sub(self._without_directive, without_damage(text))
+        self._plain = ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
+        self._plain = with_plain_targets(self._plain)
         self._pieces: list[tuple[str, str | Tag]] = []
         self._start = self._end = 0  # of the pieces
-        self._opened: list[tuple[Any, int, str]] = []  # kinds of spans, their text's start, mark
+        self._opened: list[_Span] = []
+        self._depth = 0  # of the outermost picture that is open
+        self._brackets: list[_Bracket] = []
 
     def _where(self, place: int) -> str:
         """The line of a place."""
@@ -143,7 +141,7 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        plain = _NO_DEFINITION.sub(r"\1;", self._plain)
+        plain = NO_DEFINITION.sub(r"\1;", self._plain)
         before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
@@ -158,17 +156,17 @@ class _Paragraphs:
                     self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescape(found[1])))
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
-            elif _is_inline(name, more) and not (is_term and name == "SoftBreak"):
+            elif self._depth or (_is_inline(name, more) and not (is_term and name == "SoftBreak")):
                 if not self._pieces:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
             else:
                 if any(piece_name in (" ", "\\") for piece_name, _ in self._pieces):
-                    where, source = self._where(self._start), paired(self._with_kept())
+                    where, source = self._where(self._start), paired(with_kept(self._pieces))
                     if SURROGATE.search(self._text, self._start, self._end):
                         source = Marked((self._text[self._start : self._end],))
-                    yield Segment(self._start, self._end, source, _written, where, _fault)
-                self._pieces = []
+                    yield Segment(self._start, self._end, source, written, where, _fault)
+                self._pieces, self._brackets = [], []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
                     self.left.add(_LEFT[name], self._where(start))
@@ -178,13 +176,10 @@ class _Paragraphs:
         """Add what is there; return the name of a span that is added as one, up to its end."""
         raw, before, self._end = self._text[start:end], self._end, end
         if kind == "Start" and name == "Link" and more["link_type"] in ("Autolink", "Email"):
-            self._pieces += _copied(raw)
+            self._pieces += as_written(raw)
             return name
         if kind == "Start":
-            mark = "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name]
-            self._end = start + len(mark)
-            self._opened.append((more, self._end, mark))
-            self._pieces.append((name, Tag(mark, "open")))
+            self._open(name, more, start, "~" if raw[:1] == "~" != raw[1:2] else _SPANS[name])
         elif kind == "End":
             self._close(name, before, end)
         elif name == "Text" and raw[:1] == "&" and not more.strip(" \t\r\n\f"):
@@ -192,21 +187,16 @@ class _Paragraphs:
                 ("", Tag(raw, shown=" "))
             )  # which would begin a line, or indent one
         elif name in ("Text", "SoftBreak"):
-            escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
-            # An entity is longer than its text; all else is as the file has it.
-            text = " " if more is None else raw if len(raw) == len(more) else more
-            if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
-                self._pieces.append(("", Tag(":")))
-                text = text[1:]
-            self._pieces.append((escaped, text))
+            self._add_text(raw, more, start, end)
         elif name in ("Code", "InlineMath", "DisplayMath"):
-            self._pieces += _copied(_LINE.sub(" ", raw))
+            self._pieces += as_written(_LINE.sub(" ", raw))
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
-            if token.kind != "close" and token.name and not is_left(raw):
+            if token.kind != "close" and token.name and not (self._depth or is_left(raw)):
                 raw = with_marks(token, RULES, self.asides, start, self._where(start))
-            self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept)))
+            shown = " " if token.name in RULES.breaks else ""
+            self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept, shown=shown)))
         else:
             breaks = name == "HardBreak"
             prefix = re.compile(r"[ \t>]*").match(self._text, end) if breaks else None
@@ -215,54 +205,100 @@ class _Paragraphs:
             self._pieces.append(("", Tag(raw, shown=" " if breaks else "")))
         return ""
 
+    def _open(self, name: str, more: Any, start: int, mark: str) -> None:  # noqa: ANN401
+        """Begin a span."""
+        self._end = start + len(mark)
+        self._opened.append(_Span(more, mark, self._end, len(self._pieces)))
+        self._pieces.append((name, Tag(mark, "open")))
+        if name == "Image" and not self._depth:
+            self._depth = len(self._opened)
+
     def _close(self, name: str, before: int, end: int) -> None:
-        """End a span, whose last text ended `before`."""
-        more, start, mark = self._opened.pop()
+        """End a span, whose last text ended `before`; a picture is one tag."""
+        more, mark, start, number = self._opened.pop()
         kind = more["link_type"] if name in ("Link", "Image") else ""
+        label = self._text[start:before] if kind in ("Shortcut", "Collapsed") else ""
+        self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
+        is_picture = len(self._opened) < self._depth
+        if is_picture:
+            self._depth = 0
+            last = self._end - 1 if label else before
+            mark += self._taken_out(number, start, last, "alt text", label)
         raw = self._text[before:end] if kind else mark
         if kind == "Inline" and (title := _TITLE.fullmatch(self._plain, before, end)):
             first, last = title.span(1)
             cut = self._set_aside(first, last, more["title"])
             raw = f"{self._text[before:first]}{cut}{self._text[last:end]}"
-        if kind in ("Shortcut", "Collapsed"):  # its text is what it is found by
-            raw = f"][{self._text[start:before]}]"
-            self._end += 2 if kind == "Collapsed" and self._text[end : end + 2] == "[]" else 0
-        self._pieces.append((name, Tag(raw, "close")))
+        if label:  # its text is what it is found by
+            raw = "]" if is_picture else f"][{label}]"
+        self._pieces.append(("", Tag(mark + raw)) if is_picture else (name, Tag(raw, "close")))
+
+    def _add_text(self, raw: str, more: str | None, start: int, end: int) -> None:
+        """Add words, or the end of a line."""
+        escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
+        # An entity is longer than its text; all else is as the file has it.
+        text = " " if more is None else raw if len(raw) == len(more) else more
+        if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
+            self._pieces.append(("", Tag(":")))
+            text = text[1:]
+        self._pieces.append((escaped, text))
+        if raw in ("[", "![", "]") and escaped == " ":
+            self._add_bracket(start, end)
+
+    def _add_bracket(self, start: int, end: int) -> None:
+        """Begin or end what Pandoc has in brackets: a note, `^[words]`, or `[words]{.name}`.
+
+        A note is a text of its own, unless another one is in it, or it is in a picture.
+        """
+        if self._text[start] != "]":
+            name, before = self._pieces[-2] if len(self._pieces) > 1 else ("", "")
+            if name in (" ", "\\") and str(before)[-1:] == "^" and (name, before) != ("\\", "^"):
+                self._pieces[-2:] = (name, str(before)[:-1]), _NOTE, self._pieces[-1]
+            self._brackets.append(_Bracket(len(self._pieces) - 1, end, len(self.asides)))
+            return
+        if not self._brackets:
+            return
+        number, first, asides = self._brackets.pop()
+        is_note = number > 0 and self._pieces[number - 1] is _NOTE
+        if is_note and not self._depth and asides == len(self.asides):
+            del self._pieces[-1]
+            raw = f"^[{self._taken_out(number, first, start, 'note')}]"
+            self._pieces[-1] = "", Tag(raw)
+        elif is_note or ATTRIBUTES.match(self._text, end):
+            opening = str(self._pieces[number][1])
+            if is_note:
+                opening, self._pieces[number - 1] = "^[", ("", Tag("", shown=" "))
+            self._pieces[number] = "[", Tag(opening, "open")
+            self._pieces[-1] = "[", Tag("]", "close")
+
+    def _taken_out(self, number: int, first: int, last: int, what: str, label: str = "") -> str:
+        """What stands in the place of the text behind a piece, whose place is given.
+
+        That is a text of its own, or itself if there is nothing to translate in it. The pieces from
+        this one on are gone then.
+        """
+        inner, raw = self._pieces[number + 1 :], self._text[first:last]
+        del self._pieces[number:]
+        while self._brackets and self._brackets[-1].number >= number:
+            self._brackets.pop()
+        if not any(name in (" ", "\\") for name, _ in inner):
+            return raw
+        source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
+        write = partial(written_alt, label=label) if label else written
+        fault = partial(_fault, end="][") if label else _fault
+        return self.asides.cut(first, last, source, write, f"{self._where(first)}, {what}", fault)
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it.
 
-        That is itself where it has what was replaced for the parser, such as damaged bytes.
+        That is itself in a picture, and where it has what was replaced for the parser, such as
+        damaged bytes.
         """
-        if (raw := self._text[first:last]) != self._plain[first:last]:
+        if (raw := self._text[first:last]) != self._plain[first:last] or self._depth:
             return raw
-        write = partial(_written_title, end=self._text[last])
+        write = partial(written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
         return self.asides.cut(first, last, Marked((title,)), write, where)
-
-    def _with_kept(self) -> Iterator[tuple[str, str | Tag]]:
-        """The pieces, where addresses are copied, and attributes and emoji are tags: those that
-        have no escapes.
-        """
-        for is_text, group in groupby(self._pieces, lambda piece: piece[0] == " "):
-            if not is_text:
-                yield from group
-                continue
-            for number, text in enumerate(_KEPT.split("".join(str(text) for _, text in group))):
-                if number % 2 and text[0] in "{:":
-                    yield "", Tag(text)
-                else:
-                    yield from _copied(text) if number % 2 else [(" ", text)]
-
-
-def _with_plain_targets(text: str) -> str:
-    """As many letters for addresses that other tools write, whose spaces would end the link."""
-    return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
-
-
-def _copied(raw: str) -> tuple[tuple[str, str | Tag], ...]:
-    """What is written as it is."""
-    return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
@@ -299,23 +335,25 @@ _COUNTED_BYTES = 64
 """How many bytes are counted at once beforehand: a count for each byte would take eight."""
 
 
-def _fault(raw: str, source: Marked, made: Marked) -> str:
+def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
     """Why a text may not be written so: Markdown would read other letters than it has.
 
-    So it may where the signs of emphasis have their partners in another text.
+    So it may where the signs of emphasis have their partners in another text. The end of what is
+    there may be none of the text.
     """
+    raw = raw.removesuffix(end)
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
-    before, after = (_read(text, labels) for text in (f"x {raw}", _written(made)))
+    before, after = (_read(text, labels) for text in (f"x {raw}", written(made)))
     same = before + _letters(made.text) == after + _letters(f"x{source.text}")
     tags = source.trimmed()[1].tags  # those that may move
-    is_cut = any(tag.kind == "void" and tag.raw.strip() in _HTML for tag in tags)
+    is_cut = any(tag.kind == "void" and tag.raw.strip() in EMPHASIS for tag in tags)
     return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
-    events = _events(_with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
+    events = _events(with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
     return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 
 
@@ -333,57 +371,3 @@ def _is_inline(name: str, raw: Any) -> bool:  # noqa: ANN401 -- as `_only` has i
 def _only(event: Any) -> tuple[str, Any]:  # noqa: ANN401 -- a name, or it and more in a dict
     ((name, more),) = event.items() if isinstance(event, dict) else [(event, None)]
     return name, more
-
-
-def _written(marked: Marked) -> str:
-    """Text and tags, with a backslash before what would be read as another tag."""
-    made, opened, copied, begins = list[str](), list[int](), False, True
-    for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
-        if isinstance(piece, Tag):
-            copied = piece.kept
-            made.append(piece.raw)
-            if piece.kind == "open":
-                opened.append(len(made) - 1)
-            elif piece.kind == "close":
-                after = following.raw if isinstance(following, Tag) else following
-                _mend(made, opened, after[:1])
-            begins = "\n" in piece.raw or (begins and not piece.raw)
-            continue
-        text = piece
-        if not copied:
-            text = _SIGNS.sub(r"\\\g<0>", text)
-            if text.endswith("!") and isinstance(following, Tag) and following.raw == "[":
-                text = f"{text[:-1]}\\!"
-            if begins and (found := _FIRST.match(text)):
-                text = f"{text[: found.end()]}\\{text[found.end() :]}"
-        made.append(text)
-        begins = False
-    return "".join(made)
-
-
-def _written_title(marked: Marked, end: str) -> str:
-    """A title that ends with this sign."""
-    return re.sub(rf"[\\`|$()<&{re.escape(end)}]", r"\\\g<0>", marked.text)
-
-
-def _mend(made: list[str], opens: list[int], after: str) -> None:
-    """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
-    start = opens.pop()
-    if made[start] not in _HTML:
-        return
-    before = next((made[n][-1] for n in range(start - 1, -1, -1) if made[n]), "")
-    inner = "".join(made[start + 1 : -1])
-    beside = before == made[start][0] and opens[-1:] != [start - 1]  # other emphasis has ended
-    if not inner:
-        del made[start:]
-    elif beside or not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
-        name = _HTML[made[start]]
-        made[start], made[-1] = f"<{name}>", f"</{name}>"
-
-
-def _may_stand(outside: str, inside: str) -> bool:
-    """Whether signs of emphasis are read as such between these two letters."""
-    inner, outer = (
-        bool(letter) and unicodedata.category(letter)[0] in "LMN" for letter in (inside, outside)
-    )
-    return not inside.isspace() and (inner or not outer)

@@ -1,5 +1,8 @@
 """SubRip and WebVTT: a sentence that runs over several cues is translated as one.
 
+What another one says is another text: a line with a dash, a name in capitals and a colon, or a
+voice of WebVTT.
+
 What stands between two of its cues, the times among it, is put back by alignment; where that would
 leave a cue without text, or with more than can be read in its time, in proportion to the times.
 Headers, notes, styles and settings are left alone.
@@ -25,7 +28,13 @@ _CUE = re.compile(
     rf"((?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
 )
 """Times and settings, and lines of text."""
-_TAG = re.compile(r"<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{3}>|\{\\[^{}]*\}")
+_GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
+"""How a word is read, above it: a tag, whose text stays."""
+_TAG = re.compile(
+    rf"{_GUIDE}|<(/?)([A-Za-z][^<>\s.]*+)[^<>]*+>|<(?:\d+:)?\d\d:\d\d\.\d{{3}}>|\{{\\[^{{}}]*\}}"
+)
+_VOICE = re.compile(r"<v(?:\.[^<>\s]*+)?\s++([^<>]*+)>")
+"""Who speaks from here on."""
 _MOMENT = re.compile(r"<[\d:.]+>")
 """A time inside a cue, which must stay there."""
 _BLOCK = re.compile(rf"(?:^|(?<=[\r\n]))(?:((?:(?![\r\n])\s)*+\S[^\r\n]*)(?:{_EOL}|\Z))+")
@@ -40,6 +49,11 @@ _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 _END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
 _DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
 """How one who speaks is marked, behind tags too: they stay before what is said."""
+_LABEL = re.compile(
+    rf"(?:{_TAG.pattern})*+{_DIRECTION}(?P<name>[^\W\d_][\w .'’#&/()-]{{,30}})(?:{_TAG.pattern})*+"
+    rf"(?:[:：](?:{_TAG.pattern})*+(?:[\s{_MARKS}]+|\Z)|：)"
+)
+"""The same by a name, if that is in capitals."""
 _OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
@@ -96,24 +110,54 @@ class _Cue:
     end: float
     is_apart: bool
     """Whether no sentence goes on there."""
+    voice: str
+    """Who speaks, as WebVTT has it."""
 
 
 def _cues(text: str) -> Iterator[_Cue]:
     for match in _CUE.finditer(text):
         *first, second = ([int(match[n] or 0) for n in range(4 * i + 1, 4 * i + 5)] for i in (0, 1))
         start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (*first, second))
-        lines = [
-            (match.start(9) + line.start(), match.start(9) + line.end())
-            for line in _LINE.finditer(match[9])
-        ]
+        rows = [*_rows(text, *match.span(9))]
+        lines, voices = [row[:2] for row in rows], [row[2] for row in rows]
         apart = {
             n: found for n, line in enumerate(lines) if (found := _APART.fullmatch(text, *line))
         }
-        speakers = {n for n, line in enumerate(lines) if _DASH.match(text, *line)}
-        begins = {*speakers, *apart, *(n + 1 for n in apart), 0, len(lines)}
+        said = {n: _said(text, *line) for n, line in enumerate(lines)}
+        begins = {n for n, place in said.items() if place is not None}
+        begins |= {n for n in range(1, len(lines)) if voices[n] != voices[n - 1]}
+        begins |= {*apart, *(n + 1 for n in apart), 0, len(lines)}
         for one, other in pairwise(sorted(begins)):
             part = (apart[one].span("text"),) if one in apart else tuple(lines[one:other])
-            yield _Cue(part, start, end, one in apart)
+            part = part[said[one] == part[0][1] :]  # a name may have a line of its own
+            if part:
+                yield _Cue(part, start, end, one in apart, voices[one])
+
+
+def _rows(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """The lines of a cue, and whose voice each has; one is cut where another voice begins."""
+    voice = ""
+    for line in _LINE.finditer(text, start, end):
+        place = line.start()
+        for found in _VOICE.finditer(text, *line.span()):
+            if found[1] != voice and place < found.start():
+                yield place, place + len(text[place : found.start()].rstrip()), voice
+                place = found.start()
+            voice = found[1]
+        yield place, line.end(), voice
+
+
+def _said(text: str, start: int, end: int) -> int | None:
+    """Where that begins which is said in a line, if another one begins to speak there.
+
+    Of a line that is all in capitals, it is the whole: these may be no name.
+    """
+    dash = _DASH.match(text, start, end)
+    place = dash.end() if dash else start
+    label = _LABEL.match(text, place, end)
+    if label and label["name"].isupper():
+        return place if _TAG.sub("", text[label.end() : end]).isupper() else label.end()
+    return place if dash else None
 
 
 def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
@@ -129,7 +173,9 @@ def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
 
 def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
-    if cue.is_apart or following.is_apart:
+    if cue.is_apart or following.is_apart or cue.voice != following.voice:
+        return False
+    if _said(text, *following.lines[0]) is not None or _is_caption(text, cue, following):
         return False
     last = _TAG.sub("", text[slice(*cue.lines[-1])]).rstrip()
     soon = -1 <= following.start - cue.end < 2
@@ -139,10 +185,19 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     return soon and not ends and not _OTHER.match(text, *following.lines[0])
 
 
+def _is_caption(text: str, *cues: _Cue) -> bool:
+    """Whether one of two cues is in capitals, such as THE NEXT DAY, and the other is not."""
+    one, other = (_TAG.sub("", text[cue.lines[0][0] : cue.lines[-1][1]]) for cue in cues)
+    return any(
+        a.isupper() and " " in a and any(map(str.islower, b))
+        for a, b in ((one, other), (other, one))
+    )
+
+
 def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
-    dash = _DASH.match(text, *cues[0].lines[0])
-    start, pieces = dash.end() if dash else cues[0].lines[0][0], list[tuple[str, str | Tag]]()
-    place = start
+    first, pieces = cues[0].lines[0], list[tuple[str, str | Tag]]()
+    said = _said(text, *first)
+    place = start = first[0] if said is None else said
     for cue in cues:
         for number, (begin, end) in enumerate(cue.lines):
             if number:

@@ -35,7 +35,7 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
     bare = _CELL.sub("", first)
     sign = "\t" if name.lower().endswith(".tsv") else max(DELIMITERS, key=bare.count)
     sign = sign if sign in bare or sign == "\t" else ""
-    write = partial(_written, signs=f'"\r\n{sign or DELIMITERS}')
+    ends = f"\r\n{sign or DELIMITERS}"
     head, chosen = list[str](), None
     if text:
         left.add("the names of the columns", "row 1")
@@ -56,6 +56,8 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             continue
         if not closed:
             source = fragments.with_elements((cell,))
+            is_bare = sign == "\t" or '"' in raw  # as those who read no quotes have it
+            write = partial(_written, signs=ends if is_bare else f'"{ends}')
             yield Segment(place, place + len(raw), source, write, where)
         elif fragments.is_page(cell):
             at = fragments.places(raw[1:-1], _DOUBLED, place + 1)
@@ -103,5 +105,7 @@ def _quoted_page(marked: Marked) -> str:
 
 
 def _written(marked: Marked, signs: str) -> str:
+    """A cell without quotes, unless it begins with one or has one of these signs."""
     text = marked.written()
-    return f'"{_quoted(marked)}"' if any(sign in text for sign in signs) else text
+    needs_quotes = text.startswith('"') or any(sign in text for sign in signs)
+    return f'"{_quoted(marked)}"' if needs_quotes else text

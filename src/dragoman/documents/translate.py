@@ -243,6 +243,8 @@ _COUNTED = str.isalnum, lambda char: not char.isspace()
 """What a tag is not to lose: its words, and its signs."""
 _USUAL = {"empty", "memory", "retried", "split"}
 """Flags that nobody need look at."""
+_SIGNS = re.compile(r"\||(?<=[^\W\d_])&(?=[a-z])")
+"""Bars, and the `&` of E&xit, but not of AT&T."""
 _NO_LETTER = "it has no letter"
 _CODE = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
@@ -270,8 +272,11 @@ def _dropped(text: str, source: str) -> dict[int, str]:
 def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterator[str]:
     """The flags of a translation with its tags, by what stands around that which is copied.
 
-    A number that was not copied at the first search may stand there as a word, too.
+    A number that was not copied at the first search may stand there as a word, too. Bars between
+    forms, and the sign of a key inside a word of a menu, are placeholders.
     """
+    if sorted(_SIGNS.findall(source.text)) != sorted(_SIGNS.findall(made.text)):
+        yield "placeholders"
     if not source.kept:
         return
     if not any(char.isalnum() for part in made.around for char in part):

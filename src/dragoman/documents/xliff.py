@@ -30,6 +30,7 @@ _CLOSES = {"ex", "ept", "ec", "em"}
 _OPENS = {"bx", "bpt", "sc", "sm"}
 _ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
 """Angular's names of tags: START_LINK and START_LINK_1 both end with CLOSE_LINK."""
+_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
 def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -287,4 +288,13 @@ def _role_in_xliff(element: Element) -> Tag | Half:
         if rid := values.get("rid"):  # memoQ has both in one text
             key = f"rid {rid}"
         return Half("", key, name in _OPENS, kept=values.get("translate") == "no")
-    return Tag("", shown=" " if values.get("ctype") == "lb" else "")
+    return Tag("", shown=" " if _is_break(element) else "")
+
+
+def _is_break(element: Element) -> bool:
+    """Whether a code is a line break: it says so, or stands for a `<br>` of HTML."""
+    values = element.attributes
+    if values.get("ctype") == "lb" or values.get("subType") == "xlf:lb":
+        return True
+    originals = (element.text, *(values.get(name, "") for name in ("equiv-text", "equiv", "disp")))
+    return any(_BREAK.fullmatch(each.strip()) for each in originals)

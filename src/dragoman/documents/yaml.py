@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
-from dragoman.documents.fragments import with_elements
+from dragoman.documents.fragments import forms, with_elements
 from dragoman.documents.lines import FULL, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag
@@ -31,6 +31,8 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*+\s++|#[^\r\n]*+\s++)*+")
 """An anchor, a type and comments before a value."""
 _LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
+_FLOW = re.compile(r"[][{},]")
+"""What ends a plain value among others in brackets."""
 _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
@@ -103,7 +105,10 @@ def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noq
         found = choices.branches(raw[start:-1], event.value, quote)
     if found is None:
         return None
-    start, write = start + event.start_mark.index, partial(_written_branch, quote=quote)
+    start, write = (
+        start + event.start_mark.index,
+        partial(_written_in, quote=quote, written=choices.written),
+    )
     return [Segment(start + a, start + b, source, write, where) for a, b, source in found]
 
 
@@ -124,10 +129,26 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
                 yield from (_folded(text, each, where) for each in _sentences(text, paragraph))
         return
     after = "" if style else _after(text, end)
-    if style or text[start:end].split() == value.split():
+    if not after and (found := _forms(text, start, end, style)):
+        write = partial(_written_in, quote=style) if style else Marked.written
+        for a, b, form in found:
+            fault = partial(_needs_quotes, style=style, flow=flow, is_first=a == start)
+            yield Segment(a, b, with_elements((form,)), write, where, fault)
+    elif style or text[start:end].split() == value.split():
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
         write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
         yield Segment(start, end + len(after), with_elements(pieces), write, where)
+
+
+def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, str]]:
+    """The forms of a message in one line, which bars part, and where they are; none of others."""
+    size = len(style)
+    found = [] if "\n" in text[start:end] else forms(text, start + size, end - size)
+    read = {"'": lambda raw: raw.replace("''", "'"), '"': lambda raw: json.loads(f'"{raw}"')}
+    try:
+        return [(a, b, read.get(style, str)(text[a:b])) for a, b in found if len(found) > 1]
+    except ValueError:  # an escape that JSON does not have
+        return []
 
 
 def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
@@ -218,15 +239,27 @@ def _after(text: str, end: int) -> str:
 def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
     text = marked.written()
     plain = _PLAIN.fullmatch(text) and not text[-1].isspace() and _is_text(text)
-    if not style and plain and not (flow and re.search(r"[][{},]", text)):
+    if not style and plain and not (flow and _FLOW.search(text)):
         return text + after
     if style == "'" and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
     return _quoted(text) + after
 
 
-def _written_branch(marked: Marked, *, quote: str) -> str:
-    text = choices.written(marked)
+def _needs_quotes(
+    _raw: str, _source: Marked, made: Marked, *, style: str, flow: bool, is_first: bool
+) -> str:
+    """Why a form cannot be written in a value without quotes."""
+    text = made.written()
+    plain = _PLAIN.fullmatch(text if is_first else f"a {text}") and not text[-1].isspace()
+    fits = style or (plain and not (flow and _FLOW.search(text)))
+    return "" if fits else "the string needs quotes for its translation"
+
+
+def _written_in(
+    marked: Marked, *, quote: str, written: Callable[[Marked], str] = Marked.written
+) -> str:
+    text = written(marked)
     return text.replace("'", "''") if quote == "'" else _quoted(text)[1:-1]
 
 

@@ -162,6 +162,26 @@ def test_spaces_around_a_tag_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "<ph id='1'>&lt;br/&gt;</ph>",
+        "<x id='1' ctype='lb'/>",
+        "<x id='1' equiv-text='&lt;br class=\"a\"&gt;'/>",
+        "<ph id='1' disp='&lt;BR&gt;'/>",
+        "<ph id='1' type='fmt' subType='xlf:lb'/>",
+    ],
+)
+def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
+    """In whichever of the ways that tools have to say so; other codes are nothing."""
+    unit = f"<trans-unit id='1'><source>a{code}b <ph id='2'>&lt;b&gt;</ph>c</source></trans-unit>"
+    translator = WordTranslator(str.upper)
+    text = f"<xliff><file source-language='en'>{unit}</file></xliff>".encode()
+    data, _ = translate_document(read_document(text, "a.xlf"), translator)
+    assert translator.lines == ["a b c"]
+    assert f">A{code}B <ph id='2'>&lt;b&gt;</ph>C</target>" in data.decode()
+
+
+@pytest.mark.parametrize(
     ("source", "target"),
     [
         ("<![CDATA[<p>One <b>two</b><br>x</p>]]>", "<![CDATA[<p>ONE <b>TWO</b><br>X</p>]]>"),

@@ -145,7 +145,7 @@ def test_damaged_utf8_stays_utf8() -> None:
         ("!!! a\n\n    b c\n\nd e\n", "!!! a\n\n    b c\n\nD E\n"),  # too short a line
         ('=== "a b"\n\n    c d\n', '=== "a b"\n\n    C D\n'),
         ("{{% a b %}}\nc d\n{{% /a %}} \n", "{{% a b %}}\nC D\n{{% /a %}} \n"),
-        ('{{< a "b" >}}{{< c >}}\n{{< d >}} e\n', '{{< a "b" >}}{{< c >}}\n{{< D >}} E\n'),
+        ('{{< a "b" >}}{{< c >}}\n{{< d >}} e\n', '{{< a "b" >}}{{< c >}}\n{{< d >}} E\n'),
         ("a b\n{: .c d}\n* toc\n{:toc}\n", "A B\n{: .c d}\n* TOC\n{:toc}\n"),
         ("[TOC]\n\n[[_toc_]]\n[toc] a\n", "[TOC]\n\n[[_toc_]]\n\\[TOC\\] A\n"),
         ('--8<-- "a.md"\nb\n*[c]: d e\n', '--8<-- "a.md"\nB\n*[c]: d e\n'),

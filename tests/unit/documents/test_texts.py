@@ -4,7 +4,7 @@ import pytest
 import yaml
 from tests.word_translator import WordTranslator
 
-from dragoman.documents import choices, markdown, subtitles
+from dragoman.documents import choices, signs, subtitles
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.errors import InputError
@@ -166,9 +166,9 @@ def test_emphasis_without_spaces() -> None:
         ("", "注意请"),
     ):
         marked = merged(["注意", bold[0], inner, bold[1], "请"])
-        assert markdown._written(marked) == written
+        assert signs.written(marked) == written
     marked = merged([*bold[:1], "a", bold[1], *bold[:1], "b", bold[1]])
-    assert markdown._written(marked) == "**a**<strong>b</strong>"
+    assert signs.written(marked) == "**a**<strong>b</strong>"
 
 
 CUES = """1
@@ -375,26 +375,3 @@ def test_yaml_that_is_none_is_refused() -> None:
         translated("a: b: c", "a.yaml")
     with pytest.raises(InputError, match="more than 200 levels"):
         translated("[" * 100_000, "a.yaml")
-
-
-def test_tables() -> None:
-    """Cells with text but for the first row; quotes stay, and come where they are needed."""
-    source = 'id;text\r\n1;"a ""b""\nc"\r\n2;d'
-    data, lines, _ = translated(source, "a.csv")
-    assert data == 'id;text\r\n1;"A ""B""\nC"\r\n2;D'
-    assert lines == ['a "b"', "c", "d"]
-    comma = WordTranslator(lambda word: f"{word},")
-    assert translated("a,b\nc,d e", "a.csv", comma)[0] == 'a,b\n"c,","d, e,"'
-    inches = '5" pipe,7" pipe\na b,"c"'
-    assert translated(inches, "a.csv")[0] == inches.replace('a b,"c"', 'A B,"C"')
-    assert translated('a,"b;\nc;"\nd e,f', "a.csv", comma)[0] == 'a,"b;\nc;"\n"d, e,","f,"'
-    assert translated("a\tb\nc\td e", "a.tsv", comma)[0] == "a\tb\nc,\td, e,"
-
-
-def test_columns_of_a_table() -> None:
-    """By name or number."""
-    for asked in ("b", "2"):
-        document = read_document(b"a,b\nc,d\n", "a.csv", columns=[asked])
-        assert translate_document(document, WordTranslator(str.upper))[0] == b"a,b\nc,D\n"
-    with pytest.raises(InputError, match=r"has no column titel; did you mean title\?"):
-        read_document(b"id,title\nc,d\n", "a.csv", columns=["titel"])

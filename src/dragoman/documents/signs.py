@@ -1,0 +1,76 @@
+"""Text and tags as Markdown has them, with a backslash before what would be read as another tag."""
+
+import re
+import unicodedata
+from itertools import zip_longest
+
+from dragoman.text.marked import Marked, Tag
+
+EMPHASIS = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
+"""What cannot be empty, nor stand between a letter and a sign, and what can."""
+_SIGNS = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
+    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
+)
+"""What would be read as markup, if it were written as it is."""
+_FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
+"""What would be, where a line begins."""
+
+
+def written(marked: Marked) -> str:
+    """The whole of a paragraph."""
+    made, opened, copied, begins = list[str](), list[int](), False, True
+    for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
+        if isinstance(piece, Tag):
+            copied = piece.kept
+            made.append(piece.raw)
+            if piece.kind == "open":
+                opened.append(len(made) - 1)
+            elif piece.kind == "close":
+                after = following.raw if isinstance(following, Tag) else following
+                _mend(made, opened, after[:1])
+            begins = "\n" in piece.raw or (begins and not piece.raw)
+            continue
+        text = piece
+        if not copied:
+            text = _SIGNS.sub(r"\\\g<0>", text)
+            if text.endswith("!") and isinstance(following, Tag) and following.raw == "[":
+                text = f"{text[:-1]}\\!"
+            if begins and (found := _FIRST.match(text)):
+                text = f"{text[: found.end()]}\\{text[found.end() :]}"
+        made.append(text)
+        begins = False
+    return "".join(made)
+
+
+def written_alt(marked: Marked, label: str) -> str:
+    """The text of a picture that is found by its text."""
+    return f"{written(marked)}][{label}"
+
+
+def written_title(marked: Marked, end: str) -> str:
+    """A title that ends with this sign."""
+    return re.sub(rf"[\\`|$()<&{re.escape(end)}]", r"\\\g<0>", marked.text)
+
+
+def _mend(made: list[str], opens: list[int], after: str) -> None:
+    """Leave out emphasis of nothing; write it as HTML where its signs would be read as text."""
+    start = opens.pop()
+    if made[start] not in EMPHASIS:
+        return
+    before = next((made[n][-1] for n in range(start - 1, -1, -1) if made[n]), "")
+    inner = "".join(made[start + 1 : -1])
+    beside = before == made[start][0] and opens[-1:] != [start - 1]  # other emphasis has ended
+    if not inner:
+        del made[start:]
+    elif beside or not (_may_stand(before, inner[0]) and _may_stand(after, inner[-1])):
+        name = EMPHASIS[made[start]]
+        made[start], made[-1] = f"<{name}>", f"</{name}>"
+
+
+def _may_stand(outside: str, inside: str) -> bool:
+    """Whether signs of emphasis are read as such between these two letters."""
+    inner, outer = (
+        bool(letter) and unicodedata.category(letter)[0] in "LMN" for letter in (inside, outside)
+    )
+    return not inside.isspace() and (inner or not outer)

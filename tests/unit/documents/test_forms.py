@@ -1,0 +1,131 @@
+"""Strings of programs: forms that bars part, and signs that make a letter a key of a menu."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+import yaml
+from tests.unit.documents.test_texts import translated
+from tests.word_translator import WordTranslator
+
+FILES: list[tuple[str, Callable[[str], str]]] = [
+    ("a.json", lambda text: json.dumps({"a": text})),
+    ("a.yaml", lambda text: f"a: {json.dumps(text)}\n"),
+    ("a.yaml", lambda text: "a: '{}'\n".format(text.replace("'", "''"))),
+]
+files = pytest.mark.parametrize(("name", "written"), FILES, ids=["json", '"', "'"])
+
+
+@files
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("no dog | one dog | {n} dogs", ["no dog", "one dog", "{n} dogs"]),
+        ("{0} No dogs|[1,19] Some dogs|[20,*] Many", ["No dogs", "Some dogs", "Many"]),
+        ("]-Inf, 1] A dog | [2,Inf[ b's", ["A dog", "b's"]),
+        ('a <b>c</b> | "d" {e | f}', ["a c", '"d" {e | f}']),
+    ],
+)
+def test_forms_are_texts(
+    name: str, written: Callable[[str], str], text: str, lines: list[str]
+) -> None:
+    """Of vue-i18n, Laravel and Symfony; the numbers that they are for stay."""
+    made, seen, _ = translated(written(text), name, WordTranslator(lambda word: f"{word}'"))
+    assert seen == lines
+    value = yaml.safe_load(made)["a"]
+    assert value.replace("'", "") == text.replace("'", "")
+    assert value != text
+
+
+@files
+@pytest.mark.parametrize(
+    "text",
+    ["a || b", "|a| is", "see {{ a | b }}", "a | {{ b }}", "a | 12", "<b>a | c</b>", "a <br> | b"],
+)
+def test_other_bars_are_read(name: str, written: Callable[[str], str], text: str) -> None:
+    """In one text."""
+    assert len(translated(written(text), name)[1]) == 1
+
+
+def test_forms_in_yaml_without_quotes() -> None:
+    """One that would need them is left, and told."""
+    source = "a: one b | c d # e\nf: [g h | i]\n"
+    assert translated(source, "a.yaml")[0] == source.replace("one b | c d", "ONE B | C D").replace(
+        "g h | i", "G H | I"
+    )
+    comma = WordTranslator(lambda word: {"c": "c:", "h": "h,", "one": "-"}.get(word, word.upper()))
+    made, _, report = translated(source, "a.yaml", comma)
+    assert made == source.replace("| i", "| I")
+    why = ("the string needs quotes for its translation",)
+    assert [(each.text, each.what) for each in report.untranslated] == [
+        ("one b", why), ("c d", why), ("g h", why),
+    ]  # fmt: skip
+    escaped = 'a: "b | \\x41"\n'
+    assert translated(escaped, "a.yaml")[1] == ["b | A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("&Open a file", "Open a file"),
+        ("_Open", "Open"),
+        ("go &on", "go on"),
+        ("&&Save _As", "Save As"),
+        ("a (&O)", "a"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.json", "a.po", "a.xlf", "a.csv"])
+def test_keys_of_menus_are_tags(name: str, text: str, line: str) -> None:
+    """They stay before their words."""
+    xml = text.replace("&", "&amp;")
+    source = {
+        "a.json": f'["{text}"]',
+        "a.po": f'msgid "{text}"\nmsgstr ""\n',
+        "a.xlf": f"<xliff><file source-language='en'><trans-unit><source>{xml}</source>"
+        "</trans-unit></file></xliff>",
+        "a.csv": f"a\n{text}\n",
+    }[name]
+    made, lines, _ = translated(source, name)
+    assert lines == [line]
+    assert (xml if name == "a.xlf" else text).upper() in made.replace("&amp;", "&AMP;").upper()
+
+
+def test_a_key_of_a_menu_goes_with_its_word() -> None:
+    """And is told if that has no counterpart, as it may stand before none."""
+    backwards = WordTranslator(str.upper, lambda numbers: numbers[::-1])
+    assert translated('["a &b c"]', "a.json", backwards)[0] == '["C &B A"]'
+    dropped = WordTranslator(lambda word: word.replace("b", ""))
+    report = translated('["a &b c"]', "a.json", dropped)[2]
+    assert [each.what for each in report.flagged] == [("empty_tag",)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AT&T and R&D", "Tom & Jerry", "a &amp; b", "a &copy; b &nbsp b", "a && b", "_blank a",
+        "so _much_ more", "_Two words_ a", "a_B c", "a _ B",
+    ],
+)  # fmt: skip
+def test_other_signs_are_read(text: str) -> None:
+    """As they are."""
+    assert translated(json.dumps([text]), "a.json")[1] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "lost", "is_told"),
+    [
+        ("one dog | two dogs", "|", True),
+        ("one dog | two dogs", "", False),
+        ("E&xit now", "&", True),
+        ("AT&T & Tom", "&", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.po", "a.csv"])
+def test_what_a_translation_has_lost_is_told(
+    name: str, text: str, lost: str, *, is_told: bool
+) -> None:
+    """Where the text has a single place."""
+    source = f'msgid "{text}"\nmsgstr ""\n' if name == "a.po" else f"a\n{text}\n"
+    losing = WordTranslator(lambda word: "x" if word == lost else word.upper())
+    report = translated(source, name, losing)[2]
+    assert [each.what for each in report.flagged] == [("placeholders",)] * is_told

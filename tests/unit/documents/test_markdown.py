@@ -1,0 +1,108 @@
+"""What of Markdown is read as a sentence, and what stays out of it."""
+
+import pytest
+from tests.unit.documents.test_texts import translated
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "lines"),
+    [
+        ("a<br>b\n", "A<br>B\n", ["a b"]),
+        ("a *b<br/>c* <wbr>d\n", "A *B<br/>C* <wbr>D\n", ["a b c d"]),
+        ("|a|\n|-|\n|b<BR>c<br>d|\n", "|A|\n|-|\n|B<BR>C<br>D|\n", ["a", "b c d"]),
+    ],
+)
+def test_a_line_break_of_html_is_a_space(source: str, expected: str, lines: list[str]) -> None:
+    """As in a page; `<wbr>` is none."""
+    assert translated(source, "a.md")[:2] == (expected, lines)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "lines"),
+    [
+        ("![a b](u) c d.\n", "![A B](u) C D.\n", ["c d.", "a b"]),
+        ("c![a *b*](u 't') d\n", "C![A *B*](u 'T') D\n", ["c d", "a b", "t"]),
+        ("[![a](u)](v) ![](w) ![`x`](y)\n", "[![A](u)](v) ![](w) ![`x`](y)\n", ["a"]),
+        ("> c ![a\n> b](u)\n", "> C ![A B](u)\n", ["c", "a b"]),
+        ("|c|\n|-|\n|![a\\|b](u) d|\n", "|C|\n|-|\n|![A\\|B](u) D|\n", ["c", "d", "a|b"]),
+        ("![a][b]\n\n[b]: /u 't'\n\n![d](u)\n", "![A][b]\n\n[b]: /u 'T'\n\n![D](u)\n",
+         ["a", "t", "d"]),
+        ("![a ![b](u 't') [c](u 't') <i title='t'>d</i>](v) e\n",
+         "![A ![B](u 't') [C](u 't') <i title='t'>D</i>](v) E\n", ["e", "a b c d"]),
+        ("![a <div> b](u) c\n", "![A <div> B](u) C\n", ["c", "a b"]),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_picture_is_one_of_its_own(
+    source: str, expected: str, lines: list[str]
+) -> None:
+    """The picture is a tag of the sentence; what is in its text has no texts of its own."""
+    assert translated(source, "a.md")[:2] == (expected, lines)
+
+
+@pytest.mark.parametrize("written", ["![a b]", "![a b][]"])
+def test_a_picture_that_is_found_by_its_text_keeps_its_name(written: str) -> None:
+    """As a link does; one whose text does not change stays as it is."""
+    source = f"{written} c\n\n[a b]: /u\n"
+    assert translated(source, "a.md")[0] == "![A B][a b] C\n\n[a b]: /u\n"
+    same = WordTranslator(lambda word: word.replace("c", "C"))
+    assert translated(source, "a.md", same)[0] == f"{written} C\n\n[a b]: /u\n"
+
+
+def test_signs_in_the_text_of_a_picture_end_nothing() -> None:
+    """They have a backslash; damaged bytes are left and told."""
+    signs = WordTranslator(lambda _: "1. x](y) ![`")
+    assert translated("![a](u)\n", "a.md", signs)[0] == "![1\\. x\\](y) !\\[\\`](u)\n"
+    source = b"a ![b \xff c](u)\n\n\xc3\xa4\xc3\xa4\n"
+    data, report = translate_document(read_document(source, "a.md"), WordTranslator(str.upper))
+    assert data == source.replace(b"\xa4", b"\x84")
+    damage = ("it has bytes that are not UTF-8",)
+    assert [(each.where, each.what) for each in report.untranslated] == [
+        ("line 1", damage), ("line 1, alt text", damage),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "lines"),
+    [
+        ("a b [@c_d, p. 3].", "A B [@c_d, p. 3].", ["a b."]),
+        ("a [see also @b; -@c] d [-@e]", "A [see also @b; -@c] D [-@e]", ["a d"]),
+        ("@b_c [p. 3] says @fig-d.", "@b_c [p. 3] SAYS @fig-d.", ["@b_c [p. 3] says @fig-d."]),
+        ("a ![[b.png|9]] [[c d]] [[e#f|g h]]", "A ![[b.png|9]] [[c d]] [[e#f|G H]]",
+         ["a [[c d]] g h"]),
+        ("a %%b%% c ^d-1", "A %%b%% C ^d-1", ["a c"]),
+        ("H~2~O is 10^-3^ ~so~", "H~2~O IS 10^-3^ ~SO~", ["H~2~O is 10^-3^ so"]),
+        ("a ==b *c*== d：==e==", "A ==B *C*== D：==E==", ["a b c d：e"]),
+        ("a [b *c* [d]]{.e} f", "A [B *C* \\[D\\]]{.e} F", ["a b c [d] f"]),
+        ("[a](b){.c} `d`{.e} ![f](g){h=9} i", "[A](b){.c} `d`{.e} ![F](g){h=9} I",
+         ["a `d` i", "f"]),
+        ("`<a>`{=html} b {{< c d >}} e", "`<a>`{=html} B {{< c d >}} E",
+         ["`<a>` b {{< c d >}} e"]),
+        ("a b.^[C *d* [e](f).] g", "A B.^[C *D* [E](f).] G", ["a b. g", "C d e."]),
+        ("a^[![c](d)b] e", "A^[![C](d)B] E", ["a b e", "c"]),
+        ("![a^[b]](c)", "![A^[B]](c)", ["a b"]),
+        ("*a^[b* c] d", "*A^[B* c] D", None),
+    ],
+)  # fmt: skip
+def test_what_pandoc_quarto_and_obsidian_have(
+    source: str, expected: str, lines: list[str] | None
+) -> None:
+    """Citations, references, links of a wiki, notes and attributes stay as they are written."""
+    made, seen, report = translated(source, "a.md")
+    assert lines is None or (made, seen) == (expected, lines)
+    assert lines is not None or report.untranslated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a [b @ c] d", "joe@x.org a", "a [[ b", "50%% and 60%% b", "if a == b", "x==1 and y==2",
+        "~5 and ~6 a", "2^10 a ^ b", "a^2", "a [1] b", "a \\[[b]]", "a \\^[b]", "a [b] {c}",
+    ],
+)  # fmt: skip
+def test_text_that_only_looks_so_is_read(text: str) -> None:
+    """All of it."""
+    assert translated(text, "a.md")[1] == [text.replace("\\", "")]

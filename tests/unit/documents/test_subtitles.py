@@ -1,0 +1,66 @@
+"""Who speaks in subtitles: what each says is a text, in which no name is."""
+
+import pytest
+from tests.unit.documents.test_texts import translated
+from tests.word_translator import WordTranslator
+
+
+def cues(*texts: str) -> str:
+    """Subtitles in which these follow one another."""
+    times = (f"00:00:0{n},000 --> 00:00:0{n + 1},000\n{text}\n" for n, text in enumerate(texts))
+    return "\n".join(times)
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines", "copied"),
+    [
+        (["ANN: we go", "on and", "BOB: a boy is"], ["we go on and", "a boy is"], "ANN BOB"),
+        (["WOMAN 2: I see\nDR. O'HARA: it is"], ["I see", "it is"], "WOMAN DR. O'HARA"),
+        (["{\\an8}<i>ANN:</i> we go", "- BOB: a boy"], ["we go", "a boy"], "ANN BOB"),
+        (["<b>ANN</b>:\nwe go\non", "MÜLLER：so"], ["we go on", "so"], "ANN MÜLLER"),
+        (["-\nwe go", "on"], ["we go on"], ""),
+        (["we go", "WARNING: KEEP OUT", "of it"], ["we go", "WARNING: KEEP OUT", "of it"], ""),
+        (["we said: go", "He: on", "12: so"], ["we said: go He: on 12: so"], ""),
+        (["THE NEXT\nDAY", "a man is", "in the USA", "NASA", "is big"],
+         ["THE NEXT DAY", "a man is in the USA NASA is big"], ""),
+        (["IT GOES", "ON", "AND ON 2", "3"], ["IT GOES ON AND ON 2 3"], ""),
+    ],
+)  # fmt: skip
+def test_what_another_one_says_is_another_text(
+    texts: list[str], lines: list[str], copied: str
+) -> None:
+    """Behind a name in capitals with a colon, or in the other case than a caption in capitals."""
+    source = cues(*texts)
+    made, seen, _ = translated(source, "a.srt")
+    assert seen == lines
+    assert made.upper() == source.upper()
+    assert all(name in made for name in copied.split())
+    lower = translated(source.replace("\\an8", "\\AN8"), "a.srt", WordTranslator(str.lower))[0]
+    assert all(name in lower for name in copied.split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines"),
+    [
+        (["<v Ann>we go</v>", "<v Bob>a boy</v>"], ["we go", "a boy"]),
+        (["<v Ann>we go", "<v Ann>on and", "on"], ["we go on and", "on"]),
+        (["<v.loud Ann>we go</v> <v Bob>a boy</v>\nis", "<v Bob>big"], ["we go", "a boy is big"]),
+        (["<v Ann>we go\n<v Ann>on"], ["we go on"]),
+        (["<v Ann>BOB: we\n- go"], ["we", "go"]),
+    ],
+)
+def test_another_voice_is_another_text(texts: list[str], lines: list[str]) -> None:
+    """Also inside a line; the same one goes on."""
+    source = "WEBVTT\n\n" + cues(*texts).replace(",", ".")
+    made, seen, _ = translated(source, "a.vtt")
+    assert seen == lines
+    assert made.upper() == source.upper()
+
+
+def test_what_is_above_a_word_is_not_read() -> None:
+    """It says how the word is read, and stays with it."""
+    text = "a <ruby>Dog<rt>dawg</rt> on<rt.x>an</ruby> it"
+    source = "WEBVTT\n\n" + cues(text).replace(",", ".")
+    made, seen, _ = translated(source, "a.vtt", WordTranslator(str.swapcase))
+    assert seen == ["a Dog on it"]
+    assert made == source.replace(text, "A <ruby>dOG<rt>dawg</rt> ON<rt.x>an</ruby> IT")
