@@ -54,6 +54,15 @@ xmlns:wp="http://wp"><w:body>
 </w:drawing></w:r><w:sdt><w:sdtPr><w:alias w:val="Your choice"/><w:dropDownList>\
 <w:listItem w:displayText="Yes please" w:value="y"/></w:dropDownList></w:sdtPr><w:sdtContent>\
 <w:r><w:t>Choose one</w:t></w:r></w:sdtContent></w:sdt></w:p>
+<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>IF </w:instrText></w:r><w:r>\
+<w:fldChar w:fldCharType="begin"/><w:instrText>DATE</w:instrText><w:fldChar \
+w:fldCharType="separate"/><w:t>friday</w:t><w:fldChar w:fldCharType="end"/></w:r><w:r>\
+<w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>no</w:t></w:r><w:r>\
+<w:fldChar w:fldCharType="end"/></w:r><w:r><w:t xml:space="preserve"> or page </w:t></w:r>\
+<m:oMath><m:r><m:t>y</m:t></m:r></m:oMath><w:r><w:t xml:space="preserve"> of </w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> NUMPAGES </w:instrText></w:r>\
+<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>nine</w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>
 </w:body></w:document>"""
 
 

@@ -10,7 +10,7 @@ from dragoman.documents.archive import Archive
 from dragoman.documents.attributes import attributes_of, headers_of_sheets
 from dragoman.documents.document import Document, Segment
 from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
-from dragoman.documents.runs import has_text, read_runs
+from dragoman.documents.runs import read_runs, with_text_and_fields
 from dragoman.files.xml import Element
 from dragoman.text.marked import Marked
 
@@ -134,11 +134,9 @@ def _read_paragraph(
     """A paragraph of any part, or a text without runs."""
     if (paragraph.local == "v" and not _is_label(paragraph)) or _is_prompt(paragraph, text):
         return None
-    children = list(paragraph.elements)
-    with_text = [n for n, child in enumerate(children) if has_text(child)]
-    if not with_text:
+    children = with_text_and_fields([*paragraph.elements], text)
+    if not children:
         return read_plain(places, paragraph, text, raw)
-    children = children[with_text[0] : with_text[-1] + 1]
     marked, writer = read_runs(children, text, raw)
     if not has_letters(marked) or (columns and marked.text in columns):
         return None

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
@@ -201,7 +202,7 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
     """Text and tags, where halves in one element are pairs that are nested, or void.
 
     Of those that begin side by side the one that ends first goes innermost: the order in which
-    tools write them is free.
+    tools write them is free. What is copied and has no text is void, too.
     """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
     around = list[list[tuple[int, Half]]]()  # what has begun in the elements around
@@ -226,8 +227,12 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
                 pieces.insert(place + len(inner), pieces.pop(place))
                 begun += ((n - 1, each) for n, each in inner)
                 place += len(inner)
-            pieces[place] = Tag(half.raw, "open", half.kept)
-            pieces.append(Tag(item.raw, "close"))
+            has_text = any(isinstance(piece, str) for piece in islice(pieces, place, None))
+            if has_text or not half.kept:
+                pieces[place] = Tag(half.raw, "open", half.kept)
+                pieces.append(Tag(item.raw, "close"))
+            else:
+                pieces.append(Tag(item.raw))
         else:
             pieces.append(Tag(item.raw))
     return pieces

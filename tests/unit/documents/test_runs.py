@@ -1,0 +1,75 @@
+"""Paragraphs of docx and pptx: fields, spaces and tabs where their runs meet."""
+
+import re
+
+import pytest
+from tests.archives import replaced
+from tests.office import W, docx
+from tests.unit.documents.test_office import members
+from tests.word_translator import WordTranslator
+
+from dragoman.documents.document import Document
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import translate_document
+
+MAIN = "word/document.xml"
+
+
+def run(text: str) -> str:
+    """A run with a text."""
+    return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def half(kind: str) -> str:
+    """What begins or ends a field, or parts what it computes from what it has computed."""
+    return f'<w:fldChar w:fldCharType="{kind}"/>'
+
+
+def field(code: str, shown: str) -> str:
+    """A field as Word writes it: a row of runs."""
+    begin, separate, end = (f"<w:r>{half(kind)}</w:r>" for kind in ("begin", "separate", "end"))
+    return f"{begin}<w:r><w:instrText> {code} </w:instrText></w:r>{separate}{shown}{end}"
+
+
+def field_in_a_run(code: str, shown: str) -> str:
+    """A field as other tools write it: in one run."""
+    begin, separate, end = map(half, ("begin", "separate", "end"))
+    text = f'<w:t xml:space="preserve">{shown}</w:t>' if shown else ""
+    return f"<w:r>{begin}<w:instrText>{code}</w:instrText>{separate}{text}{end}</w:r>"
+
+
+def document_of(paragraph: str) -> Document:
+    """A docx whose first text is this paragraph."""
+    body = f'<w:body {W} xmlns:m="m"><w:p>{paragraph}</w:p></w:body>'
+    return read_document(replaced(docx(), {MAIN: body}), "a.docx")
+
+
+def in_capitals(paragraph: str) -> str:
+    """This paragraph in a docx whose texts are translated."""
+    data, _ = translate_document(document_of(paragraph), WordTranslator(str.upper))
+    found = re.search(r"<w:p>(.*)</w:p>", members(data)[MAIN])
+    assert found is not None
+    return found[1]
+
+
+def without_runs(paragraph: str) -> str:
+    """Without the tags of runs, which may be more or fewer."""
+    return re.sub("</?w:r>", "", paragraph)
+
+
+DATE, PAGE = field("DATE", run("Monday")), field("NUMPAGES", run("twelve"))
+NESTED = field("IF " + field("DATE", run("Monday")), run("no ") + DATE)
+ONE = field_in_a_run("DATE", "Monday")
+
+
+@pytest.mark.parametrize("of", [DATE, PAGE, NESTED, ONE, field_in_a_run("PAGE", "")])
+@pytest.mark.parametrize(
+    "paragraph", ["{}{}", "a {}", "{} a", "a {} b", "{} a {}", "{}", "{} a {} b {}"]
+)
+def test_a_field_is_copied_wherever_it_stands(of: str, paragraph: str) -> None:
+    """At the edges of a paragraph too, and in other fields: all of it, and in one piece."""
+    before, after = (
+        of.join(part and run(part) for part in each.split("{}"))
+        for each in (paragraph, paragraph.upper())
+    )
+    assert without_runs(in_capitals(before)) == without_runs(after)
