@@ -19,7 +19,7 @@ from dragoman.documents.paragraphs import (
 )
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
-from dragoman.text.marked import Marked, Tag
+from dragoman.text.marked import Marked, Tag, with_one_space
 
 _PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description"}
 _ATTRIBUTES = attributes_of(
@@ -95,7 +95,7 @@ def _read_paragraph(
 ) -> Segment | None:
     if _is_left(paragraph):
         return None
-    marked = without_breaks(mixed(paragraph, text, _role, raw))
+    marked = with_one_space(without_breaks(mixed(paragraph, text, _role, raw)).pieces)
     if not has_letters(marked):
         return None
     write = _writer(paragraph.prefix)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from dragoman.documents.paragraphs import Half, Raw, lines, paired
 from dragoman.files.xml import Element, escape_xml
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, with_one_space
 
 _AROUND = {
     *("hyperlink", "ins", "moveTo", "fldSimple", "sdt", "sdtContent"),
@@ -126,7 +126,7 @@ class RunWriter:
 def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
     """The marked text of children of a paragraph, of which some have text; and its writer."""
     runs = _ParagraphRuns(children, text, raw)
-    pieces = merged(runs.pieces(children))
+    pieces = with_one_space(runs.pieces(children))
     switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
     first = next(_with_text(children))
     space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""

@@ -281,6 +281,7 @@ HISTORY = (
     "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
     "<text:p>{}<text:page-number>1x</text:page-number></text:p>"
 )
+MARK = '<text:p>{}<text:bookmark text:name="x"/>{}</text:p>'
 CELLS = (
     '<table:table-cell{} a="1"><text:p>{}</text:p></table:table-cell>'
     '<table:table-cell office:string-value="7"><office:annotation><text:p>{}</text:p>'
@@ -295,11 +296,13 @@ CELLS = (
     [
         (FORM, ("a b", "e f"), ("A B", "E F")),
         (HISTORY, ("a  ",), ("A ",)),
+        (MARK, ("a ", " b"), ("A ", " B")),
         (CELLS, (' office:string-value="one"', "one", "note"), ("", "ONE", "NOTE")),
     ],
     ids=[
         "labels of controls",
         "what its history shows stays",
+        "spaces",
         "a changed cell has no old text",
     ],
 )

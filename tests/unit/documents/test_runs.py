@@ -73,3 +73,24 @@ def test_a_field_is_copied_wherever_it_stands(of: str, paragraph: str) -> None:
         for each in (paragraph, paragraph.upper())
     )
     assert without_runs(in_capitals(before)) == without_runs(after)
+
+
+FORMULA = "<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (f"{run('a ')}{FORMULA}{run(' b')}", f"{run('A ')}{FORMULA}{run(' B')}"),
+        (
+            f"{run('a ')}{FORMULA}{FORMULA}{run(' b ')}{FORMULA}{run(', c')}",
+            f"{run('A ')}{FORMULA}{FORMULA}{run(' B ')}{FORMULA}{run(', C')}",
+        ),
+        (f"{run('a')}{FORMULA}{run(' b')}", f"{run('A')}{FORMULA}{run(' B')}"),
+    ],
+)
+def test_spaces_around_a_formula_stay(source: str, expected: str) -> None:
+    """On both sides; of the two, one is read."""
+    segment = next(iter(document_of(source).segments))
+    assert "  " not in segment.source.text
+    assert in_capitals(source) == expected
