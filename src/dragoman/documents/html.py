@@ -44,6 +44,8 @@ RULES = Rules(
         **dict.fromkeys(("audio", "object", "video"), "media, which another program shows"),
         **dict.fromkeys(("canvas", "svg"), "a drawing, whose texts have their places"),
         "math": "a formula",
+        **dict.fromkeys(("rt", "rtc"), "what is read above or beside a word"),
+        "rp": "",
         "pre": "text whose spaces and line ends count, such as code",
         "template": "a form that a script fills in",
     },
@@ -60,6 +62,8 @@ RULES = Rules(
         **dict.fromkeys(("td", "th"), _CELLS),
         **dict.fromkeys(_ROWS, _ROWS),
         "option": _OPTIONS,
+        **dict.fromkeys(("rt", "rp"), _names("rb rp rt rtc")),
+        "rtc": _names("rb rtc"),
         "p": _names(_AFTER_P) | _TERMS | _CELLS,
     },
 )

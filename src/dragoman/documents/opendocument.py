@@ -134,5 +134,7 @@ def _role(element: Element) -> str | Tag:
         return Tag("", "open")
     if element.local in _SPACES:
         return Tag("", shown=" ")
+    if element.local == "ruby-text":
+        return Tag("")
     is_text = element.children and all(isinstance(child, Text) for child in element.children)
     return Tag("", "open", kept=True) if is_text else Tag("")

@@ -282,6 +282,10 @@ HISTORY = (
     "<text:p>{}<text:page-number>1x</text:page-number></text:p>"
 )
 MARK = '<text:p>{}<text:bookmark text:name="x"/>{}</text:p>'
+GUIDE = (
+    "<text:p><text:ruby><text:ruby-base>{}</text:ruby-base><text:ruby-text>a</text:ruby-text>"
+    "</text:ruby>{}</text:p>"
+)
 CELLS = (
     '<table:table-cell{} a="1"><text:p>{}</text:p></table:table-cell>'
     '<table:table-cell office:string-value="7"><office:annotation><text:p>{}</text:p>'
@@ -297,12 +301,14 @@ CELLS = (
         (FORM, ("a b", "e f"), ("A B", "E F")),
         (HISTORY, ("a  ",), ("A ",)),
         (MARK, ("a ", " b"), ("A ", " B")),
+        (GUIDE, ("a", " b"), ("A", " B")),
         (CELLS, (' office:string-value="one"', "one", "note"), ("", "ONE", "NOTE")),
     ],
     ids=[
         "labels of controls",
         "what its history shows stays",
         "spaces",
+        "phonetic guides",
         "a changed cell has no old text",
     ],
 )
