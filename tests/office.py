@@ -83,6 +83,7 @@ def docx() -> bytes:
     for text in ("ital", "ics"):
         paragraph.add_run(text).italic = True
     paragraph.add_run(" text.\nNew line\tand tab")
+    document.add_paragraph("One of them\n- and a second\n\n- and a third")
     cell = document.add_table(2, 2).cell(0, 0)
     cell.text = "Cell & <one>"
     document.sections[0].header.paragraphs[0].text = "The header"
@@ -140,6 +141,7 @@ def xlsx() -> bytes:
     validation.add("B9")
     sheet.add_data_validation(validation)
     sheet["A5"] = CellRichText("This is ", TextBlock(InlineFont(b=True), "very"), " rich")
+    sheet["A6"] = "- an item\n- another\n\nand more"
     return _saved(book.save)
 
 

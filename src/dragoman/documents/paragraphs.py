@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
@@ -227,7 +226,7 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
                 pieces.insert(place + len(inner), pieces.pop(place))
                 begun += ((n - 1, each) for n, each in inner)
                 place += len(inner)
-            has_text = any(isinstance(piece, str) for piece in islice(pieces, place, None))
+            has_text = any(isinstance(pieces[n], str) for n in range(place, len(pieces)))
             if has_text or not half.kept:
                 pieces[place] = Tag(half.raw, "open", half.kept)
                 pieces.append(Tag(item.raw, "close"))
@@ -261,9 +260,9 @@ def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
 
 
 def lines(text: str) -> Iterator[str | Tag]:
-    """Text whose line breaks are tags, with the spaces around them."""
+    """Text whose line breaks and tabs are tags, with the spaces around them."""
     for number, piece in enumerate(_BREAK.split(text)):
         yield Tag(piece, shown=" ") if number % 2 else piece
 
 
-_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*)")
+_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*|(?<! ) *\t[ \t]*)")

@@ -8,8 +8,8 @@ before a tag that stands between runs, and the next text begins another.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -91,6 +91,19 @@ class RunWriter:
     """The tags that begin other properties, and these."""
     inside: Set[str]
     """The tags that stand in a run."""
+
+    def splits(self, tag: Tag) -> bool:
+        """Whether it begins other properties, which several runs may have."""
+        return tag.raw in self.switches
+
+    @property
+    def parts(self) -> tuple[str, Callable[[Marked], str], str]:
+        """What begins texts that stand one behind the other, what writes one, and what ends them:
+        a cell without runs has a single element for all.
+        """
+        if self.run[0]:
+            return "", self.write, ""
+        return self.text[0], replace(self, text=("", "")).write, self.text[1]
 
     def write(self, marked: Marked) -> str:
         """Runs with this text."""

@@ -163,6 +163,7 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
         ["Name", "Value"], ["LINE ONE\nLINE TWO", 3], [None, "=SUM(B2:B2)"], ["FREE & TEXT", None],
     ]  # fmt: skip
     assert str(values[4][0]) == "THIS IS VERY RICH"
+    assert values[5][0] == "- AN ITEM\n- ANOTHER\n\nAND MORE"
     assert sheet["A4"].comment is not None
     assert sheet["A4"].comment.text == "LOOK HERE"
     assert any("headers of tables" in line for line in report.left)
@@ -233,6 +234,20 @@ def test_a_cell_in_the_properties_of_a_run_stays(*, backwards: bool, expected: s
     assert report.left[-1] == "Texts in the properties of others."
 
 
+def test_a_cell_of_several_texts_is_as_long_as_one_may_be() -> None:
+    """What is free is divided; texts that the cell has room for are written."""
+    book = openpyxl.Workbook()
+    book.active.append(["- a b\n- " + "c d " * 4_000])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    first, second = read_document(buffer.getvalue(), "a.xlsx").segments
+    assert (first.source.text, second.source.text[:6]) == ("- a b", "- c d ")
+    for each in (first, second):
+        longest = 2 * len(each.source.text)
+        assert each.fault("", each.source, Marked(("x" * longest,))) == ""
+        assert "at most 32,767" in each.fault("", each.source, Marked(("x" * (longest + 999),)))
+
+
 def test_sheets_of_numbers_are_not_counted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A book of many of them is read; one with more text than the bound is refused."""
     book = openpyxl.Workbook()
@@ -268,7 +283,7 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     texts = sources(SAMPLES["a.odt"](), "a.odt")
     assert texts == [
         "The heading", "Hello bold words and a footnote here it is",
-        "two  spaces and tab new line", "Text of the note", "An annotation",
+        "Text of the note", "An annotation", "two  spaces", "and tab", "new line",
     ]  # fmt: skip
     content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
     assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)

@@ -94,3 +94,51 @@ def test_spaces_around_a_formula_stay(source: str, expected: str) -> None:
     segment = next(iter(document_of(source).segments))
     assert "  " not in segment.source.text
     assert in_capitals(source) == expected
+
+
+TAB, BREAK = "<w:r><w:tab/></w:r>", "<w:r><w:br/></w:r>"
+BOLD = "<w:r><w:rPr><w:b/></w:rPr>{}</w:r>"
+LINK = '<w:hyperlink w:anchor="x">{}</w:hyperlink>'
+
+
+def text_of(source: str) -> list[str]:
+    """The texts of a paragraph."""
+    texts = [segment.source.text for segment in document_of(source).segments]
+    return texts[: texts.index("The header")]
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        (run("a b") + TAB + run("c"), ["a b", "c"]),
+        (TAB + run("a b") + TAB, ["a b"]),
+        (run("a b") + TAB + run("c") + BREAK + run("d"), ["a b", "c", "d"]),
+        (run("a b") + BREAK + run("c"), ["a b c"]),
+        (run("a b") + BREAK + BREAK + run("c"), ["a b", "c"]),
+        (run("a b") + BREAK + run("- c"), ["a b", "- c"]),
+        (run("1. a b") + BREAK + run("2. c"), ["1. a b", "2. c"]),
+        (run("a b") + '<w:r><w:br w:type="page"/></w:r>' + run("c"), ["a b", "c"]),
+        (LINK.format(run("a b") + TAB + field("PAGEREF", run("12"))), ["a b"]),
+        (LINK.format(run("a b") + TAB + run("c")) + run(" d"), ["a b c d"]),
+        (run("a b\tc"), ["a b", "c"]),
+        (BOLD.format("<w:t>a</w:t><w:tab/><w:t>c</w:t>") + run(" d e f"), ["a", "c d e f"]),
+        (BOLD.format("<w:t>a</w:t><w:tab/>") + run("d e f"), ["a", "d e f"]),
+        (BOLD.format("<w:tab/><w:t>a</w:t>") + run(" d e f"), ["a d e f"]),
+        (run("d e f ") + BOLD.format("<w:tab/><w:t>a</w:t>"), ["d e f", "a"]),
+    ],
+)
+def test_tabs_and_empty_lines_part_texts(source: str, texts: list[str]) -> None:
+    """Each is translated by itself; what parts them stays between them, with its properties."""
+    assert [text.strip() for text in text_of(source)] == texts
+    made = in_capitals(source)
+    assert flat(made) == flat(source)
+    assert "".join(texts).upper().replace(" ", "") in re.sub("<.*?>|\\s|12|PAGEREF", "", made)
+
+
+def flat(paragraph: str) -> list[tuple[bool, str]]:
+    """What a reader sees, in order: letters, tabs, breaks, fields and links; and which are bold."""
+    shown = list[tuple[bool, str]]()
+    for part in re.findall("<w:r>.*?</w:r>|</?w:hyperlink", paragraph):
+        each = re.findall(r"<w:(?:tab|br|fldChar)[^>]*|</?w:hyperlink|[^<>](?=[^<>]*</w:t>)", part)
+        shown += [("<w:b/>" in part, one.lower()) for one in each]
+    return shown
