@@ -263,6 +263,14 @@ msgid ""
 "And a \\"second\\" line\\n"
 msgstr ""
 
+#, fuzzy
+msgid ""
+"One of:\\n"
+"  -a  the first\\n"
+"\\n"
+"- \\"b\\"\\n"
+msgstr "old"
+
 #~ msgid "obsolete"
 #~ msgstr "alt"
 """
