@@ -54,6 +54,15 @@ xmlns:wp="http://wp"><w:body>
 </w:drawing></w:r><w:sdt><w:sdtPr><w:alias w:val="Your choice"/><w:dropDownList>\
 <w:listItem w:displayText="Yes please" w:value="y"/></w:dropDownList></w:sdtPr><w:sdtContent>\
 <w:r><w:t>Choose one</w:t></w:r></w:sdtContent></w:sdt></w:p>
+<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>IF </w:instrText></w:r><w:r>\
+<w:fldChar w:fldCharType="begin"/><w:instrText>DATE</w:instrText><w:fldChar \
+w:fldCharType="separate"/><w:t>friday</w:t><w:fldChar w:fldCharType="end"/></w:r><w:r>\
+<w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>no</w:t></w:r><w:r>\
+<w:fldChar w:fldCharType="end"/></w:r><w:r><w:t xml:space="preserve"> or page </w:t></w:r>\
+<m:oMath><m:r><m:t>y</m:t></m:r></m:oMath><w:r><w:t xml:space="preserve"> of </w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> NUMPAGES </w:instrText></w:r>\
+<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>nine</w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>
 </w:body></w:document>"""
 
 
@@ -74,6 +83,7 @@ def docx() -> bytes:
     for text in ("ital", "ics"):
         paragraph.add_run(text).italic = True
     paragraph.add_run(" text.\nNew line\tand tab")
+    document.add_paragraph("One of them\n- and a second\n\n- and a third")
     cell = document.add_table(2, 2).cell(0, 0)
     cell.text = "Cell & <one>"
     document.sections[0].header.paragraphs[0].text = "The header"
@@ -131,6 +141,7 @@ def xlsx() -> bytes:
     validation.add("B9")
     sheet.add_data_validation(validation)
     sheet["A5"] = CellRichText("This is ", TextBlock(InlineFont(b=True), "very"), " rich")
+    sheet["A6"] = "- an item\n- another\n\nand more"
     return _saved(book.save)
 
 
@@ -252,6 +263,14 @@ msgid ""
 "And a \\"second\\" line\\n"
 msgstr ""
 
+#, fuzzy
+msgid ""
+"One of:\\n"
+"  -a  the first\\n"
+"\\n"
+"- \\"b\\"\\n"
+msgstr "old"
+
 #~ msgid "obsolete"
 #~ msgstr "alt"
 """
@@ -260,6 +279,7 @@ CHAPTER = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">
 <html xmlns="http://www.w3.org/1999/xhtml"><head><title>One</title></head><body>
 <h1><a id="x"/>Chapter&#160;one</h1><p>It was a <i>dark</i> &amp; stormy<br/>night&nbsp;here.</p>
+<p>A <ruby>word<rt>read</rt></ruby> more</p>
 <p><img src="a.png" alt="A house"/></p></body></html>
 """
 PACKAGE = """<?xml version="1.0"?>

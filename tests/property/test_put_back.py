@@ -226,6 +226,13 @@ def test_a_word_is_copied_to_where_it_stands() -> None:
     assert made.written().count("<code>ls</code>") == 2
 
 
+def test_a_break_takes_the_place_of_any_space() -> None:
+    """Also of one that is not to be broken, which the model may write before a number."""
+    source = Marked(("my dog", Tag("<tab/>", shown=" "), "1"))
+    made = put_back(source, "mein Hund\xa01", [(0, 2, 0, 4), (3, 6, 5, 9), (7, 8, 10, 11)])
+    assert made.written() == "mein Hund<tab/>1"
+
+
 def test_a_sign_beside_equal_signs_that_are_copied() -> None:
     """It is not taken for one of them."""
     source = Marked(("next$", Tag("<m>", "open", kept=True), "$$", Tag("</m>", "close")))

@@ -20,14 +20,19 @@ Write = Callable[[Marked], str]
 Fault = Callable[[str, Marked, Marked], str]
 
 
+def unused(text: str) -> str:
+    """A character for marks that a text does not have."""
+    used = {*text}
+    private = map(chr, range(0xE000, 0x110000))  # for a file that has all marks
+    return next(c for c in chain(MARKS, private) if c not in used)
+
+
 class Asides:
     """The parts of a text that are set aside, one behind the other."""
 
     def __init__(self, text: str, name: str) -> None:
         """`name` is that of the document, for messages."""
-        used = {*text}
-        private = map(chr, range(0xE000, 0x110000))  # for a file that has all marks
-        self._mark = next(c for c in chain(MARKS, private) if c not in used)
+        self._mark = unused(text)
         self._text, self._starts, self._ends = text, array("I"), array("I")
         self._raw, self._segments = StringIO(), Segments(name)
 

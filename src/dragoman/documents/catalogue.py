@@ -5,10 +5,20 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate, repeat
 
+from dragoman.documents.asides import unused
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document, Part, Segment, Segments, WrittenPart
+from dragoman.documents.document import (
+    Document,
+    Part,
+    Segment,
+    Segments,
+    WrittenPart,
+    cut_out,
+    reject_more,
+)
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import lines
+from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
 from dragoman.text.marked import Marked, Tag, verbatim
@@ -21,23 +31,46 @@ def read(data: bytes, name: str) -> Document:
     """The messages that have no translation, or one that is fuzzy and that no program shows.
 
     A fuzzy one is translated anew, and is not fuzzy then; the header, obsolete messages and those
-    that have a translation stay. Raises InputError for what is no catalogue.
+    that have a translation stay. A message of several texts, such as the items of a list, is a part
+    by itself. Raises InputError for what is no catalogue.
     """
     charset = re.search(rb"charset=([\w-]+)", data)
     text, encode = decoded(data, name, charset[1].decode() if charset else "")
+    segments, parts, whole = Segments(name), list[Part](), list[Segment]()
+    mark, cuts = unused(text), list[tuple[int, int, str]]()
+    for segment in _segments(text, name):
+        found = in_rows(segment, lambda _: False, ("", Marked.written, ""))
+        if isinstance(found, Segment):
+            segments.append(found)
+        else:
+            cuts.append((segment.start, segment.end, f"{mark}{len(parts)}{mark}"))
+            parts.append(found.part)
+            whole.append(segment)
+    rest, moved = cut_out(text, (0, len(text)), cuts)
+    segments.move(moved)
 
-    def assemble(parts: Sequence[WrittenPart]) -> bytes:
-        new = encode(parts[0])
+    def assemble(written: Sequence[WrittenPart]) -> bytes:
+        first, *others = written
+
+        def message(found: re.Match[str]) -> str:
+            segment, texts = whole[int(found[1])], others[int(found[1])]
+            if texts.is_changed:
+                return segment.write(Marked(("".join(texts),)))
+            return text[segment.start : segment.end]
+
+        pieces = [re.sub(f"{mark}([0-9]+){mark}", message, piece) for piece in first]
+        new = encode(pieces)
         read = decoded(new, name, charset[1].decode() if charset else "")[0]
-        ends = accumulate(map(len, parts[0]))
-        if not all(map(read.endswith, parts[0], repeat(0), ends)):
+        if not all(map(read.endswith, pieces, repeat(0), accumulate(map(len, pieces)))):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "
                 "msgconv -t UTF-8."
             )
         return new
 
-    return Document((Part(text, Segments(name, _segments(text, name))),), assemble)
+    document = Document((Part(rest, segments), *parts), assemble)
+    reject_more(document.firsts[-1], name)
+    return document
 
 
 def _segments(text: str, name: str) -> Iterator[Segment]:

@@ -6,19 +6,22 @@ whole content; an archive has a part for each of its members that has text.
 """
 
 import marshal
+import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
+from dragoman.decoding import LangCodes
 from dragoman.documents.characters import Encode
 from dragoman.errors import InputError
+from dragoman.languages import base_of, tag
 from dragoman.text.marked import Marked, Tag
 
 MOST = 1 << 18
@@ -233,6 +236,35 @@ def one_part(
     """A document that is one text, written by `encode`; `left` is read after the segments."""
     part = Part(text, Segments(name, segments))
     return Document((part,), lambda parts: encode(parts[0]), tuple(left))
+
+
+def in_language(document: Document, place: re.Pattern[bytes], languages: LangCodes) -> Document:
+    """The document, which names the second language where it named the first, if a text changes.
+
+    The first match of `place` that has a group is where it does: `<html lang="en">`.
+    """
+    source, into = languages
+
+    def named(found: re.Match[bytes]) -> bytes:
+        before, code = found[1], found[2].decode()
+        new = tag(into or "").replace("-", "_" if b"@" in before else "-")
+        is_other = source is not None and base_of(code) != base_of(source)
+        return found[0] if is_other else before + new.encode()
+
+    def assemble(parts: Sequence[WrittenPart]) -> bytes:
+        made = document.assemble(parts)
+        found = next((each for each in place.finditer(made) if each[1]), None)
+        if found is None or not any(part.is_changed for part in parts):
+            return made
+        return made[: found.start()] + _CODE.sub(named, found[1]) + made[found.end() :]
+
+    return replace(document, assemble=assemble) if into else document
+
+
+_CODE = re.compile(
+    rb"((?:(?<![\w-])lang\s*=|@@locale\"\s*:)\s*[\"']?)([a-z]{2,3}(?:[-_][a-z\d]+)*)", re.IGNORECASE
+)
+"""The code of a language in a tag, or in ARB, where its parts are joined by `_`."""
 
 
 def reject_more(count: int, name: str) -> None:

@@ -5,22 +5,22 @@ from functools import partial
 from itertools import count
 from urllib.parse import unquote
 
+from dragoman.decoding import LangCodes
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document
-from dragoman.documents.html import XHTML_RULES
-from dragoman.documents.markup import Page
-from dragoman.documents.paragraphs import decode_xml, read_plain, read_xml
+from dragoman.documents.html import read_xhtml
+from dragoman.documents.paragraphs import read_plain, read_xml
 from dragoman.errors import InputError
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGE, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
 
 
-def read(data: bytes, name: str) -> Document:
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The texts of a book.
 
-    Raises InputError for one that is damaged or has chapters that are encrypted, and as the
-    archive's and the members' readers do.
+    The chapters that change name their language, as pages do. Raises InputError for a book that is
+    damaged or has encrypted chapters, and as the archive's and the members' readers do.
     """
     archive = Archive.open(data, name)
     roots = archive.elements(_CONTAINER, "rootfile")
@@ -40,18 +40,17 @@ def read(data: bytes, name: str) -> Document:
     there = [member for member in members if member in archive.members]
     contents = archive.read(package, *there)
     documents = {
-        member: _read_member(content, name, member, members.get(member, ""))
+        member: _read_member(content, name, member, members.get(member, ""), languages)
         for member, content in contents.items()
     }
     lacking = [f"{member}, which is not in the book." for member in members if member not in there]
     return archive.document(documents, lacking)
 
 
-def _read_member(data: bytes, book: str, member: str, kind: str) -> Document:
+def _read_member(data: bytes, book: str, member: str, kind: str, languages: LangCodes) -> Document:
     """A chapter, a table of contents, or the package itself."""
     name = f"{book}: {member}"
     if kind == _PAGE:
-        text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES, name, f"{member}, ").document(encode)
+        return read_xhtml(data, name, f"{member}, ", languages)
     places = (f"{member}, text {n}" for n in count(1))
     return read_xml(data, name, {"text", "title"}, partial(read_plain, places))

@@ -44,13 +44,13 @@ FORMATS = {
         has_languages=True,
     ),
     "tmx": Format(("tmx",), "tmx", "read_tmx", has_languages=True),
-    "epub": Format(("epub",), "epub"),
+    "epub": Format(("epub",), "epub", has_languages=True),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
-    "json": Format(("json", "jsonl", "arb"), "json"),
+    "json": Format(("json", "jsonl", "arb"), "json", has_languages=True),
     "yaml": Format(("yaml", "yml"), "yaml"),
     "csv": Format(("csv", "tsv"), "tables"),
-    "html": Format(("html", "htm", "xhtml"), "html"),
+    "html": Format(("html", "htm", "xhtml"), "html", has_languages=True),
 }
 
 PACKED = {"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"}
@@ -89,7 +89,8 @@ def read_document(
     """Read a document of a known format, or of the one that its name tells.
 
     Of a table only some `columns` may be asked for, by name or number. `languages`, from and into,
-    are for a memory (TMX), which may have several, and for XLIFF that does not name its target.
+    are for a memory (TMX), which may have several, and for what names its language: XLIFF, pages of
+    HTML and EPUB, ARB.
     Raises InputError for an unknown format, one whose library is not installed, and a file that is
     too large or damaged.
     """

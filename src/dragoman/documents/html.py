@@ -10,9 +10,10 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
+from dragoman.decoding import LangCodes
 from dragoman.documents import markup
 from dragoman.documents.characters import decoded
-from dragoman.documents.document import Document
+from dragoman.documents.document import Document, in_language
 from dragoman.documents.markup import Page, Rules
 from dragoman.documents.paragraphs import decode_xml
 
@@ -44,6 +45,8 @@ RULES = Rules(
         **dict.fromkeys(("audio", "object", "video"), "media, which another program shows"),
         **dict.fromkeys(("canvas", "svg"), "a drawing, whose texts have their places"),
         "math": "a formula",
+        **dict.fromkeys(("rt", "rtc"), "what is read above or beside a word"),
+        "rp": "",
         "pre": "text whose spaces and line ends count, such as code",
         "template": "a form that a script fills in",
     },
@@ -60,6 +63,8 @@ RULES = Rules(
         **dict.fromkeys(("td", "th"), _CELLS),
         **dict.fromkeys(_ROWS, _ROWS),
         "option": _OPTIONS,
+        **dict.fromkeys(("rt", "rp"), _names("rb rp rt rtc")),
+        "rtc": _names("rb rtc"),
         "p": _names(_AFTER_P) | _TERMS | _CELLS,
     },
 )
@@ -67,16 +72,25 @@ XHTML_RULES = replace(RULES, scanner=markup.XHTML, ended_by={}, raw=RULES.raw - 
 _CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 
 
-def read(data: bytes, name: str) -> Document:
+_ROOT = re.compile(rb"(?is)<!--(?:(?!<!--).)*?-->|(<html\b[^<>]*>)")
+
+
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The text of a page, in the encoding that it declares; broken markup is no error.
 
+    If its text changes, its `lang` does from the first of the `languages` to the second.
     Raises InputError for XHTML in another encoding than it declares, and as `decoded` does.
     """
     if PurePath(name).suffix.lower() == ".xhtml":
-        text, encode = decode_xml(data, name)
-        return Page(text, XHTML_RULES, name).document(encode)
+        return read_xhtml(data, name, "", languages)
     declared = _CHARSET.search(data[:4096])
     text, encode = decoded(
         data, name, declared[1].decode() if declared else "", has_references=True
     )
-    return Page(text, RULES, name).document(encode)
+    return in_language(Page(text, RULES, name).document(encode), _ROOT, languages)
+
+
+def read_xhtml(data: bytes, name: str, place: str, languages: LangCodes) -> Document:
+    """The text of a page of XML; `place` begins what says where a text is."""
+    text, encode = decode_xml(data, name)
+    return in_language(Page(text, XHTML_RULES, name, place).document(encode), _ROOT, languages)

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from dragoman.decoding import LangCodes
 from dragoman.documents import choices, fragments
 from dragoman.documents.characters import SURROGATE, decoded
-from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.documents.document import Document, Left, Segment, in_language, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked
 
@@ -26,20 +27,26 @@ _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 """How one character is written with others."""
 _END_TAG = re.compile(r"(?:<|\\u003[cC])\\?(?:/|\\u002[fF])")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
 
 
-def read(data: bytes, name: str) -> Document:
-    """The values of a JSON file, or of JSON lines. Raises InputError for what is neither."""
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+    """The values of a JSON file, or of JSON lines.
+
+    If a text of ARB changes, its locale does from the first of the `languages` to the second.
+    Raises InputError for what is neither.
+    """
     text, encode = decoded(data, name)
-    left = Left()
-    return one_part(text, encode, _segments(text, name, left), name, left)
+    left, is_arb = Left(), name.lower().endswith(".arb")
+    document = one_part(text, encode, _segments(text, name, left, is_arb=is_arb), name, left)
+    return in_language(document, _LOCALE, languages) if is_arb else document
 
 
-def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
+def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
     """The texts, in order; what is left alone is added to `left`."""
-    is_arb, about = name.lower().endswith(".arb"), sys.maxsize  # brackets around a key with @
+    about = sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     write = partial(_written, escapes=escapes, slashes="\\/" in text)
     expected, opened, key, line, place = "value", list[str](), "", 1, 0

@@ -277,12 +277,14 @@ def _until_closed(
     this token is returned, as it is read by itself.
     """
     inner, opened, ends = list[str](), Counter([name]), rules.ended_by.get(name)
+    is_inline = not rules.block(name)
     for token in tokens:
         kind, raw, other = token
         if ends is not None:
-            is_next = kind == "open" and other in ends and not any(map(opened.get, _SCOPES))
-            is_around = kind == "close" and not opened[other] and other != "p"
-            if is_next or (is_around and rules.block(other)):
+            begins = other in ends or (is_inline and rules.block(other))
+            is_next = kind == "open" and begins and not any(map(opened.get, _SCOPES))
+            is_around = is_inline or (other != "p" and rules.block(other))
+            if is_next or (kind == "close" and not opened[other] and is_around):
                 return inner, token
         inner.append(raw)
         opened[other] += {"open": 1, "close": -1}.get(kind, 0)

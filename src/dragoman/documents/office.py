@@ -9,8 +9,9 @@ from itertools import count
 from dragoman.documents.archive import Archive
 from dragoman.documents.attributes import attributes_of, headers_of_sheets
 from dragoman.documents.document import Document, Segment
-from dragoman.documents.paragraphs import Raw, has_letters, read_plain, read_xml
-from dragoman.documents.runs import has_text, read_runs
+from dragoman.documents.paragraphs import Raw, Replacing, has_letters, read_plain, read_xml
+from dragoman.documents.rows import in_rows
+from dragoman.documents.runs import read_runs, with_text_and_fields
 from dragoman.files.xml import Element
 from dragoman.text.marked import Marked
 
@@ -130,35 +131,50 @@ def _column_names(archive: Archive, types: dict[str, str]) -> frozenset[str]:
 
 def _read_paragraph(
     columns: frozenset[str], places: Iterator[str], paragraph: Element, text: str, raw: Raw
-) -> Segment | None:
+) -> Segment | Replacing | None:
     """A paragraph of any part, or a text without runs."""
     if (paragraph.local == "v" and not _is_label(paragraph)) or _is_prompt(paragraph, text):
         return None
-    children = list(paragraph.elements)
-    with_text = [n for n, child in enumerate(children) if has_text(child)]
-    if not with_text:
+    children = with_text_and_fields([*paragraph.elements], text)
+    if not children:
         return read_plain(places, paragraph, text, raw)
-    children = children[with_text[0] : with_text[-1] + 1]
     marked, writer = read_runs(children, text, raw)
     if not has_letters(marked) or (columns and marked.text in columns):
         return None
     place = children[0].start, children[-1].end
-    return Segment(*place, marked, writer.write, next(places))
+    segment = Segment(*place, marked, writer.write, next(places))
+    return segment if paragraph.holds else in_rows(segment, writer.splits, writer.parts)
 
 
 def _read_cell(
     columns: frozenset[str], places: Iterator[str], cell: Element, text: str, raw: Raw
-) -> Segment | None:
+) -> Segment | Replacing | None:
     """The text of a cell, or one that several cells have."""
-    segment = _read_paragraph(columns, places, cell, text, raw)
-    return replace(segment, fault=_fault_of_cell) if segment is not None else None
+    found = _read_paragraph(columns, places, cell, text, raw)
+    if isinstance(found, Segment):
+        return replace(found, fault=_fault_of_cell)
+    if found is not None:
+        whole = _size(cell.text)
+        rows = tuple(
+            replace(each, fault=partial(_fault_of_cell, most=_LONGEST_CELL * size // whole))
+            for each in found.part.segments
+            if (size := _size(each.source.text))
+        )
+        found = replace(found, part=replace(found.part, segments=rows))
+    return found
 
 
-def _fault_of_cell(_raw: str, _source: Marked, marked: Marked) -> str:
-    """What keeps a cell from having this text, whose line breaks are tags."""
+def _fault_of_cell(_raw: str, _source: Marked, marked: Marked, most: int = _LONGEST_CELL) -> str:
+    """What keeps a text, whose line breaks are tags, from being in a cell, or in its part of it."""
     texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
-    size = len("".join(texts).encode("utf-16-le", "surrogatepass")) // 2
-    return "" if size <= _LONGEST_CELL else f"a cell has at most {_LONGEST_CELL:,} characters"
+    return (
+        "" if _size("".join(texts)) <= most else f"a cell has at most {_LONGEST_CELL:,} characters"
+    )
+
+
+def _size(text: str) -> int:
+    """Characters as Excel counts them."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _is_label(value: Element) -> bool:

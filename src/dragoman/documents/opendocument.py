@@ -11,15 +11,17 @@ from dragoman.documents.attributes import attributes_of
 from dragoman.documents.document import Document, Segment, WrittenPart
 from dragoman.documents.paragraphs import (
     Raw,
+    Replacing,
     decode_xml,
     has_letters,
     mixed,
     read_xml,
     without_breaks,
 )
+from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
-from dragoman.text.marked import Marked, Tag
+from dragoman.text.marked import Marked, Tag, with_one_space
 
 _PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description"}
 _ATTRIBUTES = attributes_of(
@@ -92,14 +94,21 @@ def _without_old_values(old: str, new: str) -> str:
 
 def _read_paragraph(
     places: Iterator[str], paragraph: Element, text: str, raw: Raw
-) -> Segment | None:
+) -> Segment | Replacing | None:
     if _is_left(paragraph):
         return None
-    marked = without_breaks(mixed(paragraph, text, _role, raw))
+    marked = with_one_space(without_breaks(mixed(paragraph, text, _role, raw)).pieces)
     if not has_letters(marked):
         return None
     write = _writer(paragraph.prefix)
-    return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
+    place = paragraph.content_start, paragraph.content_end
+    segment = Segment(*place, marked, write, next(places))
+    return segment if paragraph.holds else in_rows(segment, _is_span)
+
+
+def _is_span(tag: Tag) -> bool:
+    """Whether an element only says how its text looks."""
+    return bool(re.match(r"<(?:[\w.-]+:)?span[\s>]", tag.raw))
 
 
 @lru_cache(256)  # as one serves all paragraphs
@@ -134,5 +143,7 @@ def _role(element: Element) -> str | Tag:
         return Tag("", "open")
     if element.local in _SPACES:
         return Tag("", shown=" ")
+    if element.local == "ruby-text":
+        return Tag("")
     is_text = element.children and all(isinstance(child, Text) for child in element.children)
     return Tag("", "open", kept=True) if is_text else Tag("")

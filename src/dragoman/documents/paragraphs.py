@@ -201,7 +201,7 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
     """Text and tags, where halves in one element are pairs that are nested, or void.
 
     Of those that begin side by side the one that ends first goes innermost: the order in which
-    tools write them is free.
+    tools write them is free. What is copied and has no text is void, too.
     """
     pieces, begun = list[str | Tag](), list[tuple[int, Half]]()
     around = list[list[tuple[int, Half]]]()  # what has begun in the elements around
@@ -226,8 +226,12 @@ def paired(items: Iterable[str | Tag | Half]) -> list[str | Tag]:
                 pieces.insert(place + len(inner), pieces.pop(place))
                 begun += ((n - 1, each) for n, each in inner)
                 place += len(inner)
-            pieces[place] = Tag(half.raw, "open", half.kept)
-            pieces.append(Tag(item.raw, "close"))
+            has_text = any(isinstance(pieces[n], str) for n in range(place, len(pieces)))
+            if has_text or not half.kept:
+                pieces[place] = Tag(half.raw, "open", half.kept)
+                pieces.append(Tag(item.raw, "close"))
+            else:
+                pieces.append(Tag(item.raw))
         else:
             pieces.append(Tag(item.raw))
     return pieces
@@ -256,9 +260,9 @@ def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
 
 
 def lines(text: str) -> Iterator[str | Tag]:
-    """Text whose line breaks are tags, with the spaces around them."""
+    """Text whose line breaks and tabs are tags, with the spaces around them."""
     for number, piece in enumerate(_BREAK.split(text)):
         yield Tag(piece, shown=" ") if number % 2 else piece
 
 
-_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*)")
+_BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*|(?<! ) *\t[ \t]*)")

@@ -6,15 +6,16 @@ before a tag that stands between runs, and the next text begins another.
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from dragoman.documents.paragraphs import Half, Raw, lines, paired
 from dragoman.files.xml import Element, escape_xml
-from dragoman.text.marked import Marked, Tag, merged
+from dragoman.text.marked import Marked, Tag, with_one_space
 
 _AROUND = {
     *("hyperlink", "ins", "moveTo", "fldSimple", "sdt", "sdtContent"),
@@ -30,6 +31,8 @@ _NEUTRAL = re.compile(
 )
 """Properties that do not tell runs apart: those of the spelling checker."""
 _EMPTY = re.compile(r"<(?:\w+:)?rPr\s*(?:/>|>\s*</(?:\w+:)?rPr\s*>)")
+_HALF = re.compile(r'fldCharType="(?:(begin)|end)"')
+"""Where a field begins or ends."""
 
 
 def has_text(element: Element) -> bool:
@@ -49,12 +52,29 @@ def _spoken(child: Element) -> str:
     return child.text if child.local == "t" else ""
 
 
+def with_text_and_fields(children: Sequence[Element], text: str) -> Sequence[Element]:
+    """The children of a paragraph from the first with text to the last, with the whole of each
+    field that begins, ends or has some of them in it.
+    """
+    starts = [child.start for child in children]
+    with_text = [n for n, child in enumerate(children) if has_text(child)]
+    first, last = (with_text[0], with_text[-1]) if with_text else (0, -1)
+    begun = list[int]()
+    for half in _HALF.finditer(text, children[0].start, children[-1].end) if with_text else ():
+        place = bisect_right(starts, half.start()) - 1
+        if half[1]:
+            begun.append(place)
+        elif begun and (begin := begun.pop()) <= last and place >= first:
+            first, last = min(first, begin), max(last, place)
+    return children[first : last + 1]
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """The text of a run, and the tags in it."""
 
     properties: str
-    pieces: tuple[str | Tag, ...]
+    pieces: tuple[str | Tag | Half, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,19 @@ class RunWriter:
     """The tags that begin other properties, and these."""
     inside: Set[str]
     """The tags that stand in a run."""
+
+    def splits(self, tag: Tag) -> bool:
+        """Whether it begins other properties, which several runs may have."""
+        return tag.raw in self.switches
+
+    @property
+    def parts(self) -> tuple[str, Callable[[Marked], str], str]:
+        """What begins texts that stand one behind the other, what writes one, and what ends them:
+        a cell without runs has a single element for all.
+        """
+        if self.run[0]:
+            return "", self.write, ""
+        return self.text[0], replace(self, text=("", "")).write, self.text[1]
 
     def write(self, marked: Marked) -> str:
         """Runs with this text."""
@@ -106,7 +139,7 @@ class RunWriter:
 def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
     """The marked text of children of a paragraph, of which some have text; and its writer."""
     runs = _ParagraphRuns(children, text, raw)
-    pieces = merged(runs.pieces(children))
+    pieces = with_one_space(runs.pieces(children))
     switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
     first = next(_with_text(children))
     space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
@@ -219,7 +252,7 @@ class _ParagraphRuns:
         return start, self.pieces(inner), end
 
     def _read_run(self, run: Element) -> _Run:
-        pieces = list[str | Tag]()
+        pieces = list[str | Tag | Half]()
         for child in run.elements:
             if child.local in {"t", "ruby"}:
                 pieces += lines(_spoken(child))
@@ -228,7 +261,9 @@ class _ParagraphRuns:
             elif child.local not in {"rPr", "softHyphen", *_DROPPED}:
                 tag = _void(self._raw(child), _shown(child))
                 self.inside.add(tag.raw)
-                pieces.append(tag)
+                begun = _begun(tag.raw) if child.local == "fldChar" else 0
+                whole = self._text[run.start : run.end]
+                pieces.append(_half(tag.raw, begun, whole) if begun else tag)
         return _Run(self._properties(run), tuple(pieces))
 
 
@@ -263,15 +298,19 @@ def _fields(tags: Iterable[Tag]) -> Iterator[Tag | Half]:
     for tag in tags:
         raws, before, shown = rows[-1] if rows else ([], 0, " ")
         begun = _begun(tag.raw)
-        if shown or tag.shown or before < 0 or before + begun < 0:
+        if shown or tag.shown or before < 0 or before + begun not in {0, 1}:
             rows.append(([tag.raw], begun, tag.shown))
         else:
             raws.append(tag.raw)
             rows[-1] = raws, before + begun, ""
     for raws, begun, shown in rows:
         raw = "".join(raws)
-        kept = "HYPERLINK" not in raw
-        yield Half(raw, "field", begun > 0, kept) if begun else Tag(raw, shown=shown)
+        yield _half(raw, begun, raw) if begun else Tag(raw, shown=shown)
+
+
+def _half(raw: str, begun: int, around: str) -> Half:
+    """The beginning or the end of a field, whose kind is told by what is around."""
+    return Half(raw, "field", begun > 0, kept="HYPERLINK" not in around)
 
 
 def _begun(raw: str) -> int:

@@ -159,9 +159,8 @@ def merged(pieces: Iterable[str | Tag]) -> Marked:
 def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
     """Marked text of pieces with their names: a close tag ends the last open one of its name.
 
-    Those without a partner, and whatever would not be nested, become void. A void tag between two
-    spaces takes one with it, so that the text has one.
-    The number of a note right behind a word, such as [1] or a raised 1, is void too.
+    Those without a partner, and whatever would not be nested, become void; of spaces around a void
+    tag one is read. The number of a note right behind a word, such as [1] or a raised 1, is void.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -179,7 +178,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return _with_one_space(_with_notes(merged(made).pieces))
+    return with_one_space(_with_notes(merged(made).pieces))
 
 
 _SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
@@ -228,16 +227,21 @@ def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
     return bool(is_linked or _BEFORE_NUMBER.search(before))
 
 
-def _with_one_space(pieces: Iterable[str | Tag]) -> Marked:
-    """Marked text in which a void tag between two spaces takes one with it."""
-    joined = [*merged(pieces).pieces]
-    for n in range(1, len(joined) - 1):
-        before, piece, after = joined[n - 1 : n + 2]
-        if isinstance(before, str) and isinstance(after, str) and isinstance(piece, Tag):
-            spaced = before[-1:].isspace() and after[:1].isspace()
-            if spaced and piece.kind == "void" and not piece.shown:
-                joined[n : n + 2] = replace(piece, raw=piece.raw + after[0]), after[1:]
-    return merged(joined)
+def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
+    """Marked text in which the second of two spaces around void tags is a tag behind them.
+
+    So one space is read, and one is on each side of the tags wherever they go.
+    """
+    made, spaced = list[str | Tag](), False
+    for piece in merged(pieces).pieces:
+        if isinstance(piece, Tag):
+            spaced &= piece.kind == "void" and not piece.shown
+            made.append(piece)
+            continue
+        rest = piece[1:] if spaced and re.match(r"\s(?!\s)", piece) else piece
+        made += (Tag(piece[0]), rest) if rest != piece else (piece,)
+        spaced = not rest or rest[-1].isspace()
+    return merged(made)
 
 
 def verbatim(text: str) -> Pieces:

@@ -38,6 +38,7 @@ _WORD = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+")
 """A number, or a word of a script with spaces."""
 _UNIT = re.compile(rf"{_WORD.pattern}|\S[{_MARKS}]*")
 """What is never cut: a number, a word, or a sign with its marks."""
+_SPACE = re.compile(r"\s")
 _STEPS = 8
 """Words by which a void tag may leave its place so that fewer stand on the wrong side of it."""
 
@@ -269,9 +270,9 @@ class _Putting:
     def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
         """The place between two units for a tag: the white space that it shows, or a side."""
         shown = each.open.shown
-        found = self._text.find(shown, left, right) if shown else -1
-        if found >= 0:
-            return found, found + len(shown)
+        space = _SPACE.search(self._text, left, right) if shown.isspace() else None
+        if space is not None:
+            return space.span()
         sticks = each.start and not self._source_text[each.start - 1].isspace()
         return (left, left) if sticks else (right, right)
 

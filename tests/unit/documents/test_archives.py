@@ -56,6 +56,7 @@ def test_a_book_is_translated() -> None:
         .replace("Chapter&#160;one", "CHAPTER\xa0ONE")
         .replace("It was a <i>dark</i> &amp; stormy", "IT WAS A <i>DARK</i> &amp; STORMY")
         .replace("night&nbsp;here", "NIGHT\xa0HERE")
+        .replace("A <ruby>word<rt>read</rt></ruby> more", "A <ruby>WORD<rt>read</rt></ruby> MORE")
         .replace("A house", "A HOUSE")
     )
     assert b"<text>CHAPTER ONE</text>" in contents["OPS/toc.ncx"]
@@ -217,6 +218,7 @@ def test_what_stays_of_a_book_has_its_place_and_reason() -> None:
     assert report.left == (
         f"<pre>, text whose spaces and line ends count, such as code: {place}",
         f"<p>, marked as not to be translated: {place}",
+        "<rt>, what is read above or beside a word: OPS/text/one a.xhtml, line 5",
     )
 
 

@@ -266,12 +266,34 @@ def test_a_catalogue_gets_messages() -> None:
     assert [entry.msgstr or entry.msgstr_plural for entry in made] == [
         "HELLO", "NEW %D", {0: "%D FILE", 1: "%D FILES"}, "Fertig",
         "A LONG TEXT THAT GOES OVER SEVERAL LINES BECAUSE IT IS LONG ENOUGH FOR THAT, IS IT NOT?\n"
-        'AND A "SECOND" LINE\n', "alt",
+        'AND A "SECOND" LINE\n', 'ONE OF:\n  -A  THE FIRST\n\n- "B"\n', "alt",
     ]  # fmt: skip
-    assert [entry.flags for entry in made] == [[], ["c-format"], ["c-format"], [], [], []]
+    assert [entry.flags for entry in made] == [[], ["c-format"], ["c-format"], *[[]] * 4]
     assert made[1].previous_msgid is None
     assert made.metadata == before.metadata
     assert max(map(len, translated(PO, "a.po").split("\n"))) <= 79
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        (r"Two\n\nA man", ["Two", "A man"]),
+        (r"- Two\n- A man", ["- Two", "- A man"]),
+        (r"Two:\n  -x  A man\n  long", ["Two:", "-x  A man", "long"]),
+        (r"Two\tA man", ["Two", "A man"]),
+        (r"Two\nlines", ["Two lines"]),
+        (r"Two\n\n12", ["Two"]),
+    ],
+)
+def test_the_texts_of_a_message_are_translated_one_by_one(source: str, texts: list[str]) -> None:
+    """Those that an empty line, a list, an indent or a tab parts; the message is written whole."""
+    text = f'#, fuzzy\nmsgid "{source}"\nmsgstr "alt"\n\nmsgid "b"\nmsgstr ""\n'
+    document = read_document(text.encode(), "a.po")
+    translator = WordTranslator(str.lower)
+    made = polib.pofile(translate_document(document, translator)[0].decode())
+    assert sorted(translator.lines) == sorted([*texts, "b"])
+    assert made[0].msgstr == source.lower().encode().decode("unicode_escape")
+    assert "fuzzy" not in made[0].flags
 
 
 def test_a_translation_like_its_source_is_not_written_and_told() -> None:

@@ -61,9 +61,8 @@ def test_a_docx_with_everything_forgets_nothing() -> None:
     data, _ = translated(docx_with_everything(), "a.docx")
     body = members(data)["word/document.xml"]
     texts = re.findall(r"<w:t[ >][^<]*", body.replace("&amp;", "&"))
-    assert [text for text in texts if re.search(">.*[a-z]", text)] == [
-        '<w:t xml:space="preserve">seven'
-    ]
+    left = [text.rpartition(">")[2] for text in texts if re.search(">.*[a-z]", text)]
+    assert left == ["seven", "friday", "no", "nine"]
     assert body.count(">IN A BOX<") == 2, "in the choice and in the fallback"
     assert ">ALONE<" in body
     assert "<w:delText>deleted</w:delText>" in body
@@ -164,6 +163,7 @@ def test_an_xlsx_keeps_what_formulas_need() -> None:
         ["Name", "Value"], ["LINE ONE\nLINE TWO", 3], [None, "=SUM(B2:B2)"], ["FREE & TEXT", None],
     ]  # fmt: skip
     assert str(values[4][0]) == "THIS IS VERY RICH"
+    assert values[5][0] == "- AN ITEM\n- ANOTHER\n\nAND MORE"
     assert sheet["A4"].comment is not None
     assert sheet["A4"].comment.text == "LOOK HERE"
     assert any("headers of tables" in line for line in report.left)
@@ -234,6 +234,20 @@ def test_a_cell_in_the_properties_of_a_run_stays(*, backwards: bool, expected: s
     assert report.left[-1] == "Texts in the properties of others."
 
 
+def test_a_cell_of_several_texts_is_as_long_as_one_may_be() -> None:
+    """What is free is divided; texts that the cell has room for are written."""
+    book = openpyxl.Workbook()
+    book.active.append(["- a b\n- " + "c d " * 4_000])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    first, second = read_document(buffer.getvalue(), "a.xlsx").segments
+    assert (first.source.text, second.source.text[:6]) == ("- a b", "- c d ")
+    for each in (first, second):
+        longest = 2 * len(each.source.text)
+        assert each.fault("", each.source, Marked(("x" * longest,))) == ""
+        assert "at most 32,767" in each.fault("", each.source, Marked(("x" * (longest + 999),)))
+
+
 def test_sheets_of_numbers_are_not_counted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A book of many of them is read; one with more text than the bound is refused."""
     book = openpyxl.Workbook()
@@ -269,7 +283,7 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     texts = sources(SAMPLES["a.odt"](), "a.odt")
     assert texts == [
         "The heading", "Hello bold words and a footnote here it is",
-        "two  spaces and tab new line", "Text of the note", "An annotation",
+        "Text of the note", "An annotation", "two  spaces", "and tab", "new line",
     ]  # fmt: skip
     content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
     assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)
@@ -282,6 +296,11 @@ HISTORY = (
     "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
     "<text:p>{}<text:page-number>1x</text:page-number></text:p>"
 )
+MARK = '<text:p>{}<text:bookmark text:name="x"/>{}</text:p>'
+GUIDE = (
+    "<text:p><text:ruby><text:ruby-base>{}</text:ruby-base><text:ruby-text>a</text:ruby-text>"
+    "</text:ruby>{}</text:p>"
+)
 CELLS = (
     '<table:table-cell{} a="1"><text:p>{}</text:p></table:table-cell>'
     '<table:table-cell office:string-value="7"><office:annotation><text:p>{}</text:p>'
@@ -291,14 +310,27 @@ CELLS = (
 )
 
 
+def test_a_phonetic_guide_of_odf_is_not_in_the_sentence() -> None:
+    """It stands above the word."""
+    assert sources(FLAT.format(GUIDE.format("a", " b")).encode(), "a.fodt") == ["a b"]
+
+
 @pytest.mark.parametrize(
     ("content", "before", "after"),
     [
         (FORM, ("a b", "e f"), ("A B", "E F")),
         (HISTORY, ("a  ",), ("A ",)),
+        (MARK, ("a ", " b"), ("A ", " B")),
+        (GUIDE, ("a", " b"), ("A", " B")),
         (CELLS, (' office:string-value="one"', "one", "note"), ("", "ONE", "NOTE")),
     ],
-    ids=["labels of controls", "what its history shows stays", "a changed cell has no old text"],
+    ids=[
+        "labels of controls",
+        "what its history shows stays",
+        "spaces",
+        "phonetic guides",
+        "a changed cell has no old text",
+    ],
 )
 def test_flat_opendocument_is_xml(
     content: str, before: tuple[str, ...], after: tuple[str, ...]

@@ -57,6 +57,25 @@ def test_numbers_in_elements_of_xliff_are_read() -> None:
     assert translated(text, "a.xlf")[1] == ["CO2 of"]
 
 
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("A <ruby>Dog<rp>(</rp><rt>dawg</rt><rp>)</rp></ruby> Is", ["A Dog Is"]),
+        ("A <ruby>Dog<rp>(<rt>dawg<rp>)</ruby> Is", ["A Dog Is"]),
+        ("A <ruby>Dog<rt>d<b>aw</b>g<rt>dog</ruby>", ["A Dog"]),
+        ("<ruby><rb>My</rb> <rb>Dog<rtc>me<rt>dawg</rtc></ruby> Is", ["My Dog Is"]),
+        ("A <ruby>Dog<rtc>dawg</ruby> Is", ["A Dog Is"]),
+        ("A <ruby>Dog<rt>dawg</p>And<p>It <rt>is<p>So", ["A Dog", "And", "It", "So"]),
+    ],
+)
+def test_phonetic_guides_are_not_in_the_sentence(source: str, lines: list[str]) -> None:
+    """They stay at the words below them, and end where those do if they have no close tag."""
+    made, read, report = translated(f"<p>{source}</p>", "a.html", WordTranslator(str.lower))
+    assert read == lines
+    assert made == f"<p>{source}</p>".lower()
+    assert any(line.startswith(("<rt>,", "<rtc>,")) for line in report.left)
+
+
 def test_attributes_and_names_of_emoji_are_not_in_the_sentence() -> None:
     """They are tags, which stay at the word before."""
     data, lines, _ = translated("a [b](c){.d} :e-f: g :h:i\n", "a.md")

@@ -7,6 +7,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.archives import replaced, unpacked
+from tests.office import CHAPTER, epub
 from tests.word_translator import WordTranslator
 
 from dragoman.documents import markdown
@@ -19,6 +21,53 @@ def translated(source: str, name: str) -> tuple[str, DocumentReport]:
     document = read_document(source.encode(), name)
     data, report = translate_document(document, WordTranslator(str.upper))
     return data.decode(), report
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        (
+            "a.html",
+            '<html class=a lang="en-GB"><p lang=en>{}',
+            '<html class=a lang="pt-BR"><p lang=en>{}',
+        ),
+        ("a.html", "<HTML LANG=en>{}", "<HTML LANG=pt-BR>{}"),
+        (
+            "a.html",
+            "<!--<html lang=en>--><html lang='en'>{}<html lang=en>",
+            "<!--<html lang=en>--><html lang='pt-BR'>{}<html lang=en>",
+        ),
+        ("a.html", "<html lang=fr data-lang=en>{}", "<html lang=fr data-lang=en>{}"),
+        (
+            "a.xhtml",
+            '<html xml:lang="en" lang="en">{}</html>',
+            '<html xml:lang="pt-BR" lang="pt-BR">{}</html>',
+        ),
+        ("a.arb", '{{"@@locale": "en_US", "a": "{}"}}', '{{"@@locale": "pt_BR", "a": "{}"}}'),
+        ("a.arb", '{{"@@locale": "sv", "a": "{}"}}', '{{"@@locale": "sv", "a": "{}"}}'),
+    ],
+)
+def test_a_document_names_the_language_that_it_is_in(name: str, before: str, after: str) -> None:
+    """If it named the other, a text of it changes, and the languages are known."""
+
+    def made(text: str, into: str | None) -> str:
+        languages = ("eng_Latn", into)
+        document = read_document(before.format(text).encode(), name, languages=languages)
+        return translate_document(document, WordTranslator(str.upper))[0].decode()
+
+    assert made("two", "pt_BR") == after.format("TWO")
+    assert made("TWO", "pt_BR") == before.format("TWO")
+    assert made("two", None) == before.format("TWO")
+
+
+def test_chapters_name_the_language_that_they_are_in() -> None:
+    """Those whose text changes; the package stays as it is."""
+    chapter = CHAPTER.replace("<html", '<html lang="en"')
+    book = replaced(epub(), {"OPS/text/one a.xhtml": chapter})
+    document = read_document(book, "a.epub", languages=("en", "de"))
+    made = unpacked(translate_document(document, WordTranslator(str.upper))[0])
+    assert b'<html lang="de"' in made["OPS/text/one a.xhtml"]
+    assert b"<dc:language>en<" in made["OPS/book.opf"]
 
 
 @pytest.mark.parametrize(
