@@ -61,7 +61,7 @@ EXPECTED = {
     "a.mxliff": ([("Done", "Fertig")], {"not finished": 5}),
     "a.po": (
         [("Done", "Fertig"), ("%d cat", "eine"), ("%d cats", "%d Katzen")],
-        {"not finished": 4},
+        {"not finished": 5},
     ),
     "a.csv": (
         [("a word, two", 'ein "Wort", zwei Zeilen')],
