@@ -18,6 +18,7 @@ run one after the other; the same command resumes the one that was interrupted.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from itertools import product
 from pathlib import Path
@@ -119,8 +120,9 @@ def build_recipe(given: Given) -> RunRecipe:
     built = given.build(recipe)
     if found.choose is None or any(given.get(f"model.{size}") for size in SIZES):
         return built
-    chosen = begun_recipe(built, out) or found.choose(built)
-    return replace(given.build(recipe, chosen), description=chosen.description)
+    override = partial(given.build, recipe)
+    chosen = begun_recipe(built, out) or found.choose(built, override)
+    return replace(override(chosen), description=chosen.description)
 
 
 def find_runs(

@@ -46,8 +46,9 @@ class Task:
     use: str
     """The command that a trained model is for, unless its recipe says; `{folder}` becomes its
     folder."""
-    choose: Callable[[Any], RunRecipe] | None = None
-    """Returns a recipe with sizes that suit its texts; None where the defaults hold."""
+    choose: Callable[[Any, Callable[[Any], Any]], RunRecipe] | None = None
+    """Returns a recipe with sizes that suit its texts, overridden by a function; None where the
+    defaults hold."""
     load: Callable[[ModelFolder, Arithmetic], Any] | None = None
     """From a model folder to the object that answers; None where a model answers nothing."""
     evaluate: Callable[[ModelFolder, EvaluationData], Report] | None = None

@@ -1,7 +1,8 @@
 """A recipe for texts and nothing else: sizes chosen from the data and the machine."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from pathlib import Path
 
@@ -53,6 +54,9 @@ MEASURED = {1_000: 6.8, 3_000: 19.1, 10_000: 27.9, 29_000: 38.8}
 PUBLISHED = ("de", "es", "fr", "it", "nl", "ru", "zh")
 """Languages of which Helsinki-NLP has published small models, from English and into it."""
 
+Override = Callable[[TranslateRecipe], TranslateRecipe]
+"""Puts the settings that a user gave in the place of those that were chosen."""
+
 FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages, and must not forget them
 FINE_TUNING_RATE, ADAPTER_RATE = 3e-4, 1e-3
 """Of all weights, and of adapters, which begin at zero (LoRA)."""
@@ -65,6 +69,7 @@ def auto_recipe(
     *,
     adapters: bool = False,
     guided: bool = True,
+    override: Override = replace,
 ) -> TranslateRecipe:
     """Choose preset, dropout, vocabulary and steps from the number of pairs and their tokens.
 
@@ -72,7 +77,7 @@ def auto_recipe(
     batches, and fewer of them. Up to 100,000 pairs a head is taught where tokens come from, unless
     `guided` is false. Pre-norm, since it learns without a tuned warm-up (Xiong et al., 2020). A run
     that starts from the model folder `start` has its sizes, a lower rate, unless it trains
-    `adapters`, and at most ten passes.
+    `adapters`, and at most ten passes. The description is of the recipe that `override` returns.
     """
     opened = None if start is None else open_folder(start)
     tokenizers = None if opened is None else opened.tokenizers
@@ -86,37 +91,51 @@ def auto_recipe(
     num_pairs = sum(1 for _ in _pairs(data))
     if not num_pairs:
         raise InputError("there is nothing to learn from: the training files hold no pair")
-    pairs = counted(num_pairs, "pair")
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     max_tokens = 25_000 if torch.cuda.is_available() else 4096
     recipe = TranslateRecipe(out=out, data=data, batch=NoisyBatchConfig(max_tokens=max_tokens))
-    if opened is not None:
-        rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
-        recipe, epochs = start_from(recipe, opened), min(size.epochs, FINE_TUNING_EPOCHS)
-        train, passes = _limits(epochs, _num_batches(recipe, num_pairs, tokenizers))
-        return replace(
+    rate, epochs = recipe.train.learning_rate, size.epochs
+    if opened is None:
+        weight = size.guided_alignment if guided else 0.0
+        recipe = replace(
             recipe,
-            description=f"Chosen for {pairs}: {passes:,.0f} more passes with {start}, learning "
-            f"rate {rate:g} after {counted(train.warmup_steps, 'step')} of warm-up.",
-            train=replace(train, learning_rate=rate),
+            data=replace(data, guided_alignment=data.guided_alignment or weight),
+            tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
+            model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
+            expect=_expected(num_pairs, data.src_lang, data.tgt_lang),
         )
-    weight = size.guided_alignment if guided else 0.0
-    recipe = replace(
-        recipe,
-        data=replace(data, guided_alignment=data.guided_alignment or weight),
-        tokenizer=TokenizerConfig(vocab_size=size.vocab_size),
-        model=replace(preset(size.preset), norm_position="pre", dropout=size.dropout),
+    else:
+        rate = ADAPTER_RATE if adapters else FINE_TUNING_RATE
+        recipe, epochs = start_from(recipe, opened), min(epochs, FINE_TUNING_EPOCHS)
+    num_batches = _num_batches(recipe, num_pairs, tokenizers)
+    train = replace(_limits(epochs, num_batches), learning_rate=rate)
+    found = override(replace(recipe, train=train))
+    if (found.batch, found.tokenizer) != (recipe.batch, recipe.tokenizer):
+        num_batches = _num_batches(found, num_pairs, tokenizers)
+    what = _described(found, size.preset, num_batches)
+    description = f"{found.description} Chosen for {counted(num_pairs, 'pair')}: {what}.".strip()
+    return replace(found, description=description)
+
+
+def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
+    """What is trained, and in how many passes; `name` is the preset that was chosen."""
+    train = recipe.train
+    passes = f"{(train.max_steps or 0) * train.accumulate / num_batches:,.0f}"
+    if start := recipe.start.model:
+        return (
+            f"{passes} more passes with {start}, learning rate {train.learning_rate:g} after "
+            f"{counted(train.warmup_steps, 'step')} of warm-up"
+        )
+    sizes, usual = (
+        f"{each.num_encoder_layers}+{each.num_decoder_layers} layers, d_model {each.d_model}"
+        for each in (recipe.model, preset(name))
     )
-    train, passes = _limits(size.epochs, _num_batches(recipe, num_pairs, None))
-    model, threads = recipe.model, counted(torch.get_num_threads(), "thread")
-    description = (
-        f"Chosen for {pairs}: {size.preset} ({model.num_encoder_layers}+"
-        f"{model.num_decoder_layers} layers, d_model {model.d_model}), dropout {size.dropout}, "
-        f"{size.vocab_size:,} pieces, {'a head that learns word alignments, ' if weight else ''}"
-        f"{passes:,.0f} passes; {threads} to train with."
+    return (
+        f"{f'{name} ({sizes})' if sizes == usual else sizes}, dropout {recipe.model.dropout:g}, "
+        f"{recipe.tokenizer.vocab_size:,} pieces, "
+        f"{'a head that learns word alignments, ' if recipe.data.guided_alignment else ''}"
+        f"{passes} passes; {counted(torch.get_num_threads(), 'thread')} to train with"
     )
-    expect = _expected(num_pairs, data.src_lang, data.tgt_lang)
-    return replace(recipe, description=description, expect=expect, train=train)
 
 
 def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str:
@@ -159,18 +178,18 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     data.check()  # what is wrong at a glance, before all texts are counted
     check_out(given)
     choose_device(given.train.device)
-    recipe = auto_recipe(
+    return auto_recipe(
         data,
         "",
         start,
         adapters=given.start.lora.rank is not None,
         guided=given.hides_heads is None,
+        override=partial(override_settings, overrides=overrides),
     )
-    return override_settings(recipe, overrides)
 
 
-def choose_sizes(recipe: TranslateRecipe) -> TranslateRecipe:
-    """Return what `auto_recipe` chooses for the texts of a recipe, described after its own words.
+def choose_sizes(recipe: TranslateRecipe, override: Override) -> TranslateRecipe:
+    """Return what `auto_recipe` chooses for the texts of a recipe, which `override` builds on it.
 
     The recipe itself where texts are missing, which the run reports, or written by the package.
     """
@@ -180,8 +199,8 @@ def choose_sizes(recipe: TranslateRecipe) -> TranslateRecipe:
         return recipe
     if not recipe.data.named:
         return recipe
-    chosen = auto_recipe(recipe.data, recipe.out, guided=recipe.hides_heads is None)
-    return replace(chosen, description=f"{recipe.description} {chosen.description}".strip())
+    guided = recipe.hides_heads is None
+    return auto_recipe(recipe.data, recipe.out, guided=guided, override=override)
 
 
 def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers | None) -> float:
@@ -208,18 +227,17 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers
     return max(1.0, len(plan) * (num_pairs - held_out) / len(sources))
 
 
-def _limits(passes: float, num_batches: float) -> tuple[TrainConfig, float]:
-    """When to stop, to validate and to save; and how many passes that makes, 300 steps at least."""
+def _limits(passes: float, num_batches: float) -> TrainConfig:
+    """When to stop, after 300 steps at least, to validate and to save."""
     steps = max(300, round(passes * num_batches))
     every = max(100, min(2000, steps // 20))
-    config = TrainConfig(
+    return TrainConfig(
         max_steps=steps,
         warmup_steps=min(1000, steps // 10),
         validate_every=every,
         save_every=every,
         patience=8,
     )
-    return config, steps / num_batches
 
 
 def _language(file: str | None, known: Collection[str]) -> str | None:

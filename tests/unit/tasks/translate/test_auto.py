@@ -1,6 +1,7 @@
 """The recipe that is chosen for two files."""
 
 import lzma
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -66,8 +67,41 @@ def test_a_head_learns_alignments_where_nothing_forbids_it(tmp_path: Path) -> No
         assert recipe_for_files([*files, other]).data.guided_alignment == 0
     unguided = replace(data, guided_alignment=0.0)
     noisy = TranslateRecipe(data=unguided, batch=NoisyBatchConfig(subword_sampling=0.1))
-    assert choose_sizes(noisy).data.guided_alignment == 0
+    assert choose_sizes(noisy, replace).data.guided_alignment == 0
     assert recipe_for(tmp_path, int(SIZES[1].up_to) + 1).data.guided_alignment == 0
+
+
+def passes_of(recipe: TranslateRecipe) -> int:
+    """How many its description tells."""
+    (found,) = re.findall(r", (\d+) passes", recipe.description)
+    return int(found)
+
+
+def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
+    """With the settings that were given in place of those that are chosen, and in their passes."""
+    rng = np.random.default_rng(0)
+    for side in ("src", "tgt"):
+        lines = [words(rng, 9) for _ in range(900)]
+        (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = [f"data.{side}={tmp_path / f'a.{side}'}" for side in ("src", "tgt")]
+    files += [f"out={tmp_path / 'run'}"]
+    usual = recipe_for_files(files)
+    assert "900 pairs: tiny (3+2 layers, d_model 128), dropout 0.3, 4,000 pieces, " in (
+        usual.description
+    )
+    assert passes_of(usual) == 60
+    sizes = ("d_model=32", "num_heads=2", "num_encoder_layers=1", "dropout=0.2")
+    given = [*files, *(f"model.{size}" for size in sizes)]
+    recipe = recipe_for_files([*given, "train.max_steps=100", "tokenizer.vocab_size=3999"])
+    assert recipe.model.d_model == 32
+    assert "900 pairs: 1+2 layers, d_model 32, dropout 0.2, 3,999 pieces, " in recipe.description
+    assert passes_of(recipe) == pytest.approx(6000 / (usual.train.max_steps or 0), rel=0.1)
+    smaller = recipe_for_files([*files, "batch.max_tokens=2048"])
+    assert smaller.train == usual.train
+    assert passes_of(smaller) == pytest.approx(30, rel=0.1)
+    split = recipe_for_files([*files, "batch.max_tokens=2048", "train.accumulate=2"])
+    assert split.train == replace(usual.train, accumulate=2)
+    assert passes_of(split) == pytest.approx(60, rel=0.1)
 
 
 @pytest.mark.parametrize(
