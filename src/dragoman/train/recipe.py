@@ -302,9 +302,14 @@ class TrainingFiles(DataFiles):
         """The file for validation, if one is given."""
         return None if self.valid is None else self.find(self.valid)
 
+    @property
+    def files(self) -> list[Path]:
+        """The file to learn from and, if one is given, that for validation."""
+        return [self.training, *filter(None, [self.validation])]
+
     def check(self) -> None:
         """Raise InputError unless every file is there."""
-        _ = self.training, self.validation
+        _ = self.files
 
     @property
     def summary(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 The whole text goes in, and one label comes out.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -168,6 +169,8 @@ def assemble(
 ) -> ClassifyJob:
     """Read the texts, train or load the tokenizer, and build model and batches."""
     data = recipe.data
+    for path in data.files:  # for their errors, before a tokenizer is trained
+        deque(read_labelled(path, data.layout), maxlen=0)
     texts = (text for _, _, text in read_labelled(data.training, data.layout))
     tokenizer = begin_tokenizer(recipe, texts, folder, say)
 

@@ -1,5 +1,6 @@
 """Learning to tag words: an encoder with a label for each word's first piece, judged by spans."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,6 +133,8 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
 def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unchecked) -> TagJob:
     """Read the sentences, train or load the tokenizer, and build model and batches."""
     data = recipe.data
+    for path in data.files:  # for their errors, before a tokenizer is trained
+        deque(read_tagged(path, data.layout), maxlen=0)
     tokenizer = begin_tokenizer(recipe, data.words(), folder, say)
 
     words: Words = "characters" if all(len(word) == 1 for word in data.words()) else "spaced"

@@ -1,5 +1,6 @@
 """From a recipe's files to tokenizers, datasets and validation texts."""
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ import numpy as np
 
 from dragoman.data.aligner import Aligner
 from dragoman.data.checks import corpus_warnings, overlap_warnings
-from dragoman.data.corpus import CorpusTexts
+from dragoman.data.corpus import CorpusTexts, read_pairs
 from dragoman.data.dataset import PairDataset, format_held_out, hold_out, leave_out, seen_in
 from dragoman.data.languages import BalancedTexts, Direction, tempered
 from dragoman.data.prepare import prepare
@@ -81,6 +82,8 @@ class Texts:
 def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     """Train the tokenizers (or load those of a run begun earlier), tokenise, report findings."""
     data, max_length, cache = recipe.data, recipe.batch.max_length, recipe.data.cache_folder
+    for corpus in data.validation:  # for their errors, before a tokenizer is trained
+        deque(read_pairs(corpus), maxlen=0)
     learned, tags = _to_learn(data, folder.start)
     tokenizers = begin_tokenizers(
         recipe, lambda: _train_tokenizers(recipe, tags), folder, say, tags

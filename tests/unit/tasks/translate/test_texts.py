@@ -12,10 +12,12 @@ from tests.unit.train.made import file_size_limit, make_job
 from dragoman.data.dataset import format_held_out
 from dragoman.errors import DragomanError, InputError
 from dragoman.tasks.hiding import NoisyBatchConfig
+from dragoman.tasks.task import find_task
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig
+from dragoman.train.job import unchecked
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.start import begin_tokenizer
@@ -130,3 +132,25 @@ def test_texts_like_those_held_out_are_counted(
     (tmp_path / "words.conll").write_text(tagged, encoding="utf-8")
     _, said = make_job(recipe)
     assert any("more with the text of one of these" in sentence for sentence in said), said
+
+
+@pytest.mark.parametrize("task", ["translate", "classify", "tag"])
+def test_a_faulty_file_is_found_before_a_tokenizer_is_trained(task: str, tmp_path: Path) -> None:
+    """Also that for validation."""
+    wrong = tmp_path / "wrong"
+    wrong.write_text("one\nword\n", encoding="utf-8")
+    recipe: RunRecipe
+    match task:
+        case "translate":
+            recipe = make_recipe(tmp_path, ["one two"] * 20, ["one"] * 20)
+            recipe = replace(recipe, data=replace(recipe.data, valid_tgt=str(wrong)))
+        case "classify":
+            recipe = classify_recipe(tmp_path)
+            recipe = replace(recipe, data=replace(recipe.data, valid=str(wrong)))
+        case _:
+            recipe = tag_recipe(tmp_path)
+            recipe = replace(recipe, data=replace(recipe.data, valid=str(wrong)))
+    said: list[str] = []
+    with pytest.raises(InputError, match=r"wrong (line 1|has 2)"):
+        find_task(task).assemble(recipe, RunFolder(tmp_path), said.append, unchecked)
+    assert not said
