@@ -101,6 +101,7 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
         between=between,
         decoding=decoding,
         loading=loading,
+        config=config,
     )
     sides = partial(read_lines, out.partial), partial(_texts, read)
     languages = languages_of(model, between)[::-1]
@@ -153,6 +154,7 @@ def distill(  # noqa: PLR0913 -- the options of the verb
         between=between,
         decoding=decoding,
         loading=loading,
+        config=config,
     )
     sides = partial(_texts, read), partial(read_lines, out.partial)
     _write(out, sides, languages_of(model, between), config, as_json=as_json)
@@ -172,13 +174,15 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     between: LangCodes,
     decoding: Decoding,
     loading: Loading,
+    config: CleaningConfig,
 ) -> ResumableFile:
     """Translate each text to a line of a partial file, or those that are not there yet.
 
     Of the n best it is the nearest to the reference that `read` has beside the text. What `layout`
-    says of the files is the same in a command that continues.
+    says of the files is the same in a command that continues. Raises InputError for texts in the
+    language that the model writes.
     """
-    from dragoman.corpus.making import nearest
+    from dragoman.corpus.making import are_written, nearest
     from dragoman.corpus.merging import LAYOUTS
 
     if to.output is None or names_device(to.output):
@@ -196,6 +200,12 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     total = sum(1 for _ in read())
     if not total:
         raise InputError(f"{files[0]} has no text to translate; give another file.")
+    src, tgt = known = languages_of(model, between)
+    if "language" not in config.skip and are_written(_texts(read), known, config.min_language):
+        raise InputError(
+            f"{files[0]} looks like {tgt}, but {model} reads {src}; use a model of the other "
+            "direction, or --skip language."
+        )
     languages = (None, None) if between == languages_of(model) else between
     translator, options = load_translator(model, loading, decoding, languages, asked)
     texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())

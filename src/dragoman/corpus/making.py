@@ -6,9 +6,29 @@ made (Caswell et al. 2019). Distillation makes targets by a teacher, whose trans
 to learn than those of people (Kim and Rush 2016).
 """
 
+from collections.abc import Iterable
+from itertools import islice
+
 from sacrebleu.metrics.chrf import CHRF
 
+from dragoman.corpus.checking import SAMPLE
+from dragoman.corpus.rules import is_in_another
+from dragoman.decoding import LangCodes
 from dragoman.tasks.results import Translation
+
+
+def are_written(texts: Iterable[str], languages: LangCodes, sure: float) -> bool:
+    """Whether most of the first texts are in the language that a model writes.
+
+    `languages` are those that it reads and writes: such a text is not in the one, by the rule
+    "language" with that `min_language`, and may be in the other.
+    """
+    src, tgt = languages
+    if src is None or tgt is None:
+        return False
+    first = [text for text in islice(texts, SAMPLE) if text.strip()]
+    written = (is_in_another(t, src, sure) and not is_in_another(t, tgt, sure) for t in first)
+    return 2 * sum(written) > len(first)
 
 
 def nearest(result: Translation, reference: str | None) -> str:

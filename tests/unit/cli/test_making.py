@@ -143,3 +143,27 @@ def test_what_breaks_rules_alone_stays_to_continue(run: Run, folder: Path, tmp_p
     assert output.read_text() == "EIN HAUS AM SEE.\tEIN HAUS AM SEE.\n"
     done = made(run, "back-translate", folder, write(tmp_path / "none", []), *call[2:])
     assert done.code == 2
+
+
+CHINESE = ["房子在湖边，门是红色的。", "狗在花园里睡觉，猫在看它。"]
+ENGLISH = "A man with a red hat is walking along the river this morning."
+
+
+@pytest.mark.parametrize("verb", ["back-translate", "distill"])
+def test_texts_in_the_language_that_is_written_are_refused(
+    verb: str, run: Run, folder: Path, tmp_path: Path
+) -> None:
+    """Before anything is translated, where they are more than half, unless the rule is skipped."""
+
+    def done(lines: list[str], *options: str) -> Done:
+        (to := tmp_path / str(len(lines))).mkdir()
+        file = write(to / "mono", lines)
+        named = ["--src", file] if verb == "distill" else [file]
+        return made(run, verb, folder, *named, "--output", to / "bt.tsv", *options)
+
+    wrong = done([*CHINESE * 2, "", *[ENGLISH] * 3])
+    assert (wrong.code, wrong.out, [*tmp_path.glob("*/bt*")]) == (2, "", [])
+    assert f"mono looks like zh, but {folder} reads en; use a model of the other" in wrong.err
+    assert "looks like" not in done([*CHINESE * 2, *[ENGLISH] * 5]).err
+    assert "looks like" not in done(["Ein Mann mit rotem Hut geht am Fluss spazieren."]).err
+    done(CHINESE, *SKIP).succeeded()
