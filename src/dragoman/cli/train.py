@@ -1,16 +1,19 @@
 """`dragoman train`: from texts to a model folder."""
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.data import with_corpus
 from dragoman.cli.main import INTERRUPTED
-from dragoman.cli.options import names_and_settings, with_options
+from dragoman.cli.options import names_and_settings
 from dragoman.cli.pipes import talk
 from dragoman.corpus.config import PairFiles
+from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +22,8 @@ if TYPE_CHECKING:
     from dragoman.train.job import Check
     from dragoman.train.recipe import RunRecipe
 
-DATA = ("src", "tgt", "tm", "src_lang", "tgt_lang")
-"""Settings of `data` that have an option."""
 
-
-@with_options("files", PairFiles(), only=DATA)
+@with_corpus
 def train(
     arguments: Annotated[
         list[str] | None,
@@ -53,6 +53,8 @@ def train(
 
     dragoman train --tm memory.tmx --src-lang en --tgt-lang de --out runs/en-de
 
+    dragoman train --tsv table.csv --src-key English --tgt-key German --out runs/en-de
+
     dragoman train --from runs/en-zh --src b.en --tgt b.zh --out runs/en-zh-news
 
     dragoman train scaling-sweep --out runs/sweep
@@ -63,14 +65,8 @@ def train(
     from dragoman.train.parallel import launched
 
     names, overrides = names_and_settings(arguments)
-    given = {word.partition("=")[0].strip(): word for word in overrides}
-    options = {"out": ("out", out), "from": ("start.model", start)}
-    options |= {name: (f"data.{name}", getattr(files, name)) for name in DATA}
-    for name, (key, value) in options.items():
-        if value is not None and (word := given.get(key)):
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} {value} and {word} set the same key; give one of them")
-        overrides += [] if value is None else [f"{key}={value}"]
+    options = {"--out": ("out", out), "--from": ("start.model", start)}
+    overrides = with_settings(overrides, options | of_files(files))
     recipe, sweep = find_runs(names, overrides)
     console = talk()
     if nproc != 1 or max_restarts:
@@ -86,6 +82,42 @@ def train(
         use = _run(recipe, console)
         folder = Path(recipe.out)
         console.print(f"The model is in {folder}. Next:\n{use}\ndragoman inspect {folder}")
+
+
+def of_files(files: PairFiles) -> dict[str, tuple[str, object]]:
+    """The settings of a recipe that the options about files stand for, with their values.
+
+    Raises InputError for a key without the table that it is a key of.
+    """
+    keys = files.src_key, files.tgt_key
+    tables = {"--tsv": files.tsv, "--jsonl": files.jsonl}
+    found: dict[str, tuple[str, object]] = {
+        f"--{name.replace('_', '-')}": (f"data.{name}", getattr(files, name))
+        for name in ("src", "tgt", "tm", "src_lang", "tgt_lang")
+    }
+    if keys != KEYS and not any(tables.values()):
+        raise InputError("--src-key and --tgt-key are of a table; give it as --tsv or --jsonl")
+    for option, path in tables.items():
+        values = {option.lstrip("-"): str(path), "src_key": keys[0], "tgt_key": keys[1]}
+        toml = (f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in values.items())
+        found[option] = "data.corpora", None if path is None else f"[{{{', '.join(toml)}}}]"
+    return found
+
+
+def with_settings(overrides: Sequence[str], options: Mapping[str, tuple[str, object]]) -> list[str]:
+    """Add the settings that options stand for to those that are written out.
+
+    Raises InputError for one that is given twice.
+    """
+    given, added = {word.partition("=")[0].strip(): word for word in overrides}, list[str]()
+    for option, (key, value) in options.items():
+        if value is None:
+            continue
+        if word := given.get(key):
+            raise InputError(f"{option} {value} and {word} set the same key; give one of them")
+        given[key] = f"{key}={value}"
+        added.append(given[key])
+    return [*overrides, *added]
 
 
 def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:

@@ -18,6 +18,7 @@ from dragoman.models.heads import MaskedLanguageHead
 from dragoman.settings import override_settings, parse_settings
 from dragoman.tasks.recipes import load_recipe, load_sweep, only_name, shipped_recipes
 from dragoman.tasks.task import find_task, task_of
+from dragoman.tasks.translate.auto import recipe_for_files
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.start import start_from
 
@@ -49,13 +50,19 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> RunRecipe:
     )
 
 
-def find_one(names: Sequence[str], overrides: Sequence[str] = ()) -> tuple[RunRecipe, int]:
-    """Return the recipe of the only name, and how many runs its sweep has: 0 without one."""
+def find_one(names: Sequence[str], overrides: Sequence[str] = ()) -> tuple[str, RunRecipe, int]:
+    """Return the only name, its recipe, and how many runs its sweep has: 0 without one.
+
+    Without a name it is the recipe that is chosen for files of texts, if settings name some.
+    """
+    if not names and any(word.startswith("data.") for word in overrides):
+        recipe = recipe_for_files(overrides, check=lambda _: None)
+        return recipe.data.named[0].label, recipe, 0
     name = only_name(names, "recipe, preset or model folder")
-    recipe = find_recipe(name, overrides)
+    found = find_recipe(name, overrides)
     with suppress(InputError):  # a preset or a model folder, which has no sweep
-        return recipe, len(load_sweep(name))
-    return recipe, 0
+        return name, found, len(load_sweep(name))
+    return name, found, 0
 
 
 def _recipe_of_folder(folder: Path) -> RunRecipe:

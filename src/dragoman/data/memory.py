@@ -227,7 +227,8 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
             raise InputError(
                 f"{path} has {len(row)} columns, and its first row does not name two of them: "
                 "source and target, or the codes of the languages; name the two columns in the "
-                "first row, or keep only two columns."
+                "first row, or keep only two columns. A corpus may be given as --tsv with "
+                "--src-key and --tgt-key."
             )
         elif len(row) > max(chosen):
             yield raw, [(row[chosen[0]], row[chosen[1]])]

@@ -40,7 +40,7 @@ SEARCH = (
 LOADED, KEPT = "--device --compute --verify", "--output --overwrite --resume"
 VERBS: dict[str, str | None] = {
     "demo": None,
-    "train": "--src --tgt --tm --src-lang --tgt-lang --out --from --nproc --max-restarts",
+    "train": f"{PAIRS} --out --from --nproc --max-restarts",
     "translate": (
         f"{SEARCH} --n-best --src-lang --tgt-lang --prefixes --glossary --tm --ensemble "
         f"--as-published --json {LOADED} --plain --format --column {KEPT}"
@@ -71,8 +71,8 @@ VERBS: dict[str, str | None] = {
     ),
     "runs": "--price --json",
     "cost": (
-        "--device --devices --length --tokens-per-month --price --kwh-price --measure --nproc "
-        "--link-gb --fit --predict --flops --minutes --money --png --json"
+        f"{PAIRS} --device --devices --length --tokens-per-month --price --kwh-price --measure "
+        "--nproc --link-gb --fit --predict --flops --minutes --money --png --json"
     ),
     "convert": "--to --probe --references --shard-size",
     "shortlist": "--src --tgt --size",

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.system.cli.command import Run
+from tests.system.cli.command import Run, write
 
 SMALL = (
     "model.d_model=32",
@@ -108,6 +108,7 @@ def test_a_slow_device_writes_more_than_nothing(
         (("base", "--flops", "1"), "--flops needs --fit"),
         (("--fit", "nowhere"), "nowhere is not the folder of a training run and holds none"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
+        (("--fit", "runs", "--src", "a"), "data.src=a has no meaning with --fit"),
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
         (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0 and finite"),
         (("--fit", "runs", "--minutes", "0"), "--minutes is 0.0; it must be above 0"),
@@ -118,6 +119,47 @@ def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said:
     done = run("cost", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+TABLE = ["id,English,German", *(f"{n},a dog {n},ein Hund {n}" for n in range(30))]
+
+
+def test_files_have_the_recipe_that_is_chosen_for_them(run: Run, tmp_path: Path) -> None:
+    """As training has it, from options or settings; no folder to write to is needed."""
+    table = write(tmp_path / "a.csv", TABLE)
+    keys = ("--src-key", "English", "--tgt-key", "German")
+    for sides in ((), ("--src-lang", "en", "--tgt-lang", "de")):
+        done = run("cost", "--tsv", table, *keys, *sides, "--device", "t4", "--json").succeeded()
+        found = json.loads(done.out)
+        assert (found["name"], found["training"]["steps"]) == (str(table), 300)
+        assert "Chosen for 30 pairs: tiny" in done.err
+    corpus = f'data.corpora=[{{tsv = "{table}", src_key = "2", tgt_key = "3"}}]'
+    done = run("cost", corpus, "model.d_model=64", "train.max_steps=9", "--device", "t4")
+    assert done.succeeded().lines[0].startswith(f"{table}: encoder-decoder, task translate")
+    assert "Chosen for 31 pairs: 3+2 layers, d_model 64" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--tsv", "a.csv"), "a.csv line 1 has 3 columns; a line is source, one comma, target"),
+        (("--tsv", "a.csv", "--src-key", "French"), "a.csv names no column 'French'"),
+        (("--tm", "a.csv", "--src-lang", "fr", "--tgt-lang", "de"), "as --tsv with --src-key"),
+        (("--tm", "a.csv", "--src-key", "English"), "are of a table; give it as --tsv or --jsonl"),
+        (("--tsv", "a.csv", "--jsonl", "b"), "set the same key; give one of them"),
+        (("--tsv", "a.csv", "data.corpora=[]"), "set the same key; give one of them"),
+    ],
+)
+def test_tables_are_trained_on_by_their_columns(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    """Both commands read the same options."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", TABLE)
+    for verb, *more in (("cost",), ("train", "--out", "run")):
+        done = run(verb, *arguments, *more)
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
 
 
 def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:

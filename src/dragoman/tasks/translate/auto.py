@@ -152,10 +152,13 @@ def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str
     )
 
 
-def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
-    """Return what `auto_recipe` chooses for the two files that settings name, under the settings.
+def recipe_for_files(
+    overrides: Sequence[str], *, check: Callable[[TranslateRecipe], None] = check_out
+) -> TranslateRecipe:
+    """Return what `auto_recipe` chooses for the files that settings name, under the settings.
 
-    A run that has begun keeps its recipe where the model folder that it started from is gone.
+    `check` is called before the texts are counted. A run that has begun keeps its recipe where the
+    model folder that it started from is gone.
     Raises InputError where a file is not named, and for files, a folder or a device that cannot be.
     """
     defaults = TranslateRecipe(data=DataConfig())
@@ -176,7 +179,7 @@ def recipe_for_files(overrides: Sequence[str]) -> TranslateRecipe:
     if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
         return override_settings(begun, overrides)
     data.check()  # what is wrong at a glance, before all texts are counted
-    check_out(given)
+    check(given)
     choose_device(given.train.device)
     return auto_recipe(
         data,
