@@ -41,10 +41,13 @@ class Speed:
     def __init__(self) -> None:
         self._seconds: float | None = None
         self._tokens = 0
-        self._rate = 0.0
+        self._rate: float | None = None
 
-    def read(self, progress: Progress, *, least_seconds: float = 0.0) -> float:
-        """Return the rate; younger readings than `least_seconds` repeat the last one."""
+    def read(self, progress: Progress, *, least_seconds: float = 0.0) -> float | None:
+        """Return the rate, or None at the first reading.
+
+        Younger readings than `least_seconds` repeat the last one.
+        """
         if self._seconds is None:
             self._seconds, self._tokens = progress.seconds, progress.tokens
         elapsed = progress.seconds - self._seconds
@@ -139,7 +142,7 @@ class ConsoleReport(Reporter):
         if self._bar.live.is_started:
             self._bar.stop()
 
-    def _line(self, progress: Progress, result: StepResult, speed: float) -> str:
+    def _line(self, progress: Progress, result: StepResult, speed: float | None) -> str:
         line = f"step {progress.step:,}: loss {result.loss:.3f}, "
         if speed:  # not after one step, from which no time can be predicted either
             line += f"{speed:,.0f} tokens/s, "

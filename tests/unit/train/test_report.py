@@ -44,7 +44,7 @@ def test_metrics_lines(tmp_path: Path) -> None:
     assert steps[-1]["loss"] == RESULT.loss
     assert steps[-1]["learning_rate"] == RESULT.learning_rate
     assert steps[-1]["grad_norm"] == RESULT.grad_norm
-    assert steps[-1]["tokens_per_second"] == pytest.approx(10.0)
+    assert [line["tokens_per_second"] for line in steps] == [None, *[pytest.approx(10.0)] * 2]
     assert valid["valid"] == {"loss": 1.5, "source_gain": 0.4, "bleu": 12.345, "chrf": 34.5}
     assert stopped["stopped"] == "5 steps"
 
@@ -91,7 +91,7 @@ def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
 def test_speed_between_readings() -> None:
     """The speed is that since the last reading, whatever went before."""
     speed = Speed()
-    assert speed.read(Progress(seconds=100.0, tokens=5000)) == 0.0
+    assert speed.read(Progress(seconds=100.0, tokens=5000)) is None
     assert speed.read(Progress(seconds=102.0, tokens=5600)) == 300.0
     assert speed.read(Progress(seconds=102.5, tokens=9999), least_seconds=1.0) == 300.0
 
