@@ -285,12 +285,20 @@ def hold_out_rows(
     return (rest if len(rest) else np.arange(len(texts))), held
 
 
-def format_held_out(name: str, held: int, left_out: int, what: str, shared: str = "text") -> str:
+def format_held_out(
+    name: str,
+    held: int,
+    left_out: int,
+    what: str,
+    shared: str = "text",
+    *,
+    needed: str = "No validation files",
+) -> str:
     """A sentence on what training does not see; `left_out` share what is hashed with `held`."""
     these = counted(held, f"{what} of {name} is", f"{what}s of {name} are")
     more = f"more with the {shared} of one of these"
     also = f"; {counted(left_out, f'{more} is', f'{more} are')} left out of training"
-    return f"No validation files: {these} held out for it{also if left_out > 0 else ''}."
+    return f"{needed}: {these} held out for it{also if left_out > 0 else ''}."
 
 
 def _hashes(ragged: Ragged) -> npt.NDArray[np.uint64]:

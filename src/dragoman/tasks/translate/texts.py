@@ -171,7 +171,10 @@ def _held_out(
         ]
         drawn, what = len(held[pair]), "text" if several else "source"
         more = _unseen(rest) - before - drawn
-        say(format_held_out(held[pair].name, drawn, more, "pair", what))
+        needed = "No validation files"
+        if several:
+            needed += f" for {' and '.join(map(str, corpus.languages))}"
+        say(format_held_out(held[pair].name, drawn, more, "pair", what, needed=needed))
     ours = dict.fromkeys(_pair_of(each, several) for each in corpora)
     if len(held) > len(ours) or len({*map(id, held.values())} & {*map(id, given)}) < len(given):
         raise InputError(

@@ -263,7 +263,10 @@ def test_both_ways_of_each_corpus_by_default(tmp_path: Path) -> None:
     recipe = TranslateRecipe(
         data=data, tokenizer=TokenizerConfig(vocab_size=320), out=str(tmp_path / "run")
     )
-    texts = read_texts(recipe, RunFolder.of(recipe), lambda _: None)
+    said: list[str] = []
+    texts = read_texts(recipe, RunFolder.of(recipe), said.append)
+    for other in ("up", "far"):
+        assert any(line.startswith(f"No validation files for n and {other}: 1 ") for line in said)
     directions = [("n", "up"), ("up", "n"), ("n", "far"), ("far", "n")]
     assert [each.languages for each in texts.training] == directions
     assert [each.languages for each in texts.validation] == directions
