@@ -15,7 +15,7 @@ from dragoman.cli.pipes import say
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
 from dragoman.decoding import LangCodes
-from dragoman.errors import DragomanError, InputError, escaped
+from dragoman.errors import DragomanError, InputError
 from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
@@ -367,4 +367,4 @@ def _shown(report: "CorpusReport", what: str) -> Iterator[Item]:
         yield [("rule", "removed", "of"), *rows]
     for each in found:
         for number, src, tgt in each.examples:
-            yield f"{what} {number:,} {MEANING[each.rule]}: {escaped(src)!r} with {escaped(tgt)!r}"
+            yield f"{what} {number:,} {MEANING[each.rule]}: {src!r} with {tgt!r}"

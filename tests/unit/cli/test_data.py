@@ -51,6 +51,13 @@ def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
     assert "fr" in wrong.err
 
 
+def test_what_an_example_shows_is_escaped_once(run: Run, tmp_path: Path) -> None:
+    """A terminal obeys no control character of a corpus."""
+    file = write(tmp_path / "a.tsv", ["x\x0by\tx\x0by"])
+    done = run("data", "check", "--tsv", file)
+    assert r"'x\x0by' with 'x\x0by'" in done.out
+
+
 def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     """It stays one; a message of two pairs goes with the bad one, which is told; so is a page."""
     text = 'msgid "%d old cat"\nmsgid_plural "cats"\nmsgstr[0] "%d alte Katze"\nmsgstr[1] "cats"\n'
