@@ -25,7 +25,12 @@ def score(
     src: Annotated[Path, option("Sources or prompts, one per line (.gz, .bz2, .xz and .zst too).")],
     tgt: Annotated[Path, option("The translation or continuation of each, line by line.")],
     as_json: Annotated[
-        bool, option("Print a JSON object per pair, with each token's score.", "--json")
+        bool,
+        option(
+            "Print a JSON object per pair: each token's log-probability, their sum, and a score "
+            "normalised for length.",
+            "--json",
+        ),
     ] = False,
     pair: LanguagePair,
     loading: Loading,

@@ -106,10 +106,12 @@ def read_object(path: Path) -> dict[str, Any]:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is damaged: it is not JSON ({error}); download it again."
+            f"{path} is damaged: it is not JSON ({error}); restore it, or download it again."
         ) from error
     if not isinstance(data, dict):
-        raise InputError(f"{path} is damaged: it holds no JSON object; download it again.")
+        raise InputError(
+            f"{path} is damaged: it holds no JSON object; restore it, or download it again."
+        )
     return data
 
 

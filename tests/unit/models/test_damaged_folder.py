@@ -116,7 +116,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "not JSON": (
         lambda folder: (folder / "config.json").write_text("{"),
-        "config.json is damaged: it is not JSON",
+        r"config.json is damaged: it is not JSON .*; restore it, or download it again",
     ),
     "wrong tokenizer": (
         lambda folder: (folder / "tokenizer.json").write_text("[]"),
