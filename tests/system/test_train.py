@@ -47,7 +47,7 @@ def test_two_files_and_a_folder(dragoman: CommandLine, tmp_path: Path) -> None:
     src, tgt = reversed_digits(tmp_path, 60)
     out = tmp_path / "run"
     said = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", out, *QUICK).succeeded()
-    assert "Chosen for 60 pairs: tiny" in said
+    assert "Chosen for 60 pairs: 1+1 layers, d_model 64" in said
     assert "pairs are used" in said
     _, references, *_ = said.split("reference\n")
     held_out = [line.split()[-1] for line in references.splitlines()[:3]]
