@@ -310,6 +310,11 @@ CELLS = (
 )
 
 
+def test_a_phonetic_guide_of_odf_is_not_in_the_sentence() -> None:
+    """It stands above the word."""
+    assert sources(FLAT.format(GUIDE.format("a", " b")).encode(), "a.fodt") == ["a b"]
+
+
 @pytest.mark.parametrize(
     ("content", "before", "after"),
     [

@@ -58,11 +58,14 @@ def without_runs(paragraph: str) -> str:
 
 
 DATE, PAGE = field("DATE", run("Monday")), field("NUMPAGES", run("twelve"))
-NESTED = field("IF " + field("DATE", run("Monday")), run("no ") + DATE)
+BEGIN, SEPARATE, END = (f"<w:r>{half(kind)}</w:r>" for kind in ("begin", "separate", "end"))
+CODE = "<w:r><w:instrText>IF</w:instrText></w:r>"
+NESTED = BEGIN + CODE + field("DATE", run("Monday")) + SEPARATE + run("no ") + DATE + END
+FIRST = BEGIN + CODE + DATE + run("no") + END
 ONE = field_in_a_run("DATE", "Monday")
 
 
-@pytest.mark.parametrize("of", [DATE, PAGE, NESTED, ONE, field_in_a_run("PAGE", "")])
+@pytest.mark.parametrize("of", [DATE, PAGE, NESTED, FIRST, ONE, field_in_a_run("PAGE", "")])
 @pytest.mark.parametrize(
     "paragraph", ["{}{}", "a {}", "{} a", "a {} b", "{} a {}", "{}", "{} a {} b {}"]
 )
@@ -73,6 +76,24 @@ def test_a_field_is_copied_wherever_it_stands(of: str, paragraph: str) -> None:
         for each in (paragraph, paragraph.upper())
     )
     assert without_runs(in_capitals(before)) == without_runs(after)
+
+
+@pytest.mark.parametrize(
+    "of", [field("HYPERLINK x", run("link")), field_in_a_run("HYPERLINK x", "link")]
+)
+def test_the_text_of_a_link_that_is_a_field_is_translated(of: str) -> None:
+    """It is no result of a computation."""
+    source = f"{run('a ')}{of}"
+    expected = source.replace(">a <", ">A <").replace(">link<", ">LINK<")
+    assert without_runs(in_capitals(source)) == without_runs(expected)
+
+
+def test_a_field_that_shows_nothing_is_a_tag() -> None:
+    """Of the spaces around it one is read, as around other tags."""
+    of = field_in_a_run("PAGE", "")
+    inside = re.sub("</?w:r>", "", run("page ") + of + run(" of it"))
+    for source in (run("page ") + of + run(" of it"), f"<w:r>{inside}</w:r>"):
+        assert next(iter(document_of(source).segments)).source.text == "page of it"
 
 
 FORMULA = "<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>"

@@ -64,6 +64,7 @@ def test_numbers_in_elements_of_xliff_are_read() -> None:
         ("A <ruby>Dog<rp>(<rt>dawg<rp>)</ruby> Is", ["A Dog Is"]),
         ("A <ruby>Dog<rt>d<b>aw</b>g<rt>dog</ruby>", ["A Dog"]),
         ("<ruby><rb>My</rb> <rb>Dog<rtc>me<rt>dawg</rtc></ruby> Is", ["My Dog Is"]),
+        ("A <ruby>Dog<rtc>dawg</ruby> Is", ["A Dog Is"]),
         ("A <ruby>Dog<rt>dawg</p>And<p>It <rt>is<p>So", ["A Dog", "And", "It", "So"]),
     ],
 )
