@@ -310,6 +310,16 @@ CELLS = (
 )
 
 
+def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
+    """No span is empty for it; of many around each other none is cut."""
+    source = "<text:p><text:span>a<text:tab/></text:span>b<text:tab/>c</text:p>"
+    made = translated(FLAT.format(source).encode(), "a.fodt")[0].decode()
+    tab = "<text:span><text:tab/></text:span>"
+    assert f"<text:span>A</text:span>{tab}B<text:tab/>C</text:p>" in made
+    deep = f"<text:p>{'<text:span>' * 5}a<text:tab/>b{'</text:span>' * 5} c</text:p>"
+    assert sources(FLAT.format(deep).encode(), "a.fodt") == ["a b c"]
+
+
 def test_a_phonetic_guide_of_odf_is_not_in_the_sentence() -> None:
     """It stands above the word."""
     assert sources(FLAT.format(GUIDE.format("a", " b")).encode(), "a.fodt") == ["a b"]
