@@ -195,6 +195,8 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
         if number == 1 and (named := columns_of(corpus, cells)):
             width, (src, tgt) = len(cells), named
             shape = f"the first line names {width}"
+            if keys == KEYS and not (corpus.src_lang or corpus.tgt_lang):
+                tell_of_names(path, cells, named=True)
             yield Entry((raw,))
             continue
         if number == 1 and are_columns(keys, len(cells)):
@@ -203,7 +205,7 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
         elif number == 1 and keys != KEYS:
             raise InputError(_missing(path, keys, cells))
         elif number == 1:
-            tell_of_names(path, cells)
+            tell_of_names(path, cells, named=False)
         if len(cells) != width:
             raise InputError(
                 f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."

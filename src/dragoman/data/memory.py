@@ -217,19 +217,25 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
     ]
     if all(len(side) == 1 for side in sides):
         return sides[0][0], sides[1][0]
-    spoken = {language for _, language in names} - {None}
-    return (0, 1) if len(names) == len(spoken) == 2 else None
+    spoken = {language for _, language in names if language}
+    are_names = all(len(cell) > SHORT or cell in {cell.lower(), cell.upper()} for cell in row)
+    return (0, 1) if len(names) == len(spoken) == 2 and are_names else None
 
 
-def tell_of_names(path: Path, row: Sequence[str]) -> None:
-    """Warn of the first row of a table that is read as a pair, where one side names a language."""
-    if len(row) == 2 and any(len(cell) > SHORT and language_named(cell) for cell in row):
-        src, tgt = (cell[:SHOWN] for cell in row)
-        warnings.warn(
-            f"{path} line 1 is read as a pair, {src!r} with {tgt!r}; if it names the columns, "
-            "change it to source and target.",
-            stacklevel=2,
-        )
+def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:
+    """Warn of the first row of a table that is read as a pair though one side names a language, or
+    is `named` columns by two codes, which may be words.
+    """
+    if len(row) != 2 or any(cell.lower() in {"source", "src"} for cell in row):
+        return
+    src, tgt = (cell[:SHOWN] for cell in row)
+    if named and max(map(len, row)) <= SHORT:
+        what = "the names of the columns; if it is a pair, write a line source,target above it"
+    elif not named and any(len(cell) > SHORT and language_named(cell) for cell in row):
+        what = "a pair; if it names the columns, change it to source,target"
+    else:
+        return
+    warnings.warn(f"{path} line 1, {src!r} with {tgt!r}, is read as {what}.", stacklevel=2)
 
 
 def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
@@ -238,6 +244,8 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
     for number, row, raw in read_rows(path):
         if number == 1 and (named := named_columns(row, languages)):
             chosen = named
+            if not any(languages):
+                tell_of_names(path, row, named=True)
             yield raw, []
         elif number == 1 and len(row) > 2:
             raise InputError(
@@ -248,7 +256,7 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
             )
         elif len(row) > max(chosen):
             if number == 1:
-                tell_of_names(path, row)
+                tell_of_names(path, row, named=False)
             yield raw, [(row[chosen[0]], row[chosen[1]])]
         else:
             yield raw, ["fewer columns than two"]

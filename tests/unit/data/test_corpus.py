@@ -229,7 +229,8 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "languages", "pair"),
     [
-        ("en,de", (None, None), ("a", "b")),
+        ("en-GB,de", (None, None), ("a", "b")),
+        ("en,de", ("en", "de"), ("a", "b")),
         ("English,German", (None, None), ("a", "b")),
         ("en-US,de", ("de", "en"), ("b", "a")),
         ("id,eng,fr,ger", ("en", "de"), ("b", "d")),
@@ -248,7 +249,7 @@ def test_a_first_row_that_names_columns_is_no_pair(
     assert [*read_pairs(replace(given, tsv=None, tm=str(path)))] == [pair]
 
 
-@pytest.mark.parametrize("first", ["no,nein", "de,de", "en", "en,de,fr"])
+@pytest.mark.parametrize("first", ["no,nein", "He,El", "de,de", "en", "en,de,fr"])
 def test_a_first_row_of_other_words_is_read_as_any_row(first: str, tmp_path: Path) -> None:
     """Two columns are a pair; others are told."""
     path = tmp_path / "a.csv"
@@ -262,8 +263,12 @@ def test_a_first_row_that_may_name_columns_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("English,Upper Sorbian\na,b\n")
     for corpus in (CorpusConfig(tsv=str(path)), CorpusConfig(tm=str(path))):
-        with pytest.warns(match=r"a\.csv line 1 is read as a pair, 'English' with 'Upper Sorbian'"):
+        with pytest.warns(match="'English' with 'Upper Sorbian', is read as a pair; if it names"):
             assert len([*read_pairs(corpus)]) == 2
+        path.write_text("he,el\na,b\n")
+        with pytest.warns(match="'he' with 'el', is read as the names of the columns; if it is a"):
+            assert len([*read_pairs(corpus)]) == 1
+        path.write_text("English,Upper Sorbian\na,b\n")
 
 
 def test_tsv(tmp_path: Path) -> None:
