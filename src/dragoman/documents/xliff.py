@@ -39,10 +39,11 @@ def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> D
     Targets that are translated or approved stay, and so do units with translate="no" and files in
     other languages than these. Raises InputError where all are in others, and as `read_xml` does.
     """
-    left, into = Left(), languages[1]
-    read = partial(_read_unit, languages, left)
+    left, into, spoken = Left(), languages[1], set[LangCodes]()
+    read = partial(_read_unit, languages, left, spoken)
     document = read_xml(data, name, {"trans-unit", "segment"}, read)
-    if (others := [each for each in left if each.startswith(_OTHERS)]) and not any(document.firsts):
+    others = [each for each in left if each.startswith(_OTHERS)]
+    if others and all(_in_others(languages, declared) for declared in spoken):
         raise InputError(
             f"{name} has nothing between the languages of this translation, only {others[0]}; "
             "translate between those, or change what the file declares."
@@ -133,14 +134,23 @@ class _XliffUnit:
 
 
 def _read_unit(
-    languages: LangCodes, left: Left, element: Element, text: str, raw: Raw
+    languages: LangCodes,
+    left: Left,
+    spoken: set[LangCodes],
+    element: Element,
+    text: str,
+    raw: Raw,
 ) -> Segment | Replacing | None:
-    """What is translated of a unit; what is to be told of others goes to `left`."""
+    """What is translated of a unit; what is to be told of others goes to `left`.
+
+    The languages that it declares go to `spoken`.
+    """
     source, target = element.child("seg-source") or element.child("source"), element.child("target")
     if source is None:
         return None
     unit = _XliffUnit(element, source, target, text)
     declared, definitions = languages_of(element), definitions_of(element)
+    spoken.add(declared)
     cut, done = segments_of(source), segments_of(target)
     is_cut = bool(cut) and not element.holds and (bool(done) or not unit.has_target)
     as_whole = [] if is_cut else [*definitions.values()]

@@ -113,6 +113,8 @@ def test_files_in_other_languages_are_left(
     assert len([*read_document(text.encode(), "a.xlf").segments]) == 2
     with pytest.raises(InputError, match=f"only {told}") if is_left else nullcontext():
         read_document(f"<xliff>{file}</xliff>".encode(), "a.xlf", languages=("en", "de"))
+    done = text.replace("</segment></file></xliff>", "<target>c</target></segment></file></xliff>")
+    assert read_document(done.encode(), "a.xlf", languages=("en", "de")).left == (told,) * is_left
 
 
 def test_what_says_more_of_a_state_goes_with_it() -> None:
