@@ -125,7 +125,7 @@ def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Pat
     ("arguments", "expected"),
     [
         (["nowhere.toml"], "nowhere.toml"),
-        ([], "there is nothing to train"),
+        ([], "there are no texts"),
         (["data.src=a"], "--tgt is missing: give the file with the translations of a"),
         (["--src", "a", __file__], f"{__file__}: not a recipe (its name must end in .toml)"),
         (["demo", "demo"], "one recipe at a time"),

@@ -52,10 +52,11 @@ def cost(
     dragoman cost --fit runs/sweep --predict runs/sweep/d64-4980 --minutes 60
     """
     names, overrides = names_and_settings(arguments)
-    overrides = with_settings(overrides, of_files(files))
+    options = of_files(files)
     if asked.fit:
-        if overrides:
-            raise InputError(f"{overrides[0]} has no meaning with --fit")
+        words = [*overrides, *(name for name, (_, value) in options.items() if value is not None)]
+        if words:
+            raise InputError(f"{words[0]} has no meaning with --fit")
         from dragoman.cli.cost_fit import plot_scaling, show_scaling
         from dragoman.cost.scaling_report import report_scaling
 
@@ -65,6 +66,7 @@ def cost(
             plot_scaling(report, asked.png)
         print_found(report, show_scaling(report), as_json=as_json)
         return
+    overrides = with_settings(overrides, options)
     from dragoman.cost.machine import find_rates
     from dragoman.cost.recipes import find_one
     from dragoman.cost.report import cost_of

@@ -87,10 +87,13 @@ def train(
 def of_files(files: PairFiles) -> dict[str, tuple[str, object]]:
     """The settings of a recipe that the options about files stand for, with their values.
 
-    Raises InputError for a key without the table that it is a key of.
+    Raises InputError for two corpora, and a key without the table that it is a key of.
     """
     keys = files.src_key, files.tgt_key
     tables = {"--tsv": files.tsv, "--jsonl": files.jsonl}
+    layouts = {"--src and --tgt": files.src or files.tgt, "--tm": files.tm} | tables
+    if len(several := [option for option, path in layouts.items() if path is not None]) > 1:
+        raise InputError(f"{several[0]} and {several[1]} name two corpora; give one of them")
     found: dict[str, tuple[str, object]] = {
         f"--{name.replace('_', '-')}": (f"data.{name}", getattr(files, name))
         for name in ("src", "tgt", "tm", "src_lang", "tgt_lang")
@@ -114,7 +117,8 @@ def with_settings(overrides: Sequence[str], options: Mapping[str, tuple[str, obj
         if value is None:
             continue
         if word := given.get(key):
-            raise InputError(f"{option} {value} and {word} set the same key; give one of them")
+            shown = option if key == "data.corpora" else f"{option} {value}"
+            raise InputError(f"{shown} and {word} set the same key; give one of them")
         given[key] = f"{key}={value}"
         added.append(given[key])
     return [*overrides, *added]

@@ -108,7 +108,7 @@ def test_a_slow_device_writes_more_than_nothing(
         (("base", "--flops", "1"), "--flops needs --fit"),
         (("--fit", "nowhere"), "nowhere is not the folder of a training run and holds none"),
         (("--fit", "runs", "--kwh-price", "1"), "--kwh-price has no meaning with --fit"),
-        (("--fit", "runs", "--src", "a"), "data.src=a has no meaning with --fit"),
+        (("--fit", "runs", "--src", "a"), "--src has no meaning with --fit"),
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
         (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0 and finite"),
         (("--fit", "runs", "--minutes", "0"), "--minutes is 0.0; it must be above 0"),
@@ -146,8 +146,8 @@ def test_files_have_the_recipe_that_is_chosen_for_them(run: Run, tmp_path: Path)
         (("--tsv", "a.csv", "--src-key", "French"), "a.csv names no column 'French'"),
         (("--tm", "a.csv", "--src-lang", "fr", "--tgt-lang", "de"), "as --tsv with --src-key"),
         (("--tm", "a.csv", "--src-key", "English"), "are of a table; give it as --tsv or --jsonl"),
-        (("--tsv", "a.csv", "--jsonl", "b"), "set the same key; give one of them"),
-        (("--tsv", "a.csv", "data.corpora=[]"), "set the same key; give one of them"),
+        (("--tsv", "a.csv", "--jsonl", "b"), "--tsv and --jsonl name two corpora; give one of"),
+        (("--tsv", "a.csv", "data.corpora=[]"), "--tsv and data.corpora=[] set the same key"),
     ],
 )
 def test_tables_are_trained_on_by_their_columns(

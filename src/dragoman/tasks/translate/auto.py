@@ -120,11 +120,11 @@ def auto_recipe(
 def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
     """What is trained, and in how many passes; `name` is the preset that was chosen."""
     train = recipe.train
-    passes = f"{(train.max_steps or 0) * train.accumulate / num_batches:,.0f}"
+    passes = round((train.max_steps or 0) * train.accumulate / num_batches)
     if start := recipe.start.model:
         return (
-            f"{passes} more passes with {start}, learning rate {train.learning_rate:g} after "
-            f"{counted(train.warmup_steps, 'step')} of warm-up"
+            f"{counted(passes, 'more pass', 'more passes')} with {start}, learning rate "
+            f"{train.learning_rate:g} after {counted(train.warmup_steps, 'step')} of warm-up"
         )
     sizes, usual = (
         f"{each.num_encoder_layers}+{each.num_decoder_layers} layers, d_model {each.d_model}"
@@ -134,7 +134,8 @@ def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
         f"{f'{name} ({sizes})' if sizes == usual else sizes}, dropout {recipe.model.dropout:g}, "
         f"{recipe.tokenizer.vocab_size:,} pieces, "
         f"{'a head that learns word alignments, ' if recipe.data.guided_alignment else ''}"
-        f"{passes} passes; {counted(torch.get_num_threads(), 'thread')} to train with"
+        f"{counted(passes, 'pass', 'passes')}; {counted(torch.get_num_threads(), 'thread')} to "
+        "train with"
     )
 
 
@@ -173,8 +174,8 @@ def recipe_for_files(
     if not data.named:
         override_settings(defaults, overrides)  # rejects unknown keys
         raise InputError(
-            "there is nothing to train: give a recipe (dragoman train multi30k-en-de), or --src "
-            "and --tgt, or --tm, with --out"
+            "there are no texts: give a recipe, such as multi30k-en-de, or files: --src and --tgt, "
+            "--tsv, --jsonl or --tm"
         )
     if start and not Path(start).exists() and (begun := begun_recipe(defaults, given.out)):
         return override_settings(begun, overrides)
