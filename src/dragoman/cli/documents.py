@@ -85,14 +85,14 @@ class AsDocument:
         if command["--n-best"] != 1 or command["--prefixes"]:
             raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         if to.output is None:
+            plain = "" if self.format or self.column else ", or add --plain to read it line by line"
             raise InputError(
-                f"{name} is a document ({known}); name its translation with --output, or add "
-                "--plain to read it line by line as it is."
+                f"{name} is a document ({known}); name its translation with --output{plain}."
             )
         _reject_other_ending(Path(name), to.output, known)
         data = read_stdin(LARGEST + 1) if file is None else read_file(Path(file), LARGEST)
         read = partial(read_document, columns=self.column, languages=languages)
-        draft = Draft(read(data, name, known))
+        draft = Draft(read(data, file or f"{name}{to.output.suffix}", known))
         content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
         out = ResumableFile(to.output, {**command, **content, "--format": known})
         out.find(overwrite=to.overwrite, resume=to.resume)

@@ -311,6 +311,7 @@ def _why_not(source: Marked) -> str | None:
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
     if len(text) <= _LONGEST_WORD and _CODE.fullmatch(text.strip()):
         return "it looks like an address or a name"
-    if not text.isprintable() and SURROGATE.search(text):
-        return "it has bytes that are not UTF-8"
+    if not text.isprintable() and (found := SURROGATE.search(text)):
+        is_byte = "\udc80" <= found[0] <= "\udcff"
+        return "it has bytes that are not UTF-8" if is_byte else "it has half of a character"
     return None

@@ -15,7 +15,8 @@ TRANSLATION_MEMORY = "a translation memory"
 _BY_NAME = {
     "a subtitle file": ("srt", "vtt", "ass", "ssa", "sbv", "ttml"),
     "an HTML page": ("html", "htm", "xhtml"),
-    "an XML file": ("xml", "xliff", "xlf", "sdlxliff", "mqxliff", "resx", "dita"),
+    "an XLIFF file": ("xliff", "xlf", "sdlxliff", "mqxliff", "mxliff"),
+    "an XML file": ("xml", "resx", "dita"),
     TRANSLATION_MEMORY: ("tmx",),
     "a catalogue of messages": ("po", "pot"),
     "a JSON file": ("json", "jsonl", "arb"),
@@ -30,8 +31,9 @@ _KINDS = {f".{ending}": kind for kind, endings in _BY_NAME.items() for ending in
 _BY_LOOK = {
     "a subtitle file": r"WEBVTT\b|\d+\n\d{1,2}:\d\d:\d\d[,.]\d{3} --> |\[Script Info\]",
     TRANSLATION_MEMORY: r"(<\?xml[^>]*>\s*)?(<!DOCTYPE tmx[^>]*>\s*)?<tmx\b",
-    "an HTML page": r"<!DOCTYPE html\b|<html\b",
-    "an XML file": r"<\?xml\b|<!DOCTYPE\b|<xliff\b",
+    "an HTML page": r"(<\?xml[^>]*>\s*)?(<!DOCTYPE html\b|<html\b)",
+    "an XLIFF file": r"(<\?xml[^>]*>\s*)?<xliff\b",
+    "an XML file": r"<\?xml\b|<!DOCTYPE\b",
     "a catalogue of messages": r'((#.*)?\n)*msgid "',
     "a JSON file": r'[{\[]\s*("|\n|$)',
 }
@@ -40,6 +42,7 @@ _LOOKS = [(kind, re.compile(look, re.IGNORECASE)) for kind, look in _BY_LOOK.ite
 TRANSLATED = {
     "a subtitle file": "subtitles",
     "an HTML page": "html",
+    "an XLIFF file": "xliff",
     TRANSLATION_MEMORY: "tmx",
     "a catalogue of messages": "po",
     "a JSON file": "json",

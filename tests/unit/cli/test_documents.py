@@ -115,6 +115,10 @@ def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) ->
     options = "--column", "text", "--output", tmp_path / "out.csv"
     translated(run, tmp_path, *options, stdin=b"id,text\na b,c d\n").succeeded()
     assert (tmp_path / "out.csv").read_text() == "id,text\na b,C D\n"
+    options = "--format", "json", "--output", tmp_path / "out.arb"
+    arb = '{{"@@locale": "en", "@a": {{"description": "x y"}}, "a": "{}"}}'.format
+    translated(run, tmp_path, *options, stdin=arb("b c").encode()).succeeded()
+    assert (tmp_path / "out.arb").read_text() == arb("B C")
     done = translated(run, tmp_path, "--format", "html", stdin=PAGE.encode())
     assert done.code == 2
     assert "standard input is a document (html); name its translation" in done.err

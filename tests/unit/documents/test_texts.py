@@ -249,7 +249,7 @@ def test_half_a_character_stays_in_its_string(string: str) -> None:
     data, lines, report = translated(f'["{string}", "ä"]', "a.json")
     assert data == f'["{string}", "Ä"]'
     assert lines == ["ä"]
-    assert [remark.what for remark in report.untranslated] == [("it has bytes that are not UTF-8",)]
+    assert [remark.what for remark in report.untranslated] == [("it has half of a character",)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dragoman.files.documents import (
     [
         ("film.srt", "a subtitle file"),
         ("a.b.HTML", "an HTML page"),
-        ("x.xliff.gz", "an XML file"),
+        ("x.xliff.gz", "an XLIFF file"),
         ("lines.txt", None),
         ("newstest.en", None),
         ("json", None),
