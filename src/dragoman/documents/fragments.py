@@ -14,6 +14,7 @@ from itertools import pairwise
 from dragoman.documents import html, markup
 from dragoman.documents.document import Left, Segment
 from dragoman.documents.markup import Page
+from dragoman.documents.names import is_name
 from dragoman.text.marked import DEEPEST, Marked, Tag, merged, paired
 
 _BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "html", "legend"}
@@ -33,9 +34,7 @@ _KEY = re.compile(
 """What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
 _BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
 """What parts the forms of a message, as vue-i18n and Laravel have them; or what may have a bar."""
-_TAGS = re.compile(r"(?:<|\\u003[cC])(\\?(?:/|\\u002[fF]))?")
-"""Where tags begin, as strings of JSON may have them; those that end an element have a group."""
-_RANGE = re.compile(r"\s*+(?:\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
+_RANGE = re.compile(r"\s*+(\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
 """For which numbers Laravel and Symfony take a form."""
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "script", "style", "var"}
 
@@ -68,22 +67,37 @@ def read_page(
         yield replace(each, start=at(each.start), end=at(each.end), write=write)
 
 
-def forms(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The places of what bars part there, each without the numbers that it is for.
+def forms(
+    text: str, start: int, end: int, read: Callable[[str], str]
+) -> list[tuple[int, int, Marked]]:
+    """What bars part there, each without the numbers that it is for: its places, and what it says.
 
-    The whole if a part has no letter, or half of an element: it is no message in several forms.
+    The whole, unless it is surely a message in several forms: two have numbers, or there are spaces
+    around all bars, or in all forms. A pattern, a list of names and a sentence with a bar in
+    brackets or in quotes are none. `read` makes a string of how it is written.
     """
     bars = [found.start() for found in _BAR.finditer(text, start, end) if found[1]]
-    found = list[tuple[int, int]]()
+    whole, found, ranges = with_elements((read(text[start:end]),)), list[tuple[int, int]](), 0
     for first, last in pairwise([start - 1, *bars, end]) if bars else ():
         begin = _RANGE.match(text, first + 1, last)
         place = begin.end() if begin else first + 1
+        ranges += begin is not None and begin[1] is not None
         found.append((place, place + len(text[place:last].rstrip())))
-    parts = [text[slice(*each)] for each in found]
-    is_apart = all(any(map(str.isalpha, _BAR.sub("", part))) for part in parts)
-    tags = [_TAGS.findall(part) for part in parts]
-    is_apart &= all(len(each) == 2 * len([*filter(None, each)]) for each in tags)
-    return found if found and is_apart else [(start, end)]
+    parts = [read(text[slice(*each)]) for each in found]
+    sure = ranges > 1 or all(text[n - 1 : n + 2 : 2].isspace() for n in bars)
+    sure = sure or all(len(part.split()) > 1 for part in parts)
+    if not (bars and sure and all(map(_is_form, parts))) or is_name("".join(whole.around)):
+        return [(start, end, whole)]
+    return [(*place, with_elements((part,))) for place, part in zip(found, parts, strict=True)]
+
+
+def _is_form(text: str) -> bool:
+    """Whether it is more than a name, and has a letter, and no half of an element or a pair."""
+    is_whole = text.count("<") == 2 * text.count("</")
+    is_whole &= all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}"))
+    is_whole &= not any(text.count(quote) % 2 for quote in '"`')
+    has_letter = any(map(str.isalpha, _BAR.sub("", text)))
+    return is_whole and has_letter and not is_name("".join(with_elements((text,)).around))
 
 
 def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int]:
