@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from html.entities import html5
 from itertools import pairwise
 
 from dragoman.documents import html, markup
@@ -27,11 +28,16 @@ _MARKUP = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
 """Comments, what has no text, and tags; also those of numbers, which stand for components."""
+_CHARACTERS = "|".join(name for name in html5 if not name.endswith(";"))
+"""Names of characters that pages may write without a semicolon, such as `&copy`."""
 _KEY = re.compile(
-    r"\(&[A-Za-z0-9]\)|(?P<sign>(?<!\S)(?:&&?(?!(?:amp|gt|lt|nbsp|quot)\b|\w+;)|_(?=[A-Z])))"
-    r"(?P<word>[^\W\d_]\w*)"
+    rf"\(&[A-Za-z0-9]\)"
+    rf"|(?P<sign>(?<!\S)(?:&&?(?!(?:{_CHARACTERS})(?![^\W\d_])|\w+;)|_(?=[A-Z])))"
+    rf"(?P<word>[^\W\d_]\w*)"
 )
 """What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
+_NO_LABEL = re.compile(r"(?!\W*_)(?:\W*[a-z]|.*?\s[a-z]\w{4})", re.DOTALL)
+"""How what is not the title of something begins: with a small letter, or a long word that does."""
 _BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
 """What parts the forms of a message, as vue-i18n and Laravel have them; or what may have a bar."""
 _RANGE = re.compile(r"\s*+(\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
@@ -138,28 +144,37 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
                 items[begin] = name, Tag(write(start), "open", kept)
                 items[-1] = name, Tag(write(raw), "close")
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
-    items = [each for item in items for each in _with_keys(item, write)]
+    items = [*_with_keys(items, write)]
     if sum(isinstance(piece, Tag) and piece.kind == "open" for _, piece in items) > DEEPEST:
         return merged(given)  # or those that are too deep would not keep their partners
     return paired(_apart(items))
 
 
 def _with_keys(
-    item: tuple[str, str | Tag], write: Callable[[str], str]
+    items: Sequence[tuple[str, str | Tag]], write: Callable[[str], str]
 ) -> Iterator[tuple[str, str | Tag]]:
-    """A text whose keys of a menu are tags around their words; two words with `_` are emphasis."""
-    name, piece = item
-    place, whole = 0, piece if isinstance(piece, str) else ""
-    for found in _KEY.finditer(whole) if "&" in whole or whole.count("_") == 1 else ():
-        yield name, whole[place : found.start()]
-        place = found.end()
-        if found["sign"]:
-            yield "&", Tag(write(found["sign"]), "open")
-            yield name, found["word"]
-            yield "&", Tag("", "close")
-        else:
-            yield "", Tag(write(found[0]))
-    yield name, whole[place:] if isinstance(piece, str) else piece
+    """The items with the key of a menu as a tag around its word; a text with two signs has none.
+
+    One with `_` inside it is a title, such as Save _As.
+    """
+    text = "".join(piece for _, piece in items if isinstance(piece, str))
+    is_title = text.count("_") == 1 and not _NO_LABEL.match(text)
+    has_key = {"&": len(text.replace("&&", "&").split("&")) == 2, "_": is_title}
+    for name, piece in items:
+        place, whole = 0, piece if isinstance(piece, str) else ""
+        for found in _KEY.finditer(whole) if "&" in whole or is_title else ():
+            sign = found["sign"]
+            if sign and not has_key[sign[0]]:
+                continue
+            yield name, whole[place : found.start()]
+            place = found.end()
+            if sign:
+                yield "&", Tag(write(sign), "open")
+                yield name, found["word"]
+                yield "&", Tag("", "close")
+            else:
+                yield "", Tag(write(found[0]))
+        yield name, whole[place:] if isinstance(piece, str) else piece
 
 
 def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:

@@ -103,6 +103,10 @@ def test_forms_in_yaml_without_quotes() -> None:
         ("_Open", "Open"),
         ("go &on", "go on"),
         ("&&Save _As", "Save As"),
+        ("Open in _New Tab", "Open in New Tab"),
+        ("_Remember words", "Remember words"),
+        ("&notes", "notes"),
+        ("a & b (&O)", "a & b"),
         ("a (&O)", "a"),
     ],
 )
@@ -135,12 +139,14 @@ def test_a_key_of_a_menu_goes_with_its_word() -> None:
     "text",
     [
         "AT&T and R&D", "Tom & Jerry", "a &amp; b", "a &copy; b &nbsp b", "a && b", "_blank a",
-        "so _much_ more", "_Two words_ a", "a_B c", "a _ B",
+        "a &copy 24", "a &reg, b", "Takes &self and &mut", "a & b &c", "so &a &&b",
+        "var _Bar", "The _Bar thing", "so _much_ more", "_Two words_ a", "a_B c", "a _ B",
     ],
 )  # fmt: skip
 def test_other_signs_are_read(text: str) -> None:
     """As they are."""
     assert translated(json.dumps([text]), "a.json")[1] == [text]
+    assert translated('["<b>&a</b> &b"]', "a.json")[1] == ["&a &b"]
 
 
 @pytest.mark.parametrize(
