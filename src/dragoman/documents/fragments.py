@@ -9,11 +9,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from html.entities import html5
 from itertools import pairwise
 
 from dragoman.documents import html, markup
 from dragoman.documents.document import Left, Segment
 from dragoman.documents.markup import Page
+from dragoman.documents.names import is_name
 from dragoman.text.marked import DEEPEST, Marked, Tag, merged, paired
 
 _BLOCKS = html.RULES.ended_by["p"] | {"body", "caption", "center", "colgroup", "html", "legend"}
@@ -26,16 +28,19 @@ _MARKUP = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
 """Comments, what has no text, and tags; also those of numbers, which stand for components."""
+_CHARACTERS = "|".join(name for name in html5 if not name.endswith(";"))
+"""Names of characters that pages may write without a semicolon, such as `&copy`."""
 _KEY = re.compile(
-    r"\(&[A-Za-z0-9]\)|(?P<sign>(?<!\S)(?:&&?(?!(?:amp|gt|lt|nbsp|quot)\b|\w+;)|_(?=[A-Z])))"
-    r"(?P<word>[^\W\d_]\w*)"
+    rf"\(&[A-Za-z0-9]\)"
+    rf"|(?P<sign>(?<!\S)(?:&&?(?!(?:{_CHARACTERS})(?![^\W\d_])|\w+;)|_(?=[A-Z])))"
+    rf"(?P<word>[^\W\d_]\w*)"
 )
 """What makes a letter of a menu a key: `&Open`, `_Open`, and `(&O)` behind other scripts."""
+_NO_LABEL = re.compile(r"(?!\W*_)(?:\W*[a-z]|.*?\s[a-z]\w{4})", re.DOTALL)
+"""How what is not the title of something begins: with a small letter, or a long word that does."""
 _BAR = re.compile(r"\{[^{}]*+\}+|<[^<>]*+>|\|\|+|(\|)")
 """What parts the forms of a message, as vue-i18n and Laravel have them; or what may have a bar."""
-_TAGS = re.compile(r"(?:<|\\u003[cC])(\\?(?:/|\\u002[fF]))?")
-"""Where tags begin, as strings of JSON may have them; those that end an element have a group."""
-_RANGE = re.compile(r"\s*+(?:\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
+_RANGE = re.compile(r"\s*+(\{\d+\}|[\[\]](?:-?\d+|-Inf),\s?(?:-?\d+|\*|Inf)[\[\]])?\s*+")
 """For which numbers Laravel and Symfony take a form."""
 _EMPTY, _COPIED = {"br", "hr", "img", "wbr"}, {"code", "kbd", "samp", "script", "style", "var"}
 
@@ -68,22 +73,37 @@ def read_page(
         yield replace(each, start=at(each.start), end=at(each.end), write=write)
 
 
-def forms(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The places of what bars part there, each without the numbers that it is for.
+def forms(
+    text: str, start: int, end: int, read: Callable[[str], str]
+) -> list[tuple[int, int, Marked]]:
+    """What bars part there, each without the numbers that it is for: its places, and what it says.
 
-    The whole if a part has no letter, or half of an element: it is no message in several forms.
+    The whole, unless it is surely a message in several forms: two have numbers, or there are spaces
+    around all bars, or in all forms. A pattern, a list of names and a sentence with a bar in
+    brackets or in quotes are none. `read` makes a string of how it is written.
     """
     bars = [found.start() for found in _BAR.finditer(text, start, end) if found[1]]
-    found = list[tuple[int, int]]()
+    whole, found, ranges = with_elements((read(text[start:end]),)), list[tuple[int, int]](), 0
     for first, last in pairwise([start - 1, *bars, end]) if bars else ():
         begin = _RANGE.match(text, first + 1, last)
         place = begin.end() if begin else first + 1
+        ranges += begin is not None and begin[1] is not None
         found.append((place, place + len(text[place:last].rstrip())))
-    parts = [text[slice(*each)] for each in found]
-    is_apart = all(any(map(str.isalpha, _BAR.sub("", part))) for part in parts)
-    tags = [_TAGS.findall(part) for part in parts]
-    is_apart &= all(len(each) == 2 * len([*filter(None, each)]) for each in tags)
-    return found if found and is_apart else [(start, end)]
+    parts = [read(text[slice(*each)]) for each in found]
+    sure = ranges > 1 or all(text[n - 1 : n + 2 : 2].isspace() for n in bars)
+    sure = sure or all(len(part.split()) > 1 for part in parts)
+    if not (bars and sure and all(map(_is_form, parts))) or is_name("".join(whole.around)):
+        return [(start, end, whole)]
+    return [(*place, with_elements((part,))) for place, part in zip(found, parts, strict=True)]
+
+
+def _is_form(text: str) -> bool:
+    """Whether it is more than a name, and has a letter, and no half of an element or a pair."""
+    is_whole = text.count("<") == 2 * text.count("</")
+    is_whole &= all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}"))
+    is_whole &= not any(text.count(quote) % 2 for quote in '"`')
+    has_letter = any(map(str.isalpha, _BAR.sub("", text)))
+    return is_whole and has_letter and not is_name("".join(with_elements((text,)).around))
 
 
 def places(raw: str, escape: re.Pattern[str], start: int) -> Callable[[int], int]:
@@ -124,28 +144,37 @@ def with_elements(pieces: Iterable[str | Tag], write: Callable[[str], str] = str
                 items[begin] = name, Tag(write(start), "open", kept)
                 items[-1] = name, Tag(write(raw), "close")
         items.append((" ", whole[place:] if isinstance(piece, str) else piece))
-    items = [each for item in items for each in _with_keys(item, write)]
+    items = [*_with_keys(items, write)]
     if sum(isinstance(piece, Tag) and piece.kind == "open" for _, piece in items) > DEEPEST:
         return merged(given)  # or those that are too deep would not keep their partners
     return paired(_apart(items))
 
 
 def _with_keys(
-    item: tuple[str, str | Tag], write: Callable[[str], str]
+    items: Sequence[tuple[str, str | Tag]], write: Callable[[str], str]
 ) -> Iterator[tuple[str, str | Tag]]:
-    """A text whose keys of a menu are tags around their words; two words with `_` are emphasis."""
-    name, piece = item
-    place, whole = 0, piece if isinstance(piece, str) else ""
-    for found in _KEY.finditer(whole) if "&" in whole or whole.count("_") == 1 else ():
-        yield name, whole[place : found.start()]
-        place = found.end()
-        if found["sign"]:
-            yield "&", Tag(write(found["sign"]), "open")
-            yield name, found["word"]
-            yield "&", Tag("", "close")
-        else:
-            yield "", Tag(write(found[0]))
-    yield name, whole[place:] if isinstance(piece, str) else piece
+    """The items with the key of a menu as a tag around its word; a text with two signs has none.
+
+    One with `_` inside it is a title, such as Save _As.
+    """
+    text = "".join(piece for _, piece in items if isinstance(piece, str))
+    is_title = text.count("_") == 1 and not _NO_LABEL.match(text)
+    has_key = {"&": len(text.replace("&&", "&").split("&")) == 2, "_": is_title}
+    for name, piece in items:
+        place, whole = 0, piece if isinstance(piece, str) else ""
+        for found in _KEY.finditer(whole) if "&" in whole or is_title else ():
+            sign = found["sign"]
+            if sign and not has_key[sign[0]]:
+                continue
+            yield name, whole[place : found.start()]
+            place = found.end()
+            if sign:
+                yield "&", Tag(write(sign), "open")
+                yield name, found["word"]
+                yield "&", Tag("", "close")
+            else:
+                yield "", Tag(write(found[0]))
+        yield name, whole[place:] if isinstance(piece, str) else piece
 
 
 def _apart(items: Sequence[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:

@@ -90,9 +90,13 @@ def _texts(
         yield from fragments.read_page(page, at, write_page, where, left)
         return
     for part in _LINE.finditer(text, start, place[1] - 1):
-        for a, b in fragments.forms(text, *part.span()) if part[1] else ():
-            source = fragments.with_elements((json.loads(f'"{text[a:b]}"'),))
+        for a, b, source in fragments.forms(text, *part.span(), _read) if part[1] else ():
             yield Segment(a, b, source, write, where)
+
+
+def _read(raw: str) -> str:
+    """The string that is written so, without its quotes."""
+    return str(json.loads(f'"{raw}"'))
 
 
 def _next(expected: str, sign: str, opened: list[str]) -> str:

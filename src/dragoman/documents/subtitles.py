@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise, tee
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
@@ -54,6 +54,8 @@ _LABEL = re.compile(
     rf"(?:[:：](?:{_TAG.pattern})*+(?:[\s{_MARKS}]+|\Z)|：)"
 )
 """The same by a name, if that is in capitals."""
+_HOURS = {"AM", "PM", "A.M.", "P.M."}
+"""What is in capitals before a colon, but no name."""
 _OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
@@ -112,9 +114,12 @@ class _Cue:
     """Whether no sentence goes on there."""
     voice: str
     """Who speaks, as WebVTT has it."""
+    said: int | None
+    """Where that begins which is said, if another one begins to speak there."""
 
 
 def _cues(text: str) -> Iterator[_Cue]:
+    last = 0, 0
     for match in _CUE.finditer(text):
         *first, second = ([int(match[n] or 0) for n in range(4 * i + 1, 4 * i + 5)] for i in (0, 1))
         start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (*first, second))
@@ -123,7 +128,9 @@ def _cues(text: str) -> Iterator[_Cue]:
         apart = {
             n: found for n, line in enumerate(lines) if (found := _APART.fullmatch(text, *line))
         }
-        said = {n: _said(text, *line) for n, line in enumerate(lines)}
+        before = [last, *lines]
+        last = before[-1]
+        said = {n: _said(text, line, before[n]) for n, line in enumerate(lines)}
         begins = {n for n, place in said.items() if place is not None}
         begins |= {n for n in range(1, len(lines)) if voices[n] != voices[n - 1]}
         begins |= {*apart, *(n + 1 for n in apart), 0, len(lines)}
@@ -131,7 +138,8 @@ def _cues(text: str) -> Iterator[_Cue]:
             part = (apart[one].span("text"),) if one in apart else tuple(lines[one:other])
             part = part[said[one] == part[0][1] :]  # a name may have a line of its own
             if part:
-                yield _Cue(part, start, end, one in apart, voices[one])
+                begin = _said(text, part[0], before[one])
+                yield _Cue(part, start, end, one in apart, voices[one], begin)
 
 
 def _rows(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
@@ -147,23 +155,30 @@ def _rows(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
         yield place, line.end(), voice
 
 
-def _said(text: str, start: int, end: int) -> int | None:
+def _said(text: str, line: tuple[int, int], before: tuple[int, int]) -> int | None:
     """Where that begins which is said in a line, if another one begins to speak there.
 
-    Of a line that is all in capitals, it is the whole: these may be no name.
+    Of a line that is all in capitals, it is the whole: these may be no name. A single letter
+    without a dash is none if the line `before` does not end a sentence.
     """
+    start, end = line
     dash = _DASH.match(text, start, end)
     place = dash.end() if dash else start
     label = _LABEL.match(text, place, end)
-    if label and label["name"].isupper():
+    name = label["name"] if label else ""
+    is_name = name.isupper() and name not in _HOURS
+    if label and is_name and (dash or len(name) > 1 or not _is_open(text, before)):
         return place if _TAG.sub("", text[label.end() : end]).isupper() else label.end()
     return place if dash else None
 
 
 def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
     cues = list[_Cue]()
-    for cue in _cues(text):
-        if cues and not (len(cues) < MOST and _goes_on(text, cues[-1], cue)):
+    found, ahead = tee(_cues(text))
+    next(ahead, None)
+    for cue, following in zip(found, chain(ahead, (None,)), strict=False):
+        is_next = len(cues) < MOST and cues and _goes_on(text, cues[-1], cue)
+        if cues and (not is_next or _is_at_caption(text, cues, cue, following)):
             yield _segment(text, cues, escapes=escapes)
             cues = []
         cues.append(cue)
@@ -175,29 +190,50 @@ def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
     if cue.is_apart or following.is_apart or cue.voice != following.voice:
         return False
-    if _said(text, *following.lines[0]) is not None or _is_caption(text, cue, following):
+    if following.said is not None:
         return False
-    last = _TAG.sub("", text[slice(*cue.lines[-1])]).rstrip()
     soon = -1 <= following.start - cue.end < 2
-    ends = not last or _END.search(last) or _width(last[-1]) > 1
     if any(_MOMENT.search(text, *line) for line in (*cue.lines, *following.lines)):
         return False
-    return soon and not ends and not _OTHER.match(text, *following.lines[0])
+    is_open = soon and _is_open(text, cue.lines[-1])
+    return is_open and not _OTHER.match(text, *following.lines[0])
 
 
-def _is_caption(text: str, *cues: _Cue) -> bool:
-    """Whether one of two cues is in capitals, such as THE NEXT DAY, and the other is not."""
-    one, other = (_TAG.sub("", text[cue.lines[0][0] : cue.lines[-1][1]]) for cue in cues)
-    return any(
-        a.isupper() and " " in a and any(map(str.islower, b))
-        for a, b in ((one, other), (other, one))
-    )
+def _is_open(text: str, line: tuple[int, int]) -> bool:
+    """Whether a line does not end a sentence."""
+    last = _TAG.sub("", text[slice(*line)]).rstrip()
+    return bool(last) and not _END.search(last) and _width(last[-1]) == 1
+
+
+def _is_at_caption(text: str, cues: Sequence[_Cue], cue: _Cue, following: _Cue | None) -> bool:
+    """Whether a caption in capitals, such as THE NEXT DAY, ends before a cue or begins there.
+
+    In a sentence that has begun, words in capitals are one only if the cue that would go on with
+    them begins with a capital: "I work for", "THE FBI", "in Boston." is one sentence.
+    """
+    before, one = _shown(text, *cues), _shown(text, cue)
+    last = _shown(text, cues[-1])
+    if last.isupper() and " " in last and any(map(str.islower, one)):
+        return not any(map(str.islower, before)) or _is_capital(one)
+    if not (one.isupper() and " " in one and any(map(str.islower, last)) and following):
+        return False
+    other = _shown(text, following) if _goes_on(text, cue, following) else ""
+    return any(map(str.islower, other)) and _is_capital(other)
+
+
+def _shown(text: str, *cues: _Cue) -> str:
+    """What is shown, without tags."""
+    return " ".join(_TAG.sub("", text[cue.lines[0][0] : cue.lines[-1][1]]) for cue in cues)
+
+
+def _is_capital(text: str) -> bool:
+    """Whether the first letter is."""
+    return next(filter(str.isalpha, text), "").isupper()
 
 
 def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
     first, pieces = cues[0].lines[0], list[tuple[str, str | Tag]]()
-    said = _said(text, *first)
-    place = start = first[0] if said is None else said
+    place = start = first[0] if cues[0].said is None else cues[0].said
     for cue in cues:
         for number, (begin, end) in enumerate(cue.lines):
             if number:

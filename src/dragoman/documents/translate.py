@@ -22,6 +22,7 @@ from dragoman.decoding import Decoding
 from dragoman.documents.asides import MARKS
 from dragoman.documents.characters import SURROGATE
 from dragoman.documents.document import Document, PackedValues, Part, Segment
+from dragoman.documents.names import is_name
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
@@ -246,16 +247,6 @@ _USUAL = {"empty", "memory", "retried", "split"}
 _SIGNS = re.compile(r"\||(?<=[^\W\d_])&(?=[a-z])")
 """Bars, and the `&` of E&xit, but not of AT&T."""
 _NO_LETTER = "it has no letter"
-_CODE = re.compile(
-    r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
-    r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
-    r"|[\w-]+\.[a-z]{2,4}|:\w+",
-    re.ASCII,
-)
-"""One word that is an address, the name of a file or of a thing, or a number with its unit."""
-_LONGEST_WORD = 256
-
-
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"
 )
@@ -309,7 +300,7 @@ def _why_not(source: Marked) -> str | None:
     text = "".join(source.around)
     if not any(char.isalpha() for char in text):
         return "it is marked as not to be translated" if source.kept else _NO_LETTER
-    if len(text) <= _LONGEST_WORD and _CODE.fullmatch(text.strip()):
+    if is_name(text):
         return "it looks like an address or a name"
     if not text.isprintable() and (found := SURROGATE.search(text)):
         is_byte = "\udc80" <= found[0] <= "\udcff"

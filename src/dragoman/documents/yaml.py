@@ -133,22 +133,24 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
         write = partial(_written_in, quote=style) if style else Marked.written
         for a, b, form in found:
             fault = partial(_needs_quotes, style=style, flow=flow, is_first=a == start)
-            yield Segment(a, b, with_elements((form,)), write, where, fault)
+            yield Segment(a, b, form, write, where, fault)
     elif style or text[start:end].split() == value.split():
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
         write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
         yield Segment(start, end + len(after), with_elements(pieces), write, where)
 
 
-def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, str]]:
+def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, Marked]]:
     """The forms of a message in one line, which bars part, and where they are; none of others."""
-    size = len(style)
-    found = [] if "\n" in text[start:end] else forms(text, start + size, end - size)
+    size, raw = len(style), text[start:end]
+    if "|" not in raw or "\n" in raw:
+        return []
     read = {"'": lambda raw: raw.replace("''", "'"), '"': lambda raw: json.loads(f'"{raw}"')}
     try:
-        return [(a, b, read.get(style, str)(text[a:b])) for a, b in found if len(found) > 1]
+        found = forms(text, start + size, end - size, read.get(style, str))
     except ValueError:  # an escape that JSON does not have
         return []
+    return found if len(found) > 1 else []
 
 
 def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:

@@ -22,6 +22,9 @@ files = pytest.mark.parametrize(("name", "written"), FILES, ids=["json", '"', "'
     [
         ("no dog | one dog | {n} dogs", ["no dog", "one dog", "{n} dogs"]),
         ("{0} No dogs|[1,19] Some dogs|[20,*] Many", ["No dogs", "Some dogs", "Many"]),
+        ("{0} None|{1} [One]|Many", ["None", "[One]", "Many"]),
+        ("a dog|:n dogs", ["a dog", ":n dogs"]),
+        ("<b>a</b> | B\u00f6cke", ["a", "B\u00f6cke"]),
         ("]-Inf, 1] A dog | [2,Inf[ b's", ["A dog", "b's"]),
         ('a <b>c</b> | "d" {e | f}', ["a c", '"d" {e | f}']),
     ],
@@ -47,6 +50,34 @@ def test_other_bars_are_read(name: str, written: Callable[[str], str], text: str
     assert len(translated(written(text), name)[1]) == 1
 
 
+@files
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dog|dogs", "a dog|dogs", "a dog|b c | d", "{0} b|c", "main|release/*", "jpg|(png)|gif",
+        "on: push | pull_request", "a image | a.png", "U[int | None]", "go (a | b) on",
+        "(?:true|false)", 'say "a | b"', "run `a b | c d` now", "[a | b]", "{a b | c d",
+        "{a [b | c]}", "a:b |",
+    ],
+)  # fmt: skip
+def test_bars_of_patterns_and_sentences_are_read(
+    name: str, written: Callable[[str], str], text: str
+) -> None:
+    """In one text, unless it is surely a message in several forms."""
+    assert translated(written(text), name)[1] == [text]
+
+
+@files
+@pytest.mark.parametrize(
+    "text", ["^(foo|bar)$", "node_modules|dist", "image|https://x.y/z", "a/b|c/d", "{0}a|{1}b"]
+)
+def test_names_with_bars_are_left(name: str, written: Callable[[str], str], text: str) -> None:
+    """As without them."""
+    source = written(text)
+    made, lines, _ = translated(source, name)
+    assert (made, lines) == (source, [])
+
+
 def test_forms_in_yaml_without_quotes() -> None:
     """One that would need them is left, and told."""
     source = "a: one b | c d # e\nf: [g h | i]\n"
@@ -60,6 +91,7 @@ def test_forms_in_yaml_without_quotes() -> None:
     assert [(each.text, each.what) for each in report.untranslated] == [
         ("one b", why), ("c d", why), ("g h", why),
     ]  # fmt: skip
+    assert translated("a: b |", "a.yaml")[1] == ["b |"]
     escaped = 'a: "b | \\x41"\n'
     assert translated(escaped, "a.yaml")[1] == ["b | A"]
 
@@ -71,6 +103,10 @@ def test_forms_in_yaml_without_quotes() -> None:
         ("_Open", "Open"),
         ("go &on", "go on"),
         ("&&Save _As", "Save As"),
+        ("Open in _New Tab", "Open in New Tab"),
+        ("_Remember words", "Remember words"),
+        ("&notes", "notes"),
+        ("a & b (&O)", "a & b"),
         ("a (&O)", "a"),
     ],
 )
@@ -103,12 +139,14 @@ def test_a_key_of_a_menu_goes_with_its_word() -> None:
     "text",
     [
         "AT&T and R&D", "Tom & Jerry", "a &amp; b", "a &copy; b &nbsp b", "a && b", "_blank a",
-        "so _much_ more", "_Two words_ a", "a_B c", "a _ B",
+        "a &copy 24", "a &reg, b", "Takes &self and &mut", "a & b &c", "so &a &&b",
+        "var _Bar", "The _Bar thing", "so _much_ more", "_Two words_ a", "a_B c", "a _ B",
     ],
 )  # fmt: skip
 def test_other_signs_are_read(text: str) -> None:
     """As they are."""
     assert translated(json.dumps([text]), "a.json")[1] == [text]
+    assert translated('["<b>&a</b> &b"]', "a.json")[1] == ["&a &b"]
 
 
 @pytest.mark.parametrize(
