@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import attrgetter
 from typing import Literal
 
 DEEPEST = 64
@@ -193,13 +192,9 @@ def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
         elif piece.kind == "open":
             opened.append(len(made) - 1)
         elif piece.kind == "close" and opened:
-            inner = [each for each in made[opened[-1] :] if isinstance(each, Tag)]
-            raw, shown = ("".join(map(part, inner)) for part in (_RAW, _SHOWN))
-            made[opened.pop() :] = (Tag(raw, shown=shown),)
+            inner = Marked(tuple(made[opened[-1] :]))
+            made[opened.pop() :] = (Tag(inner.written(), shown=inner.text),)
     return made
-
-
-_RAW, _SHOWN = attrgetter("raw"), attrgetter("shown")
 
 
 _SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
