@@ -246,6 +246,8 @@ def in_language(document: Document, place: re.Pattern[bytes], languages: LangCod
     source, into = languages
 
     def named(found: re.Match[bytes]) -> bytes:
+        if found[1] is None:
+            return found[0]
         before, code = found[1], found[2].decode()
         new = tag(into or "").replace("-", "_" if b"@" in before else "-")
         is_other = source is not None and base_of(code) != base_of(source)
@@ -262,9 +264,14 @@ def in_language(document: Document, place: re.Pattern[bytes], languages: LangCod
 
 
 _CODE = re.compile(
-    rb"((?:(?<![\w-])lang\s*=|@@locale\"\s*:)\s*[\"']?)([a-z]{2,3}(?:[-_][a-z\d]+)*)", re.IGNORECASE
+    rb"((?:(?<![\w.:-])(?:xml:)?lang\s*=|@@locale\"\s*:)\s*[\"']?)"
+    rb"([a-z]{2,3}(?:[-_][a-z\d]+)*)(?![\w-])"
+    rb"|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)",
+    re.IGNORECASE,
 )
-"""The code of a language in a tag, or in ARB, where its parts are joined by `_`."""
+"""The code of a language in a tag, or in ARB, where its parts are joined by `_`; or another value,
+whatever is written in it.
+"""
 
 
 def reject_more(count: int, name: str) -> None:

@@ -4,19 +4,25 @@ A break in a line may stand in the middle of a sentence; a tab with words on bot
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.documents.document import Part, Segment
 from dragoman.documents.paragraphs import Replacing, has_letters
 from dragoman.text.marked import Marked, Pieces, Tag, merged, void
 
-_TAB = re.compile(r"<(?:[\w.-]+:)?p?tab[\s/>]|\t")
+_TAB = re.compile(r"<(?:[\w.-]+:)?p?tab[\s/>]|\A *\t[ \t]*\Z")
+"""One in a line, not before it."""
 _BREAK = re.compile(r"<(?:[\w.-]+:)?(?:br|cr|line-break)[\s/>]|\n")
-_ENDS = re.compile(r'\n[ \t]+\Z|<(?:[\w.-]+:)?br\s[^>]*type="(?:page|column)"')
-"""A line that is indented, or a break that ends a page."""
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪·–—]|\d{1,3}[.)]|[A-Za-z][.)])\s")
-"""What begins an item of a list."""
+_ENDS = re.compile(r'<(?:[\w.-]+:)?br\s[^>]*type="(?:page|column)"')
+"""A break that ends a page."""
+_INDENT = re.compile(r"(?:\n|\A)([ \t]*)\Z")
+_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪·–—]|(?P<number>\d{1,3}[.)]|[A-Za-z][.)]))\s")
+"""What begins an item of a list; a number may also be one in a sentence, such as "3. Oktober"."""
+_OPTION = re.compile(r"\s*--?\w")
+"""What begins an option of a command."""
+_SENTENCE = re.compile(r"[.!?:;…。！？：；][\"'”’»)\]」』]*\s*\Z")
+"""The end of one."""
 
 
 _DEEPEST = 4
@@ -34,7 +40,7 @@ def in_rows(
     cannot write one behind the other, `parts` are what begins them, writes one, and ends them.
     """
     before, inner, after = _split(segment.source, splits).trimmed()
-    rows = [*_rows(inner.pieces)]
+    rows = [*_rows(inner.pieces, _indent(before))]
     if len(rows) < 2:
         return segment
     begin, write, end = parts or ("", segment.write, "")
@@ -104,20 +110,31 @@ def _is_tab(piece: str | Tag) -> bool:
     return isinstance(piece, Tag) and piece.kind == "void" and bool(_TAB.search(piece.raw))
 
 
-def _rows(pieces: Pieces) -> Iterator[Pieces]:
-    """The texts, and what parts them: one behind the other, they are the pieces."""
-    has_tabs = any(map(_is_tab, pieces))
-    row, gap = list[str | Tag](), list[str | Tag]()
-    for item in _items(pieces):
-        if not _is_read(item):
+def _rows(pieces: Pieces, indent: int) -> Iterator[Pieces]:
+    """The texts, and what parts them: one behind the other, they are the pieces.
+
+    The first line has this indent.
+    """
+    items = [*_items(pieces)]
+    numbers = sum(_is_numbered(_words(item)) for item in items)
+    row, gap, begun = list[str | Tag](), list[str | Tag](), -1
+    is_line = True  # whether the row begins one
+    for item, has_tab in zip(items, _tabs_ahead(items), strict=True):
+        text = _words(item)
+        if not text:
             gap += item
             continue
-        if row and _parts(gap, item, has_tabs=has_tabs):
+        is_numbered = _is_numbered(text) and (numbers > 1 or bool(_SENTENCE.search(_end_of(row))))
+        is_item = is_numbered or (not _is_numbered(text) and bool(_ITEM.match(text)))
+        is_deeper = 0 <= begun < _indent(gap) and not _OPTION.match(text)
+        if row and _parts(gap, is_item=is_item, is_deeper=is_deeper, has_tab=has_tab):
             yield tuple(row)
             yield tuple(gap)
-            row = [*item]
-        else:
-            row += (*gap, *item)
+            row, indent, is_line = [], _indent(gap), bool(_BREAK.search(_raw(gap)))
+            gap = []
+        if not row and is_line:
+            begun = indent if _ITEM.match(text) or _OPTION.match(text) else -1
+        row += (*gap, *item)
         gap = []
     yield (*row, *gap)
 
@@ -133,14 +150,49 @@ def _items(pieces: Pieces) -> Iterator[Pieces]:
             start = n + 1
 
 
-def _is_read(item: Pieces) -> bool:
-    return any(isinstance(piece, str) and piece.strip() for piece in item)
+def _tabs_ahead(items: Sequence[Pieces]) -> list[bool]:
+    """Whether there is a tab between each of them and the end of its line."""
+    found, is_there = list[bool](), False
+    for item in reversed(items):
+        for piece in reversed(item):
+            is_break = isinstance(piece, Tag) and bool(_BREAK.search(piece.raw))
+            is_there = _is_tab(piece) or (is_there and not is_break)
+        found.append(is_there)
+    return found[::-1]
 
 
-def _parts(gap: Pieces | list[str | Tag], after: Pieces, *, has_tabs: bool) -> bool:
-    """Whether what stands between two texts, without text itself, parts them."""
-    raw = "".join(piece if isinstance(piece, str) else piece.raw for piece in gap)
-    text = next(piece for piece in after if isinstance(piece, str) and piece.strip())
+def _words(item: Pieces) -> str:
+    """The first text that is not white space, or none."""
+    return next((piece for piece in item if isinstance(piece, str) and piece.strip()), "")
+
+
+def _end_of(row: Sequence[str | Tag]) -> str:
+    """The last text of a row."""
+    return _words(tuple(reversed(row)))
+
+
+def _is_numbered(text: str) -> bool:
+    """Whether it begins with a number, as an item may."""
+    found = _ITEM.match(text)
+    return found is not None and found["number"] is not None
+
+
+def _raw(gap: Iterable[str | Tag]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.raw for piece in gap)
+
+
+def _indent(gap: Iterable[str | Tag]) -> int:
+    """The columns before what is behind a gap, if it begins a line."""
+    found = _INDENT.search(_raw(gap))
+    return len(found[1].expandtabs()) if found else 0
+
+
+def _parts(gap: Sequence[str | Tag], *, is_item: bool, is_deeper: bool, has_tab: bool) -> bool:
+    """Whether what stands between two texts, without text itself, parts them.
+
+    A line with an indent is a text, unless it `is_deeper` than the item that goes on in it.
+    """
+    raw = _raw(gap)
     breaks = len(_BREAK.findall(raw))
-    is_end = breaks == 1 and (has_tabs or _ENDS.search(raw) or _ITEM.match(text))
-    return any(map(_is_tab, gap)) or breaks > 1 or bool(is_end)
+    is_begun = is_item or has_tab or (_indent(gap) > 0 and not is_deeper) or _ENDS.search(raw)
+    return any(map(_is_tab, gap)) or breaks > 1 or (breaks == 1 and bool(is_begun))

@@ -160,7 +160,8 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
     """Marked text of pieces with their names: a close tag ends the last open one of its name.
 
     Those without a partner, and whatever would not be nested, become void; of spaces around a void
-    tag one is read. The number of a note right behind a word, such as [1] or a raised 1, is void.
+    tag one is read. The number of a note right behind a word, such as [1] or a raised 1, is void
+    with its element, and so is an element without text, such as a link around a picture.
     """
     made, opened = list[str | Tag](), list[tuple[str, int, Tag]]()
     for name, piece in pieces:
@@ -178,7 +179,22 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return with_one_space(_with_notes(merged(made).pieces))
+    return with_one_space(_with_whole(_with_notes(merged(made).pieces)))
+
+
+def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
+    """The pieces, where an element that has no text in it is one void tag."""
+    made, opened = list[str | Tag](), list[int]()
+    for piece in pieces:
+        made.append(piece)
+        if isinstance(piece, str):
+            opened.clear()  # what is around a text has text
+        elif piece.kind == "open":
+            opened.append(len(made) - 1)
+        elif piece.kind == "close" and opened:
+            inner = Marked(tuple(made[opened[-1] :]))
+            made[opened.pop() :] = (Tag(inner.written(), shown=inner.text),)
+    return made
 
 
 _SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")

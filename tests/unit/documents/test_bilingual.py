@@ -285,6 +285,21 @@ def test_a_catalogue_gets_messages() -> None:
         (r"Two\tA man", ["Two", "A man"]),
         (r"Two\nlines", ["Two lines"]),
         (r"Two\n\n12", ["Two"]),
+        (
+            r"  -f, --a=B  read the\n      named\n      file\n  -g  c",
+            ["-f, --a=B  read the named file", "-g  c"],
+        ),
+        (r"-f\tRead the\n\tnamed file\n  -g  c", ["-f", "Read the named file", "-g  c"]),
+        (r"- An item\n  goes on\n  - in\n    it\n- c", ["- An item goes on", "- in it", "- c"]),
+        (r"Two:\n  a\n    c", ["Two:", "a", "c"]),
+        (r"am\n3. Oktober", ["am 3. Oktober"]),
+        (r"- am\n  3. Oktober", ["- am 3. Oktober"]),
+        (r"Am:\n3. Oktober", ["Am:", "3. Oktober"]),
+        (r"Am\n3. Oktober\n4. Mai", ["Am", "3. Oktober", "4. Mai"]),
+        (r"a\tC that\ngoes on", ["a", "C that goes on"]),
+        (r"Two\na\tc\nd\te", ["Two", "a", "c", "d", "e"]),
+        (r"Two\na\nc\td", ["Two a", "c", "d"]),
+        (r"  -f  A\n  c", ["-f  A", "c"]),
     ],
 )
 def test_the_texts_of_a_message_are_translated_one_by_one(source: str, texts: list[str]) -> None:

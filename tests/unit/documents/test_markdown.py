@@ -34,6 +34,10 @@ def test_a_line_break_of_html_is_a_space(source: str, expected: str, lines: list
         ("![a ![b](u 't') [c](u 't') <i title='t'>d</i>](v) e\n",
          "![A ![B](u 't') [C](u 't') <i title='t'>D</i>](v) E\n", ["e", "a b c d"]),
         ("![a <div> b](u) c\n", "![A <div> B](u) C\n", ["c", "a b"]),
+        ("[![a](u)](v) [![a](u)](v) b c\n", "[![A](u)](v) [![A](u)](v) B C\n", ["b c", "a"]),
+        ("# a [![b](u)][v w] c\n\n[v w]: x\n", "# A [![B](u)][v w] C\n\n[v w]: x\n",
+         ["a c", "b"]),
+        ("***![a](u)*** b [](v) c\n", "***![A](u)*** B [](v) C\n", ["b c", "a"]),
     ],
 )  # fmt: skip
 def test_the_text_of_a_picture_is_one_of_its_own(

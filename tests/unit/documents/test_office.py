@@ -283,7 +283,7 @@ def test_footnotes_stay_where_they_were_cited() -> None:
     texts = sources(SAMPLES["a.odt"](), "a.odt")
     assert texts == [
         "The heading", "Hello bold words and a footnote here it is",
-        "Text of the note", "An annotation", "two  spaces", "and tab", "new line",
+        "Text of the note", "An annotation", "two  spaces", "and tab new line",
     ]  # fmt: skip
     content = members(translated(SAMPLES["a.odt"](), "a.odt", backwards=True)[0])["content.xml"]
     assert re.search(r"FOOTNOTE<text:note .*NOTE THE OF TEXT.*</text:note>", content)
@@ -318,6 +318,10 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
     assert f"<text:span>A</text:span>{tab}B<text:tab/>C</text:p>" in made
     deep = f"<text:p>{'<text:span>' * 5}a<text:tab/>b{'</text:span>' * 5} c</text:p>"
     assert sources(FLAT.format(deep).encode(), "a.fodt") == ["a b c"]
+    empty = f"{'<text:span>' * 5}<text:tab/>{'</text:span>' * 5}"
+    source = FLAT.format(f"<text:p>{empty}a<text:tab/>b</text:p>")
+    made = translated(source.encode(), "a.fodt")[0].decode()
+    assert f"{empty}A<text:tab/>B" in made
 
 
 def test_a_phonetic_guide_of_odf_is_not_in_the_sentence() -> None:

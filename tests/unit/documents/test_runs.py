@@ -133,7 +133,8 @@ def text_of(source: str) -> list[str]:
     [
         (run("a b") + TAB + run("c"), ["a b", "c"]),
         (TAB + run("a b") + TAB, ["a b"]),
-        (run("a b") + TAB + run("c") + BREAK + run("d"), ["a b", "c", "d"]),
+        (run("a b") + TAB + run("c") + BREAK + run("d"), ["a b", "c d"]),
+        (run("a b") + BREAK + run("c") + TAB + run("d"), ["a b", "c", "d"]),
         (run("a b") + BREAK + run("c"), ["a b c"]),
         (run("a b") + BREAK + BREAK + run("c"), ["a b", "c"]),
         (run("a b") + BREAK + run("- c"), ["a b", "- c"]),

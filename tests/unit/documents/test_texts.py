@@ -29,6 +29,10 @@ def translated(
         ("<p>caf&eacute; x</p>", "<p>CAFÉ X</p>"),
         ("<p>x\n   <b>y\n z</b></p>", "<p>X <b>Y Z</b></p>"),
         ("<p> <b> in </b> </p>", "<p> <b> IN </b> </p>"),
+        (
+            "<p><i></i> a <b><i></i><img></b> b <code></code> c",
+            "<p><i></i> A <b><i></i><img></b> B <code></code> C",
+        ),
         ("<p>see <code>ls</code> now", "<p>SEE <code>ls</code> NOW"),
         ("<p>by <i translate=no>Ann Lee</i>", "<p>BY <i translate=no>Ann Lee</i>"),
         ("<div class='a notranslate'>x<div>y</div></div>z", None),

@@ -39,6 +39,16 @@ def translated(source: str, name: str) -> tuple[str, DocumentReport]:
         ),
         ("a.html", "<html lang=fr data-lang=en>{}", "<html lang=fr data-lang=en>{}"),
         (
+            "a.html",
+            "<html class='lang=en' id=lang=en lang=en-x>{}",
+            "<html class='lang=en' id=lang=en lang=pt-BR>{}",
+        ),
+        (
+            "a.html",
+            '<html data-a="b lang=en > c" lang=english>{}',
+            '<html data-a="b lang=en > c" lang=english>{}',
+        ),
+        (
             "a.xhtml",
             '<html xml:lang="en" lang="en">{}</html>',
             '<html xml:lang="pt-BR" lang="pt-BR">{}</html>',
