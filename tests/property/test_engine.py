@@ -30,7 +30,7 @@ from torch import Tensor
 from dragoman.decode import Beam, Forbid, Greedy, Limits, Rolling, search
 from dragoman.decode.protocol import Uneven
 from dragoman.engine import FrozenDecoderOnly, FrozenEncoderDecoder, freeze
-from dragoman.engine.products import PackedLinear, can_pack
+from dragoman.engine.products import PackedLinear, can_pack, translations_are_independent
 from dragoman.engine.store import BLOCK
 from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.nn import (
@@ -44,6 +44,7 @@ from dragoman.nn import (
     causal_mask,
     row_invariant_products,
 )
+from dragoman.nn.cpu.products import TRIED, rows_are_independent
 
 SEEDS = st.integers(0, 2**32)
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
@@ -210,6 +211,20 @@ def test_a_row_of_a_packed_product_knows_no_other(columns: int, rows: int) -> No
     for some in (1, 2, 3, 5, 8, 9, 17, 33, 65, 129):
         assert torch.equal(product(x_MI[:some]), expected_MO[:some])
         assert torch.equal(product(x_MI[-some:]), expected_MO[-some:])
+
+
+@torch.inference_mode()
+def test_what_is_said_of_translations_is_what_products_show() -> None:
+    """Where the rows of all that are tried agree, no law of translations is skipped."""
+    agree = list[bool]()
+    for columns, rows in TRIED:
+        product, x_MI = (
+            PackedLinear(Linear(columns, rows), precision="fp32"),
+            torch.randn(33, columns),
+        )
+        parts = (torch.cat([*map(product, x_MI.split(some))]) for some in (1, 2, 5, 8))
+        agree += (torch.equal(part, product(x_MI)) for part in parts)
+    assert translations_are_independent("fp32") == (rows_are_independent("fp32") or all(agree))
 
 
 @needs_independent_translations
