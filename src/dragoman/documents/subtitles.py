@@ -136,9 +136,11 @@ def _cues(text: str) -> Iterator[_Cue]:
         begins |= {*apart, *(n + 1 for n in apart), 0, len(lines)}
         for one, other in pairwise(sorted(begins)):
             part = (apart[one].span("text"),) if one in apart else tuple(lines[one:other])
-            part = part[said[one] == part[0][1] :]  # a name may have a line of its own
+            is_named = said[one] == part[0][1]  # in a line that says nothing
+            part = part[is_named:]
             if part:
                 begin = _said(text, part[0], before[one])
+                begin = part[0][0] if begin is None and is_named else begin
                 yield _Cue(part, start, end, one in apart, voices[one], begin)
 
 
