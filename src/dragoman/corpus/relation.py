@@ -157,8 +157,7 @@ class _Direction:
         own_C = probs_C / np.maximum(probs_N, 1e-12)[tgt_C] * (own_P[pair_N] & frequent_N)[tgt_C]
         totals_N = totals_N - np.bincount(src_C, own_C, len(src.ids))
         written_C = np.maximum(counts_C - own_C, 0.0) / np.maximum(totals_N, 1e-9)[src_C]
-        written_N = np.bincount(tgt_C, written_C, len(tgt.ids))
-        written_N = written_N / np.maximum(src.lengths, 1)[pair_N]
+        written_N = np.bincount(tgt_C, written_C, len(tgt.ids)) / np.maximum(src.lengths, 1)[pair_N]
         usual_N = np.maximum(self.seen_V[tgt.ids], 1) / self.seen_V.sum()
         ratio_N = ((1 - OWN) * written_N + OWN * usual_N) / usual_N
         evidence_N = np.minimum(np.log(ratio_N), MOST) * frequent_N
