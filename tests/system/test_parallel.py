@@ -43,20 +43,12 @@ def arguments_of(task: str, folder: Path) -> list[object]:
     if task == "dialogue":
         path = write_recipe(folder, split="blank-line", tokenizer="bpe", packing="documents")
         (folder / "song.txt").write_text(DIALOGUES * 60, encoding="utf-8")
-        chat = 'generation.chat={user="<user>",assistant="<assistant>"}'
-        size = "tokenizer.vocab_size=400"
-        specials = 'tokenizer.specials=["<user>","<assistant>"]'
-        return [
-            "train",
-            path,
-            f"data.root={folder}",
-            "batch.rows=2",
-            chat,
-            specials,
-            size,
-            "generation.max_tokens=8",
-            *EXACT,
-        ]
+        dialogue = (
+            'generation.chat={user="<user>",assistant="<assistant>"}',
+            'tokenizer.specials=["<user>","<assistant>"]',
+            *("tokenizer.vocab_size=400", "generation.max_tokens=8", "batch.rows=2"),
+        )
+        return ["train", path, f"data.root={folder}", *dialogue, *EXACT]
     make = tagged_file if task == "tag" else labelled_file
     path = encoder_recipe(folder, task, make(folder / "data.tsv"))
     if task == "pretrain":

@@ -2,7 +2,6 @@
 
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,26 +94,21 @@ def test_one_pair(dragoman: CommandLine, tmp_path: Path) -> None:
     assert translated.said.splitlines()[0] == "hallo welt"
 
 
-def _only_spaces(folder: Path) -> str:
-    for name in ("a.src", "a.tgt"):
-        (folder / name).write_bytes(b"  \n\n \n")
-    return ""
-
-
-def _not_utf8(folder: Path) -> str:
-    with (folder / "a.tgt").open("ab") as file:
-        file.write(b"caf\xe9\n")
-    with (folder / "a.src").open("ab") as file:
-        file.write(b"1\n")
-    return "a.tgt line 61 is not UTF-8: byte 0xe9"
-
-
-@pytest.mark.parametrize("spoil", [_only_spaces, _not_utf8])
-def test_wrong_input(dragoman: CommandLine, tmp_path: Path, spoil: Callable[[Path], str]) -> None:
-    """Whatever is wrong with a file or a folder is one sentence with exit code 2."""
-    src, tgt = reversed_digits(tmp_path, 60)
-    expected = spoil(tmp_path)
-    ended = dragoman.run("train", "--src", src, "--tgt", tgt, "--out", tmp_path / "run", *QUICK)
+@pytest.mark.parametrize(
+    ("src", "tgt", "expected"),
+    [
+        (b"  \n\n \n", b" \n\n  \n", "has no pair with text on both sides and at most"),
+        (b"1\n2\n", b"1\ncaf\xe9\n", "tgt line 2 is not UTF-8: byte 0xe9"),
+    ],
+)
+def test_wrong_input(
+    dragoman: CommandLine, tmp_path: Path, src: bytes, tgt: bytes, expected: str
+) -> None:
+    """Whatever is wrong with a file is one sentence with exit code 2."""
+    for name, content in (("src", src), ("tgt", tgt)):
+        (tmp_path / name).write_bytes(content)
+    texts = ("--src", tmp_path / "src", "--tgt", tmp_path / "tgt")
+    ended = dragoman.run("train", *texts, "--out", tmp_path / "run", *QUICK)
     assert ended.code == 2, ended.said
     assert expected in ended.said
     assert "Traceback" not in ended.said

@@ -16,12 +16,12 @@ cut short explains little of its source and is far too short, neither of which i
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.rules import tokens
+from dragoman.data.dataset import Ragged, meetings
 from dragoman.data.lexical import MOST_LINKS, count_links
 
 OWN, MOST = 0.1, 3.0
@@ -114,33 +114,15 @@ class Relation:
         self, block: Sequence[Ids], first: int, *, learnt: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """The mean evidence of the targets' words and of the sources'."""
-        src, tgt = (_Places.of(texts) for texts in zip(*block, strict=True))
-        width_N = src.length_P[tgt.pair_N]  # links of a target word, which are adjacent
-        tgt_C = np.repeat(np.arange(len(tgt.ids_N)), width_N)
-        start_N = (np.cumsum(src.length_P) - src.length_P)[tgt.pair_N]
-        src_C = np.arange(len(tgt_C)) - np.repeat(np.cumsum(width_N) - width_N - start_N, width_N)
-        keys_C = src.ids_N[src_C] * self._tgt_size + tgt.ids_N[tgt_C]
+        src, tgt = (Ragged.of(texts) for texts in zip(*block, strict=True))
+        src_C, tgt_C = meetings(src, tgt)
+        keys_C = src.ids[src_C] * self._tgt_size + tgt.ids[tgt_C]
         at_C = np.minimum(np.searchsorted(self._keys_K, keys_C), len(self._keys_K) - 1)
         at_C[self._keys_K[at_C] != keys_C] = -1
         own_P = learnt & ((first + np.arange(len(block))) % self._step == 0)
         into_tgt = self._into_tgt.evidence(at_C, (tgt, tgt_C), (src, src_C), own_P)
         into_src = self._into_src.evidence(at_C, (src, src_C), (tgt, tgt_C), own_P)
         return into_tgt, into_src
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The words of one side of P pairs, one after another."""
-
-    ids_N: np.ndarray
-    pair_N: np.ndarray
-    length_P: np.ndarray
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[int]]) -> Self:
-        length_P = np.fromiter(map(len, texts), np.int64)
-        ids_N = np.fromiter(chain.from_iterable(texts), np.int64)
-        return cls(ids_N, np.repeat(np.arange(len(texts)), length_P), length_P)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +138,8 @@ class _Direction:
     def evidence(
         self,
         at_C: np.ndarray,
-        target: tuple[_Places, np.ndarray],
-        source: tuple[_Places, np.ndarray],
+        target: tuple[Ragged, np.ndarray],
+        source: tuple[Ragged, np.ndarray],
         own_P: npt.NDArray[np.bool_],
     ) -> np.ndarray:
         """P: the mean evidence of each target's frequent words; much where there are none.
@@ -166,25 +148,23 @@ class _Direction:
         both sides; own_P are the pairs that were learnt from.
         """
         (tgt, tgt_C), (src, src_C) = target, source
-        frequent_N = self.seen_V[tgt.ids_N] >= FREQUENT
+        pair_N = tgt.rows
+        frequent_N = self.seen_V[tgt.ids] >= FREQUENT
         counts_C = np.where(at_C < 0, 0.0, self.counts_K[at_C])
-        totals_N = self.totals_V[src.ids_N]
+        totals_N = self.totals_V[src.ids]
         probs_C = counts_C / np.maximum(totals_N, 1e-9)[src_C]
-        probs_N = np.bincount(tgt_C, probs_C, len(tgt.ids_N))
-        own_C = (
-            probs_C / np.maximum(probs_N, 1e-12)[tgt_C] * (own_P[tgt.pair_N] & frequent_N)[tgt_C]
-        )
-        totals_N = totals_N - np.bincount(src_C, own_C, len(src.ids_N))
+        probs_N = np.bincount(tgt_C, probs_C, len(tgt.ids))
+        own_C = probs_C / np.maximum(probs_N, 1e-12)[tgt_C] * (own_P[pair_N] & frequent_N)[tgt_C]
+        totals_N = totals_N - np.bincount(src_C, own_C, len(src.ids))
         written_C = np.maximum(counts_C - own_C, 0.0) / np.maximum(totals_N, 1e-9)[src_C]
-        written_N = np.bincount(tgt_C, written_C, len(tgt.ids_N))
-        written_N = written_N / np.maximum(src.length_P, 1)[tgt.pair_N]
-        usual_N = np.maximum(self.seen_V[tgt.ids_N], 1) / self.seen_V.sum()
+        written_N = np.bincount(tgt_C, written_C, len(tgt.ids)) / np.maximum(src.lengths, 1)[pair_N]
+        usual_N = np.maximum(self.seen_V[tgt.ids], 1) / self.seen_V.sum()
         ratio_N = ((1 - OWN) * written_N + OWN * usual_N) / usual_N
         evidence_N = np.minimum(np.log(ratio_N), MOST) * frequent_N
         sum_P, count_P = (
-            np.bincount(tgt.pair_N, each_N, len(own_P)) for each_N in (evidence_N, frequent_N)
+            np.bincount(pair_N, each_N, len(own_P)) for each_N in (evidence_N, frequent_N)
         )
-        nothing_P = (count_P == 0) | (src.length_P == 0)
+        nothing_P = (count_P == 0) | (src.lengths == 0)
         return np.where(nothing_P, MOST, (sum_P + DOUBT * USUAL) / (count_P + DOUBT))
 
 

@@ -27,47 +27,29 @@ Rule = Callable[[str, str], bool]
 def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
     """The rules by their names, in order; without languages none asks for one."""
 
-    def copied(src: str, tgt: str) -> bool:
-        return similarity(src, tgt) >= config.max_similarity
-
     def in_wrong_language(src: str, tgt: str) -> bool:
         sides = zip((src, tgt), languages, strict=True)
         return any(code and is_in_another(text, code, config.min_language) for text, code in sides)
-
-    def too_long(src: str, tgt: str) -> bool:
-        return max(words(src), words(tgt)) > config.max_words
 
     def out_of_ratio(src: str, tgt: str) -> bool:
         shorter, longer = sorted((words(src), words(tgt)))
         return longer + SPARE > config.max_ratio * (shorter + SPARE)
 
-    def has_long_word(src: str, tgt: str) -> bool:
-        return any(longest_word(text) > config.max_word for text in (src, tgt))
-
-    def repeats(src: str, tgt: str) -> bool:
-        return repeats_itself(src, tgt, config.max_repeats)
-
-    def has_few_letters(src: str, tgt: str) -> bool:
-        return min(map(letters, (src, tgt))) < config.min_letters
-
     def differs(src: str, tgt: str) -> bool:
         return bool(differences(src if tgt.startswith("<") else _MARK.sub("", src), tgt))
-
-    def ends_apart(src: str, tgt: str) -> bool:
-        return marks_apart(src, tgt) > config.max_marks
 
     return {
         "encoding": lambda src, tgt: is_damaged(src) or is_damaged(tgt),
         "empty": lambda src, tgt: not (has_text(src) and has_text(tgt)),
-        "copy": copied,
+        "copy": lambda src, tgt: similarity(src, tgt) >= config.max_similarity,
         **({"language": in_wrong_language} if any(languages) else {}),
-        "length": too_long,
+        "length": lambda src, tgt: max(words(src), words(tgt)) > config.max_words,
         "ratio": out_of_ratio,
-        "word": has_long_word,
-        "repetition": repeats,
-        "letters": has_few_letters,
+        "word": lambda src, tgt: max(longest_word(src), longest_word(tgt)) > config.max_word,
+        "repetition": lambda src, tgt: repeats_itself(src, tgt, config.max_repeats),
+        "letters": lambda src, tgt: min(letters(src), letters(tgt)) < config.min_letters,
         "preserved": differs,
-        "punctuation": ends_apart,
+        "punctuation": lambda src, tgt: marks_apart(src, tgt) > config.max_marks,
     }
 
 

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from dragoman.data.dataset import PairDataset, Ragged
+from dragoman.data.dataset import PairDataset, Ragged, meetings
 from dragoman.data.prepare import RaggedWriter, kept
 
 ROUNDS = 5
@@ -37,7 +37,7 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Every source token with every target token of its pair; links of a target token adjoin."""
+    """Every source token with every target token of its pair."""
 
     keys_X: np.ndarray
     """`source id * target ids + target id`."""
@@ -49,12 +49,9 @@ class _Grid:
 
     @classmethod
     def of(cls, src: Ragged, tgt: Ragged, tgt_size: int) -> Self:
-        pair_N = np.repeat(np.arange(len(tgt)), tgt.lengths)
-        width_N = src.lengths[pair_N]
-        tgt_X = np.repeat(np.arange(len(pair_N)), width_N)
-        place_X = np.arange(len(tgt_X)) - np.repeat(np.cumsum(width_N) - width_N, width_N)
-        pair_X = pair_N[tgt_X]
-        src_X = src.offsets[pair_X] + place_X
+        src_X, tgt_X = meetings(src, tgt)
+        pair_X = tgt.rows[tgt_X]
+        place_X = src_X - src.offsets[pair_X]
         along_X = (place_X + 0.5) / src.lengths[pair_X]
         away_X = np.abs(along_X - (tgt_X - tgt.offsets[pair_X] + 0.5) / tgt.lengths[pair_X])
         keys_X = src.ids[src_X].astype(np.int64) * tgt_size + tgt.ids[tgt_X]

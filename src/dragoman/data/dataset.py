@@ -39,6 +39,11 @@ class Ragged:
         """The number of ids of each sequence."""
         return np.diff(self.offsets)
 
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The number of the sequence of each id."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -85,6 +90,18 @@ def gather(
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
+
+
+def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each id of a source meets each of its target: their places in `src.ids` and `tgt.ids`.
+
+    Those of one target id adjoin.
+    """
+    pair = tgt.rows
+    widths = src.lengths[pair]
+    firsts = src.offsets[pair] - (np.cumsum(widths) - widths)
+    places = np.repeat(np.arange(len(pair)), widths)
+    return np.arange(len(places)) + firsts[places], places
 
 
 def hash_of_arrays(

@@ -63,7 +63,7 @@ def test_the_loss_takes_what_is_measured(name: str) -> None:
 
 def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     """The validation of a real run is refused below nine tenths of its peak, and not above it."""
-    data = ("data.made.train=1500", "data.made.valid=80", f"data.cache={tmp_path}")
+    data = ("data.made.train=300", "data.made.valid=24", f"data.cache={tmp_path}")
     recipe = find_recipe("numbers", (*SMALL, *data, f"out={tmp_path / 'run'}"))
     console, _ = make_console(terminal=False)
     asked: list[tuple[Any, ...]] = []

@@ -110,6 +110,30 @@ def interrupt(recipe: TranslateRecipe, at: int, bleu: Sequence[float]) -> TrainR
         handle.remove()
 
 
+def assert_same_runs(one: TranslateRecipe, two: TranslateRecipe) -> None:
+    """Both have the same tensors to the bit and the same figures."""
+    assert bits(one) == bits(two)
+    assert figures(one) == figures(two)
+
+
+def assert_goes_on_the_same(
+    recipe: TranslateRecipe, at: int, bleu: Sequence[float]
+) -> tuple[TrainResult, str]:
+    """Stopped by Ctrl-C at a step and gone on with, a run ends as one that never was.
+
+    Returns how it went on; the other is in the folder with `-whole` at the end of its name.
+    """
+    whole = replace(recipe, out=recipe.out + "-whole")
+    run(whole, *bleu)
+    assert interrupt(recipe, at, bleu).reason == "interrupted"
+    assert not (Path(recipe.out) / "training" / "finished.json").exists()
+    result, said = run(recipe, *bleu[at // 2 :])
+    assert f"Resuming from step {at}." in said
+    assert not result.interrupted
+    assert_same_runs(recipe, whole)
+    return result, said
+
+
 def figures(recipe: TranslateRecipe) -> list[tuple[object, ...]]:
     """What metrics.jsonl says that is no time and no end."""
     text = (Path(recipe.out) / "training" / "metrics.jsonl").read_text(encoding="utf-8")

@@ -194,9 +194,6 @@ def test_average_of_damaged_weights(tmp_path: Path) -> None:
     flip(path / "weights.safetensors")
     with pytest.raises(InputError, match="step-00000010"):
         average_weights([path])
-    (path / "weights.safetensors").write_bytes(b"noise")
-    with pytest.raises(InputError, match="step-00000010"):
-        average_weights([path])
 
 
 def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,14 +108,3 @@ def test_an_emptied_recipe_is_that_of_the_checkpoint(recipe: TranslateRecipe) ->
         interrupt(change(recipe, seed=2), 1, [2])
     assert interrupt(recipe, 1, [2]).progress.step == 4
     assert file.read_bytes() == whole
-
-
-def test_an_emptied_recipe_without_a_checkpoint(recipe: TranslateRecipe) -> None:
-    """Where no checkpoint has the recipe, its damage is one sentence."""
-    with RunFolder.of(recipe).open(recipe) as folder:
-        (folder.training / "recipe.json").write_bytes(b"")
-    with (
-        pytest.raises(InputError, match=r"recipe\.json is damaged .*give another --out"),
-        RunFolder.of(recipe).open(recipe),
-    ):
-        pass

@@ -9,7 +9,7 @@ import torch
 from tests.unit.train.made import make_console
 from tests.unit.train.runs import (
     Scorer,
-    bits,
+    assert_same_runs,
     change,
     exported,
     figures,
@@ -24,7 +24,6 @@ from dragoman.folder.format import save_model
 from dragoman.folder.opening import open_folder
 from dragoman.models import build
 from dragoman.tasks.translate.recipe import TranslateRecipe
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.start import start_from
 
 
@@ -59,12 +58,9 @@ def test_texts_in_other_languages_are_told(
     tuning: TranslateRecipe, between: str, told: str | None
 ) -> None:
     """Such as of the other direction; a warning, and no error."""
-    start = Path(tuning.start.model or "")
-    opened = open_folder(start)
-    model, config = opened.model, opened.config
-    tokenizer = Tokenizer.load(start / "tokenizer.json")
-    there = replace(config, src_lang="en", tgt_lang="zh")
-    save_model(start, model, there, tokenizers=(tokenizer, tokenizer))
+    start = open_folder(tuning.start.model or "")
+    there = replace(start.config, src_lang="en", tgt_lang="zh")
+    save_model(start.path, start.model, there, tokenizers=start.tokenizers)
     src_lang, tgt_lang = between.split()
     data = replace(tuning.data, src_lang=src_lang, tgt_lang=tgt_lang)
     _, said = run(replace(tuning, data=data), *range(5))
@@ -110,13 +106,10 @@ def test_a_run_that_makes_it_no_better_keeps_it(tuning: TranslateRecipe) -> None
 
 def test_a_run_may_start_from_weights_in_8_bits(tuning: TranslateRecipe) -> None:
     """What it writes is in fp32 again; here, where no step beats the start, the same weights."""
-    start = Path(tuning.start.model or "")
-    opened = open_folder(start)
-    model, config = opened.model, opened.config
-    tokenizer = Tokenizer.load(start / "tokenizer.json")
-    save_model(start, model, config, tokenizers=(tokenizer, tokenizer), eight_bits=True)
+    start = open_folder(tuning.start.model or "")
+    save_model(start.path, start.model, start.config, tokenizers=start.tokenizers, eight_bits=True)
     run(tuning, 50, 10, 20, 30, 40)
-    begun, ended = open_folder(start), open_folder(tuning.out)
+    begun, ended = open_folder(start.path), open_folder(tuning.out)
     assert (begun.config.format, ended.config.format) == (3, 2)
     assert same(dict(begun.model.named_parameters()), dict(ended.model.named_parameters()))
 
@@ -130,8 +123,7 @@ def test_interrupted_fine_tuning_ends_the_same(tuning: TranslateRecipe) -> None:
     assert interrupt(tuning, 3, bleu).interrupted
     (Path(tuning.start.model or "") / "model.safetensors").unlink()  # the checkpoint has them all
     run(tuning, *bleu[2:])
-    assert bits(tuning) == bits(whole)
-    assert figures(tuning) == figures(whole)
+    assert_same_runs(tuning, whole)
 
 
 def test_frozen_parts_are_those_of_the_folder(tuning: TranslateRecipe) -> None:
@@ -159,14 +151,11 @@ def test_a_damaged_start_leaves_no_folder(tuning: TranslateRecipe) -> None:
 
 def test_rows_without_a_piece_stay(tuning: TranslateRecipe, tmp_path: Path) -> None:
     """A model with more rows than its tokenizer has pieces, as others' models have, keeps them."""
-    config = open_folder(Path(tuning.start.model or "")).config
-    tokenizer = Tokenizer.load(Path(tuning.start.model or "") / "tokenizer.json")
-    size = tokenizer.vocab_size + 5
+    start = open_folder(tuning.start.model or "")
+    size = start.tokenizers[0].vocab_size + 5
     model = replace(tuning.model, src_vocab_size=size, tgt_vocab_size=size)
-    wide = replace(config, model=model)
-    save_model(tmp_path / "wide", build(model), wide, tokenizers=(tokenizer, tokenizer))
-    tuned = start_from(
-        replace(tuning, out=str(tmp_path / "tuned")), open_folder(str(tmp_path / "wide"))
-    )
+    wide = replace(start.config, model=model)
+    save_model(tmp_path / "wide", build(model), wide, tokenizers=start.tokenizers)
+    tuned = start_from(replace(tuning, out=str(tmp_path / "tuned")), open_folder(tmp_path / "wide"))
     run(tuned, 1, 2, 3, 4, 0)
     assert len(exported(tuned)["src_embedding.weight"]) == size

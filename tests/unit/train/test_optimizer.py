@@ -1,6 +1,8 @@
 """The learning rate over a run."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,50 +11,32 @@ from hypothesis import strategies as st
 from dragoman.train.config import TrainConfig
 from dragoman.train.optimizer import learning_rate
 
-PEAK, WARMUP, D = 3e-3, 200, 512
+D = 512
+FORMULAS: dict[str, Callable[[float, float, float], float]] = {
+    "noam": lambda step, warmup, _: D**-0.5 * min(step**-0.5, step * warmup**-1.5),
+    "inverse-sqrt": lambda step, warmup, _: min(step / warmup, (warmup / step) ** 0.5),
+    "cosine": lambda step, warmup, done: min(1, step / warmup) * math.cos(math.pi * done / 2) ** 2,
+    "linear": lambda step, warmup, done: min(1, step / warmup) * (1 - done),
+    "constant": lambda step, warmup, _: min(1, step / warmup),
+}
+"""For a peak of 1: by the step, the steps of the warm-up, and how much of the run is over."""
 
 
-def rate(schedule: str, step: int, done: float = 0.0, warmup: int = WARMUP) -> float:
-    """The rate of one step."""
-    config = TrainConfig(
-        max_steps=1000,
-        learning_rate=PEAK,
-        warmup_steps=warmup,
-        schedule=schedule,  # type: ignore[arg-type]
-    )
-    return learning_rate(config, step, done, D)
-
-
-@given(step=st.integers(1, 10**6), warmup=st.integers(1, 10**5), factor=st.floats(0.1, 3))
-def test_noam_is_the_formula_of_the_paper(step: int, warmup: int, factor: float) -> None:
-    """Noam is `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)` at every step."""
-    config = TrainConfig(max_steps=1, learning_rate=factor, warmup_steps=warmup, schedule="noam")
-    expected = factor * D**-0.5 * min(step**-0.5, step * warmup**-1.5)
-    assert learning_rate(config, step, 0.5, D) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "linear", "constant"])
-def test_warm_up_is_a_straight_line_to_the_peak(schedule: str) -> None:
-    """The first step has 1 / warmup of the peak, half of the warm-up a half, its last step all."""
-    assert rate(schedule, 1) == pytest.approx(PEAK / WARMUP)
-    assert rate(schedule, WARMUP // 2) == pytest.approx(PEAK / 2)
-    assert rate(schedule, WARMUP) == pytest.approx(PEAK)
-
-
-def test_after_the_warm_up() -> None:
-    """Each schedule falls by its formula, not below 0 past the end of the run."""
-    assert rate("inverse-sqrt", 4 * WARMUP) == pytest.approx(PEAK / 2)
-    assert rate("constant", 10**6, 0.9) == PEAK
-    assert rate("linear", 10**4, 0.75) == pytest.approx(PEAK / 4)
-    assert rate("cosine", 10**4, 0.5) == pytest.approx(PEAK / 2)
-    assert rate("cosine", 10**4, 1 / 3) == pytest.approx(PEAK * (1 + math.cos(math.pi / 3)) / 2)
-    for schedule in ("linear", "cosine"):
-        assert rate(schedule, 10**4, 1.0) == pytest.approx(0.0, abs=1e-15)
-        assert rate(schedule, 10**4, 1.001) == pytest.approx(0.0, abs=1e-15)
-
-
-@pytest.mark.parametrize("schedule", ["noam", "inverse-sqrt", "cosine", "linear", "constant"])
-def test_no_warm_up(schedule: str) -> None:
-    """Without a warm-up the first step has the peak, and nothing is divided by zero."""
-    expected = PEAK / math.sqrt(D) if schedule == "noam" else PEAK
-    assert rate(schedule, 1, warmup=0) == pytest.approx(expected)
+@pytest.mark.parametrize("schedule", FORMULAS)
+@given(
+    step=st.integers(1, 10**6),
+    warmup=st.integers(0, 10**5),
+    peak=st.floats(0.1, 3),
+    done=st.floats(0, 1.5),
+)
+def test_each_schedule_is_its_formula(
+    schedule: Any,  # noqa: ANN401 (one of the names)
+    step: int,
+    warmup: int,
+    peak: float,
+    done: float,
+) -> None:
+    """Without a warm-up the first step has the peak; past the end of the run nothing is below 0."""
+    config = TrainConfig(max_steps=1, learning_rate=peak, warmup_steps=warmup, schedule=schedule)
+    wanted = peak * FORMULAS[schedule](step, max(1, warmup), min(1.0, done))
+    assert learning_rate(config, step, done, D) == pytest.approx(wanted, rel=1e-9, abs=1e-15)

@@ -7,9 +7,8 @@ import pytest
 import torch
 from tests.unit.train.runs import (
     Scorer,
-    bits,
+    assert_same_runs,
     change,
-    figures,
     interrupt,
     run,
     saved,
@@ -33,8 +32,7 @@ def test_no_bit_changes(recipe: TranslateRecipe) -> None:
         run(plain, *bleu)
     assert interrupt(recipe, 3, bleu).interrupted
     run(recipe, *bleu[1:])
-    assert bits(recipe) == bits(plain)
-    assert figures(recipe) == figures(plain)
+    assert_same_runs(recipe, plain)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

@@ -172,9 +172,9 @@ def test_damaged_files(recipe: TranslateRecipe) -> None:
         (folder.training / "finished.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=r"finished\.json is damaged"):
             begin(recipe)
-    for text in ("{", "[]"):
+    for text in ("{", "[]", ""):
         (folder.training / "recipe.json").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=r"recipe\.json is damaged"):
+        with pytest.raises(InputError, match=r"recipe\.json is damaged .*give another --out"):
             begin(recipe)
 
 

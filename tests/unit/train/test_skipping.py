@@ -12,7 +12,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.unit.train.made import make_batch, make_model, no_autocast, random_pairs
-from tests.unit.train.runs import bits, change, figures, interrupt, run, same, saved
+from tests.unit.train.runs import (
+    assert_goes_on_the_same,
+    assert_same_runs,
+    change,
+    figures,
+    run,
+    same,
+    saved,
+)
 from torch import Tensor
 
 from dragoman.data.batches import Stream
@@ -97,15 +105,10 @@ def test_a_skipped_step_leaves_no_trace(recipe: TranslateRecipe) -> None:
 
 def test_interrupted_after_a_skip(recipe: TranslateRecipe) -> None:
     """A run that stops and goes on around skipped steps has the bits and the log of another."""
-    whole = replace(recipe, out=recipe.out + "-whole")
-    bleu = [10, 30, 20, 31]
     with broken(*BAD):
-        run(whole, *bleu)
-        assert interrupt(recipe, 3, bleu).interrupted
-        result, _ = run(recipe, *bleu[1:])
+        result, _ = assert_goes_on_the_same(recipe, 3, [10, 30, 20, 31])
     assert result.progress.skipped == 3
-    assert bits(recipe) == bits(whole)
-    assert figures(recipe) == figures(whole)
+    whole = replace(recipe, out=recipe.out + "-whole")
     assert [line["skipped"] for line in skips(recipe)] == [line["skipped"] for line in skips(whole)]
     assert [line["skipped"]["total"] for line in skips(recipe)] == [1, 2, 3]
     assert [line["step"] for line in skips(recipe)] == [2, 2, 3]
@@ -127,8 +130,7 @@ def test_a_killed_run_skips_again(recipe: TranslateRecipe) -> None:
                 run(recipe, 1, 2, 3, 4)
         assert [line["step"] for line in skips(recipe)] == [2]
         run(recipe, 2, 3, 4)
-    assert bits(recipe) == bits(whole)
-    assert figures(recipe) == figures(whole)
+    assert_same_runs(recipe, whole)
 
 
 @pytest.mark.parametrize(("limit", "more"), [(1, ""), (2, ", the last of 2 steps in a row")])

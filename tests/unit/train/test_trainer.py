@@ -108,7 +108,7 @@ def test_reporters_are_told_of_every_step_and_the_end(go: Go, watcher: Watcher) 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_reporters_are_closed_whatever_ends_the_run(go: Go, *, fails: bool) -> None:
-    """Once, after all else: a tracker sends the rest then."""
+    """Once, after all else: a tracker sends the rest then; Ctrl-C does what it did before."""
 
     class Closing(Watcher):
         def validated(self, progress: Progress, validation: object) -> None:
@@ -119,9 +119,10 @@ def test_reporters_are_closed_whatever_ends_the_run(go: Go, *, fails: bool) -> N
         def close(self) -> None:
             self.reasons.append("closed")
 
-    reporter = Closing()
+    reporter, handler = Closing(), signal.getsignal(signal.SIGINT)
     with pytest.raises(DragomanError) if fails else nullcontext():
         go(1, max_steps=2, reporter=reporter)
+    assert signal.getsignal(signal.SIGINT) == handler
     assert reporter.reasons == ["2 steps", "closed"]
     assert reporter.validated_at == [2]
 

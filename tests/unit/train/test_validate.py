@@ -1,6 +1,7 @@
 """What a validation found."""
 
 import math
+from collections.abc import Mapping
 
 import pytest
 import torch
@@ -8,39 +9,37 @@ from tests.unit.train.made import make_model
 
 from dragoman.train.job import Validation, evaluating, is_better
 
-
-def test_which_is_better() -> None:
-    """A smaller loss, a larger BLEU or chrF is better; the same model or a NaN is not."""
-    one, two = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
-    assert is_better(one, two, "loss")
-    assert is_better(two, one, "bleu")
-    assert is_better(two, one, "chrf")
-    assert not is_better(one, one, "loss")
-    assert not is_better(one, one, "bleu")
-    assert not is_better({"loss": float("nan")}, one, "loss")
-    assert not is_better({"loss": 1.0, "bleu": float("nan")}, two, "bleu")
-    assert is_better(two, None, "loss")
+ONE, TWO = ({"loss": x, "bleu": x, "chrf": x} for x in (1.0, 2.0))
+FAILED, POOR = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
 
 
-def test_a_draw_goes_to_the_smaller_loss() -> None:
-    """Of two models with the same score the one with the smaller loss is better.
+@pytest.mark.parametrize(
+    ("better", "worse", "metric"),
+    [
+        (ONE, TWO, "loss"),
+        (TWO, ONE, "bleu"),
+        (TWO, ONE, "chrf"),
+        (TWO, {"loss": 1.0, "bleu": math.nan}, "bleu"),
+        (POOR, FAILED, "loss"),
+        (POOR, FAILED, "bleu"),
+        ({"loss": 6.0, "bleu": 20.0}, {"loss": 6.5, "bleu": 20.0}, "bleu"),
+        ({"loss": 6.0, "bleu": 0.0}, {"loss": 6.5, "bleu": 0.4}, "bleu"),
+        ({"loss": 7.0, "bleu": 1.1}, {"loss": 6.0, "bleu": 0.9}, "bleu"),
+    ],
+)
+def test_which_is_better(
+    better: Mapping[str, float], worse: Mapping[str, float], metric: str
+) -> None:
+    """A smaller loss, a larger BLEU or chrF; a draw goes to the smaller loss, and NaN is beaten.
 
-    Scores below 1 count as the same: the loss tells more than a BLEU of 0.4.
+    Scores below 1 count as the same: the loss tells more than a BLEU of 0.4. The same model is no
+    better, and the first one is better than none.
     """
-    for score, chance in ((0.0, 0.4), (20.0, 20.0)):
-        first, later = {"loss": 6.5, "bleu": chance}, {"loss": 6.0, "bleu": score}
-        assert is_better(later, first, "bleu")
-        assert not is_better(first, later, "bleu")
-    assert is_better({"loss": 7.0, "bleu": 1.1}, {"loss": 6.0, "bleu": 0.9}, "bleu")
-
-
-@pytest.mark.parametrize("metric", ["loss", "bleu"])
-def test_nan_is_beaten(metric: str) -> None:
-    """A validation of NaN that came first is worse than any number, and than nothing it is not."""
-    failed, poor = {"loss": math.nan, "bleu": math.nan}, {"loss": 99.0, "bleu": 0.0}
-    assert is_better(poor, failed, metric)
-    assert not is_better(failed, poor, metric)
-    assert not is_better(failed, failed, metric)
+    assert is_better(better, worse, metric)
+    assert not is_better(worse, better, metric)
+    for found in (better, worse):
+        assert not is_better(found, found, metric)
+        assert is_better(found, None, metric)
 
 
 def test_in_words() -> None:
