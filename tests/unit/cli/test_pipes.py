@@ -40,16 +40,12 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize(("total", "end"), [(3, "3/3"), (None, "3/?")])
-def test_progress_is_shown_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, total: int | None, end: str
-) -> None:
+def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """All items pass, and are counted."""
     terminal = screen(monkeypatch)
-    with progress_of(iter("abc"), "line", total=total) as shown:
+    with progress_of(iter("abc"), "line", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
-    assert "lines" in terminal.getvalue()
-    assert end in terminal.getvalue()
+    assert re.search(r"lines.*3/3", terminal.getvalue())
 
 
 def test_nothing_is_shown_elsewhere(
