@@ -127,17 +127,6 @@ def test_an_interrupted_command_continues(
     assert {path.name for path in tmp_path.iterdir()} == {"in", "link", "out", "whole"}
 
 
-def test_results_are_counted(interrupt: Interrupt, model: Path, tmp_path: Path) -> None:
-    """The sentence says how many there are, those of earlier runs included; for none, nothing."""
-    call: Call = ["translate", model, "--output", tmp_path / "out"]
-    none = interrupt([], call)
-    assert (none.code, "kept" in none.err) == (130, False)
-    assert list(tmp_path.iterdir()) == []
-    assert "3 results kept" in interrupt(LINES[:3], call).err
-    assert "5 results kept" in interrupt(LINES[:5], [*call, "--resume"]).err
-    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 5
-
-
 @pytest.mark.parametrize(
     ("verb", "options"),
     [
