@@ -110,8 +110,8 @@ def run(request: dict[str, Any]) -> None:
         code = end.code or 0
     except BaseException:  # noqa: BLE001 -- a child must not come back
         traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a test may have closed one
+        stream.flush()
     os._exit(code if isinstance(code, int) else 1)
 
 

@@ -14,13 +14,7 @@ from dragoman.cli.options import with_options
 from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
 from dragoman.cli.pipes import read_stdin, say, to_stdout
 from dragoman.decoding import Decoding, LangCodes
-from dragoman.documents.formats import (
-    FORMATS,
-    LARGEST,
-    REFUSED,
-    format_of_name,
-    read_document,
-)
+from dragoman.documents.formats import FORMATS, LARGEST, REFUSED, format_of_name, read_document
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile

@@ -1,7 +1,11 @@
 """How summaries name the flags of results."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.tasks.embedder import Embedding
+    from dragoman.tasks.results import Translation
 
 FLAGS = {
     "broken_characters": "with broken characters",
@@ -32,14 +36,6 @@ LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "memory", "retr
 """Those whose lines it lists: somebody should look at them."""
 
 
-class Flagged(Protocol):
-    """A result."""
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """What was unusual."""
-
-
-def names_of_flags(result: Flagged) -> Iterator[str]:
+def names_of_flags(result: "Translation | Embedding") -> Iterator[str]:
     """What the summary counts of a result."""
     return (FLAGS[flag] for flag in result.flags)

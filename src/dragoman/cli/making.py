@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.data import (
-    Json,
-    check_kept,
-    print_report,
-    progress_of_pairs,
-    with_corpus,
-)
+from dragoman.cli.data import Json, check_kept, print_report, progress_of_pairs, with_corpus
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import options_of, with_options

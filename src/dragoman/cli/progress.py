@@ -42,10 +42,8 @@ def progress_of(
     if not console.is_terminal:
         yield _timed(items, _saying(what, total), total=total, before=before, share=share)
         return
-    bar, pace = (
-        BarColumn() if total is not None else TextColumn(""),
-        TextColumn("{task.fields[pace]}"),
-    )
+    bar = BarColumn() if total is not None else TextColumn("")
+    pace = TextColumn("{task.fields[pace]}")
     columns = (TextColumn(f"{what}s"), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
         task = progress.add_task(what, total=total, completed=before, pace="")

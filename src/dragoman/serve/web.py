@@ -181,11 +181,8 @@ class Call(ServeJob):
         key = key.strip() if given.lower() == scheme.lower() else ""
         key = key.encode("latin-1").decode("utf-8", "replace")  # headers are bytes
         if not self.endpoint.open and not settings.keys.allows(key):
-            what, do = (
-                "The API key is missing or wrong.",
-                f"Send it as Authorization: {scheme} KEY.",
-            )
-            headers = {"www-authenticate": scheme}
+            what, headers = "The API key is missing or wrong.", {"www-authenticate": scheme}
+            do = f"Send it as Authorization: {scheme} KEY."
             raise Refusal(401, what, do, where="header authorization", headers=headers)
         self.owner = settings.keys.owner(key)
 

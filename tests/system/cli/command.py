@@ -85,6 +85,13 @@ def in_own_process(*arguments: str | Path, stdin: bytes = b"") -> Done:
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def program(code: str, *arguments: object) -> Done:
+    """Run a program of Python's in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 def write(path: Path, lines: list[str]) -> Path:
     """The lines in a file; a lone surrogate is a byte that is not UTF-8."""
     path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.system.cli.command import LINES, Done, write
 from tests.system.cli.test_wrong_input import assert_refused
+from tests.system.conftest import CommandLine
 
 
 def closed(how: str, *arguments: object) -> Done:
@@ -45,13 +47,18 @@ def test_nobody_need_listen_to_talk(model: Path, tmp_path: Path, how: str) -> No
     assert (done.code, len(done.lines)) == (0, 1)
 
 
-def test_training_is_done_in_silence(tmp_path: Path) -> None:
-    """So it is, and a mistake has its exit code."""
+CLOSED = "import os, sys; os.close(2); sys.stderr = None"
+
+
+def test_training_is_done_in_silence(dragoman: CommandLine, tmp_path: Path) -> None:
+    """With standard error closed, too, and a mistake has its exit code."""
+    (tmp_path / "patch.py").write_text(CLOSED)
+    start = partial(dragoman.start, environment={"PATCH": str(tmp_path / "patch.py")})
     texts = [f"{word} {other}" for word in ("one", "two", "red", "big") for other in "abcdefgh"]
     files = [write(tmp_path / name, texts) for name in ("a.en", "a.de")]
     small = ("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "tokenizer.vocab_size=300")
     pairs = ("--src", files[0], "--tgt", files[1], "--out", tmp_path / "run")
-    done = closed("2>&-", "train", *pairs, *small, "train.max_steps=1")
-    assert (done.code, done.out) == (0, "")
+    ended = start(["train", *pairs, *small, "train.max_steps=1"]).end()
+    assert (ended.code, ended.said) == (0, "")
     assert (tmp_path / "run" / "model.safetensors").exists()
-    assert closed("2>&-", "train", "nosuch").code == 2
+    assert start(["train", "nosuch"]).end().code == 2

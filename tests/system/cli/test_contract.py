@@ -4,12 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from tests.system.cli.command import LINES, Run, command_of, write
+from tests.system.cli.command import LINES, Run, command_of, program, write
 from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.test_runs import log, make_run
 
@@ -110,10 +109,9 @@ def test_the_verbs_and_their_options_are_these() -> None:
 
 def test_help_answers_at_once() -> None:
     """On standard output, and without the libraries that take seconds to load."""
-    command = [sys.executable, "-c", HELP_AND_LIST]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "translate" in done.stdout
-    loaded = set(done.stderr.split())
+    done = program(HELP_AND_LIST)
+    assert "translate" in done.out
+    loaded = set(done.err.split())
     assert "typer" in loaded
     assert not loaded & {"torch", "numpy", "matplotlib", "sacrebleu", "tokenizers"}
 
@@ -209,30 +207,12 @@ def test_runs_are_listed(run: Run, tmp_path: Path) -> None:
     assert_refused(run("runs", tmp_path, "--price", "0"), "--price is 0.0; it must be above 0")
 
 
-def too_large() -> None:
-    """Ask for more than any processor can address."""
-    torch.empty(1 << 55)
-
-
-def refused_by_a_gpu() -> None:
-    """Fail as torch does."""
-    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-
-
-def refused_by_python() -> None:
-    """Fail as Python does."""
-    bytearray(1 << 60)
-
-
-@pytest.mark.parametrize("work", [too_large, refused_by_a_gpu, refused_by_python])
-def test_a_lack_of_memory_is_one_sentence(
-    run: Run, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]
-) -> None:
+def test_a_lack_of_memory_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the verb; it says what to change. Any other error of torch is a bug and is shown."""
 
     def translate() -> None:
-        """Run out of memory."""
-        work()
+        """Ask for more than any processor can address."""
+        torch.empty(1 << 55)
 
     def score() -> None:
         """Go wrong."""

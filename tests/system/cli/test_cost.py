@@ -7,27 +7,14 @@ from pathlib import Path
 import pytest
 from tests.system.cli.command import Run, write
 
+SIZES = ("model.d_model=32", "model.num_heads=2", "model.d_ff=64", "train.device=cpu")
 SMALL = (
-    "model.d_model=32",
-    "model.num_heads=2",
-    "model.d_ff=64",
-    "model.num_layers=1",
-    "batch.length=16",
-    "batch.rows=4",
-    "tokenizer.vocab_size=400",
-    "train.device=cpu",
+    *(*SIZES, "model.num_layers=1", "tokenizer.vocab_size=400"),
+    *("batch.length=16", "batch.rows=4"),
 )
 NUMBERS = (
-    "data.made.train=40",
-    "data.made.valid=8",
-    "tokenizer.vocab_size=300",
-    "model.d_model=32",
-    "model.num_heads=2",
-    "model.d_ff=64",
-    "model.num_encoder_layers=1",
-    "model.num_decoder_layers=1",
-    "train.max_steps=2",
-    "train.device=cpu",
+    *(*SIZES, "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("data.made.train=40", "data.made.valid=8", "tokenizer.vocab_size=300"),
 )
 
 
@@ -127,12 +114,11 @@ TABLE = ["id,English,German", *(f"{n},a dog {n},ein Hund {n}" for n in range(30)
 def test_files_have_the_recipe_that_is_chosen_for_them(run: Run, tmp_path: Path) -> None:
     """As training has it, from options or settings; no folder to write to is needed."""
     table = write(tmp_path / "a.csv", TABLE)
-    keys = ("--src-key", "English", "--tgt-key", "German")
-    for sides in ((), ("--src-lang", "en", "--tgt-lang", "de")):
-        done = run("cost", "--tsv", table, *keys, *sides, "--device", "t4", "--json").succeeded()
-        found = json.loads(done.out)
-        assert (found["name"], found["training"]["steps"]) == (str(table), 300)
-        assert "Chosen for 30 pairs: tiny" in done.err
+    keys = ("--src-key", "English", "--tgt-key", "German", "--src-lang", "en", "--tgt-lang", "de")
+    done = run("cost", "--tsv", table, *keys, "--device", "t4", "--json").succeeded()
+    found = json.loads(done.out)
+    assert (found["name"], found["training"]["steps"]) == (str(table), 300)
+    assert "Chosen for 30 pairs: tiny" in done.err
     corpus = f'data.corpora=[{{tsv = "{table}", src_key = "2", tgt_key = "3"}}]'
     done = run("cost", corpus, "model.d_model=64", "train.max_steps=9", "--device", "t4")
     assert done.succeeded().lines[0].startswith(f"{table}: encoder-decoder, task translate")
@@ -166,10 +152,8 @@ def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
     """Time, steps, memory and energy, before anything is learnt; then those of the rest."""
     done = run("train", "numbers", *NUMBERS, "train.max_steps=1", f"out={tmp_path / 'run'}")
     said = " ".join(done.succeeded().err.split())
-    estimate, learning = (
-        said.index("Estimate for the whole run on this machine: about"),
-        said.index("Training a tokenizer"),
-    )
+    estimate = said.index("Estimate for the whole run on this machine: about")
+    learning = said.index("Training a tokenizer")
     assert estimate < learning
     assert "for 1 step," in said[estimate:learning]
     assert "Reading the texts comes on top" in said[estimate:learning]

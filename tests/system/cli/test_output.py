@@ -27,10 +27,8 @@ class Typed(io.RawIOBase):
     """A terminal on which somebody types lines and then presses Ctrl-C."""
 
     def __init__(self, lines: list[str], look: Callable[[], object]) -> None:
-        self._left, self._look = (
-            [f"{line}\n".encode(errors="surrogateescape") for line in reversed(lines)],
-            look,
-        )
+        self._look = look
+        self._left = [f"{line}\n".encode(errors="surrogateescape") for line in reversed(lines)]
 
     def readable(self) -> bool:
         """Be so."""
@@ -127,32 +125,6 @@ def test_an_interrupted_command_continues(
     assert text == whole
     assert numbers == pytest.approx(expected, rel=0, abs=ROUNDING)
     assert {path.name for path in tmp_path.iterdir()} == {"in", "link", "out", "whole"}
-
-
-def test_results_are_counted(interrupt: Interrupt, model: Path, tmp_path: Path) -> None:
-    """The sentence says how many there are, those of earlier runs included; for none, nothing."""
-    call: Call = ["translate", model, "--output", tmp_path / "out"]
-    none = interrupt([], call)
-    assert (none.code, "kept" in none.err) == (130, False)
-    assert list(tmp_path.iterdir()) == []
-    assert "3 results kept" in interrupt(LINES[:3], call).err
-    assert "5 results kept" in interrupt(LINES[:5], [*call, "--resume"]).err
-    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 5
-
-
-def test_a_running_command_is_left_alone(
-    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
-) -> None:
-    """Another one that names the same file is refused before it loads the model."""
-    file, refused = write(tmp_path / "in", LINES), list[Done]()
-    call: Call = ["translate", model, "--output", tmp_path / "out"]
-    other: Call = ["translate", tmp_path / "none", file, "--output", tmp_path / "out"]
-    interrupt(LINES[:2], call, lambda: refused.append(run(*other)))
-    for done in refused:
-        assert (done.code, done.out) == (2, "")
-        assert f"Another dragoman is writing {tmp_path / 'out'};" in done.err
-    assert len(refused) == 3
-    assert len((tmp_path / "out.partial").read_bytes().splitlines()) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """Ctrl-C while the command is being loaded: 130, and nothing is said."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.system.cli.command import Run
+from tests.system.cli.command import Run, program
 
 MOMENTS = 24
 
@@ -65,9 +63,7 @@ def test_an_interrupt_while_loading_ends_the_command() -> None:
 
     What Python does before it has come to that line is beyond us: it prints a traceback of its own.
     """
-    command = [sys.executable, "-c", LOADED_AND_INTERRUPTED]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    *interrupted, left_alone = done.stdout.splitlines()
+    *interrupted, left_alone = program(LOADED_AND_INTERRUPTED).succeeded().lines
     assert len(interrupted) >= MOMENTS
     assert set(interrupted) == {str((130, ""))}
     assert left_alone.startswith("(0, 'dragoman ")
@@ -97,9 +93,8 @@ main([])
 @pytest.mark.parametrize(("number", "code"), [(int(signal.SIGINT), 130), (0, 0)])
 def test_an_interrupt_that_a_finaliser_drops_is_one(number: int, code: int) -> None:
     """The command goes on to its end, and its code says that it was interrupted."""
-    command = [sys.executable, "-c", DROPPED, str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stderr) == (code, "")
+    done = program(DROPPED, number)
+    assert (done.code, done.err) == (code, "")
 
 
 VERB_AND_INTERRUPTED = """
@@ -136,10 +131,9 @@ def test_an_interrupt_while_a_verb_loads_a_library_ends_the_command(
     """Whatever the library makes of it; the same error without a press is one, and is shown."""
     library = HARD_TO_LOAD.format(number=number, error=error)
     (tmp_path / "numpy.py").write_text(library, encoding="utf-8")
-    command = [sys.executable, "-c", VERB_AND_INTERRUPTED, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == code, done.stderr
-    assert ("Traceback" in done.stderr) == (code == 1)
+    done = program(VERB_AND_INTERRUPTED, tmp_path)
+    assert done.code == code, done.err
+    assert ("Traceback" in done.err) == (code == 1)
 
 
 LOADED_BEFORE = """
@@ -152,9 +146,7 @@ print(*set(sys.modules) - before)
 
 def test_little_is_loaded_before_an_interrupt_is_awaited() -> None:
     """Of ours the front door alone, no third library, none of the slow ones of Python's own."""
-    command = [sys.executable, "-c", LOADED_BEFORE]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    loaded = set(done.stdout.split())
+    loaded = set(program(LOADED_BEFORE).succeeded().out.split())
     ours = {name for name in loaded if name.startswith("dragoman")}
     assert ours == {
         "dragoman",
@@ -200,15 +192,6 @@ finally:
 
 def test_translating_loads_no_compiler(model: Path) -> None:
     """Of PyTorch only what it loads itself: its compiler takes a second to import."""
-    command = [sys.executable, "-c", TRANSLATED, str(model)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    loaded = set(done.stdout.splitlines()[-1].split())
+    loaded = set(program(TRANSLATED, model).succeeded().lines[-1].split())
     assert "dragoman.tasks.translate.translator" in loaded
     assert not loaded & {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu"}
-
-
-def test_importing_the_package_loads_no_torch() -> None:
-    """`import dragoman` costs nothing until something is loaded."""
-    command = [sys.executable, "-c", "import sys, dragoman; print(*sys.modules)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert not set(done.stdout.split()) & {"torch", "numpy", "tokenizers"}

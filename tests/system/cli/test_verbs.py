@@ -254,19 +254,6 @@ def test_evaluate_replaces_no_file_unasked(run: Run, model: Path, tmp_path: Path
     assert hyp.read_text(encoding="utf-8").count("\n") == 2
 
 
-@pytest.mark.parametrize("decoding", [{"n_best": 3}, {"mbr": 3}])
-def test_a_folder_of_many_translations_is_evaluated_with_a_narrow_beam(
-    run: Run, tmp_path: Path, decoding: dict[str, int]
-) -> None:
-    """The beam that is asked for bounds what the folder takes from it; `translate` agrees."""
-    folder = save_translator(tmp_path / "model", **decoding)
-    file, hyp = write(tmp_path / "in", LINES[:2]), tmp_path / "hyp"
-    beam = ("--beam-size", "2")
-    run("evaluate", folder, "--src", file, "--ref", file, "--hyp", hyp, *beam).succeeded()
-    translated = run("translate", folder, file, *beam)
-    assert translated.lines == hyp.read_text(encoding="utf-8").splitlines()
-
-
 def test_evaluate_asks_whether_source_and_reference_are_swapped(
     run: Run, model: Path, tmp_path: Path
 ) -> None:

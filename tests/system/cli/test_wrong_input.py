@@ -84,17 +84,6 @@ def test_a_misspelt_file_is_no_text(run: Run, model: Path, verb: str, name: str)
     assert_refused(run(verb, model, name), f"There is no file '{name}';", "echo TEXT")
 
 
-def test_unequal_line_counts_are_told(run: Run, model: Path, tmp_path: Path) -> None:
-    """With both files and both counts."""
-    two, three = write(tmp_path / "two", LINES[:2]), write(tmp_path / "three", LINES[:3])
-    calls: list[list[str | Path]] = [
-        ["evaluate", model, "--src", two, "--ref", three],
-        ["score", model, "--src", two, "--tgt", three],
-    ]
-    for arguments in calls:
-        assert_refused(run(*arguments), "two has 2 lines", "three has 3")
-
-
 def test_bytes_that_are_no_text_are_told_with_their_line(
     run: Run, model: Path, tmp_path: Path
 ) -> None:
@@ -109,13 +98,6 @@ def test_bytes_that_are_no_text_are_told_with_their_line(
     assert_refused(run("score", model, "--src", bad, "--tgt", good), "bad line 2 is not UTF-8")
     piped = run("translate", model, stdin=worse.read_bytes())
     assert_refused(piped, "standard input line 1 is not UTF-8")
-
-
-def test_nothing_to_evaluate_or_score_is_told(run: Run, model: Path, tmp_path: Path) -> None:
-    """An empty file gives no figure."""
-    empty = write(tmp_path / "empty", [])
-    assert_refused(run("evaluate", model, "--src", empty, "--ref", empty), "is empty")
-    assert_refused(run("score", model, "--src", empty, "--tgt", empty), "is empty")
 
 
 def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> None:

@@ -4,13 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.tasks.tiny import (
-    DECODING,
-    make_config,
-    make_model,
-    make_tokenizer,
-    save_translator,
-)
+from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.text.tags import tags_of
@@ -18,7 +12,7 @@ from dragoman.text.train import with_specials
 
 pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 
-from tests.system.serve.live import Live, serving
+from tests.system.serve.live import Client, Live, serving
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +37,10 @@ def live(translator_folder: Path) -> Iterator[Live]:
     """A server of a translator."""
     with serving(translator_folder) as live:
         yield live
+
+
+@pytest.fixture
+def client(live: Live) -> Client:
+    """DeepL's official client, with the address of this server."""
+    deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
+    return deepl.DeepLClient("any:fx", server_url=f"http://127.0.0.1:{live.port}")

@@ -25,6 +25,9 @@ from dragoman.serve.settings import ServeSettings
 PATIENCE = 120.0
 """Seconds that anything may take on a busy machine."""
 
+Client = Any
+"""A client of another service, skipped where it is not installed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:

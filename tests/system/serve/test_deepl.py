@@ -1,14 +1,12 @@
 """DeepL's official client."""
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Live, serving
+from tests.system.serve.live import Client, Live
 
-from dragoman.serve.settings import ApiKeys
 from dragoman.serve.web import Call
 from dragoman.tasks.translate.translator import Translator
 
@@ -18,18 +16,8 @@ TEXT = "the cat sees a dog"
 TRANSLATE = "/v2/translate"
 
 
-@pytest.fixture(scope="module")
-def client(live: Live) -> Any:  # noqa: ANN401 -- skipped where it is not installed
-    """Their client, with the address of this server."""
-    return deepl.DeepLClient("any:fx", server_url=f"http://127.0.0.1:{live.port}")
-
-
 @needs_independent_translations
-def test_texts_are_translated(
-    client: Any,  # noqa: ANN401 -- a DeepLClient
-    live: Live,
-    translator_folder: Path,
-) -> None:
+def test_texts_are_translated(client: Client, live: Live, translator_folder: Path) -> None:
     """One or several, from a language that is given or detected; characters are counted."""
     alone = Translator.load(translator_folder)
     one = client.translate_text(TEXT, target_lang="ZH")
@@ -57,14 +45,11 @@ def test_texts_are_translated(
     assert "billed_characters" not in answer.json["translations"][0]
 
 
-def test_languages(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLClient
+def test_languages(client: Client, live: Live) -> None:
     """Sources and targets; the client asks for targets in the body of a GET."""
     assert [(one.code, one.name) for one in client.get_source_languages()] == [("EN", "English")]
-    targets = client.get_target_languages()
-    assert [(one.code, one.supports_formality) for one in targets] == [
-        ("ZH", False),
-        ("ZH-HANS", False),
-    ]
+    targets = [(one.code, one.supports_formality) for one in client.get_target_languages()]
+    assert targets == [("ZH", False), ("ZH-HANS", False)]
     assert live.get("/v2/languages?type=target").json[0]["language"] == "ZH"
     assert live.get("/v2/languages?type=x").status == 400
     pairs = [(one.source_lang, one.target_lang) for one in client.get_glossary_languages()]
@@ -80,11 +65,7 @@ def test_languages(client: Any, live: Live) -> None:  # noqa: ANN401 -- a DeepLC
         ({"custom_instructions": ["kindly"]}, "Value for 'custom_instructions' not supported"),
     ],
 )
-def test_what_is_lacking_is_refused(
-    client: Any,  # noqa: ANN401 -- a DeepLClient
-    options: dict[str, str],
-    what: str,
-) -> None:
+def test_what_is_lacking_is_refused(client: Client, options: dict[str, str], what: str) -> None:
     """By their error, not by silence."""
     with pytest.raises(deepl.DeepLException, match=what):
         client.translate_text("a", **({"target_lang": "ZH"} | options))
@@ -97,15 +78,6 @@ def test_other_refusals(live: Live) -> None:
         assert refused.status == 400
         assert refused.json["message"] == f"Parameter '{name}' not specified."
     assert "message" in live.get(TRANSLATE).json
-
-
-def test_keys(translator_folder: Path) -> None:
-    """By their header; a wrong one is an authorization failure."""
-    with serving(translator_folder, keys=ApiKeys(["right"])) as live:
-        address = f"http://127.0.0.1:{live.port}"
-        assert deepl.DeepLClient("right", server_url=address).get_usage().character.count == 0
-        with pytest.raises(deepl.AuthorizationException):
-            deepl.DeepLClient("wrong", server_url=address).get_usage()
 
 
 def test_texts_of_one_model_are_accepted_together(live: Live) -> None:

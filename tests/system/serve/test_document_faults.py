@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.system.serve.live import Gate, Live, in_background, serving, until
-from tests.system.serve.test_documents import PAIR, sent, uploaded
+from tests.system.serve.test_documents import PAIR, filed, sent, uploaded
 
 from dragoman.documents.document import Document
 from dragoman.documents.formats import read_document
@@ -122,13 +122,13 @@ def test_a_full_disk_ends_no_more_than_what_it_has_no_room_for(
         assert kept.status == "translating"
         full.clear()
         until(lambda: [one.status for one in store.all(StoredDocument)] == ["error"])
-        url = sent(live, "/translate_file", PAIR).json["translatedFileUrl"]
-        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 200
+        path = filed(live)
+        assert live.get(path).status == 200
         until(lambda: any(one.sent for one in store.all(StoredDocument)))
         full.set()
         monkeypatch.setattr(documents, "AGAIN", 0.0)
         until(lambda: not [*(tmp_path / "documents").iterdir()])
-        assert live.get(f"/download_file/{url.rpartition('/')[2]}").status == 404
+        assert live.get(path).status == 404
         full.clear()
         until(lambda: len(store.all(StoredDocument)) == 1)
 
@@ -166,8 +166,7 @@ def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path)
     """Until then it stays, and who reads it slowly gets it."""
     with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
         content = b"a house\n" + b"0" * SIZE
-        url = sent(live, "/translate_file", PAIR, content).json["translatedFileUrl"]
-        ask = f"GET /download_file/{url.rpartition('/')[2]} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+        ask = f"GET {filed(live, PAIR, content)} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
 
         def moment() -> float:
             (one,) = live.service.store.all(StoredDocument)

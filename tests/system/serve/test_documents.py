@@ -7,12 +7,11 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from time import sleep, time
-from typing import Any
 
 import pytest
 from tests.docs.pages import ROOT
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
+from tests.system.serve.live import Answered, Client, Gate, Live, in_background, serving, until
 
 from dragoman.errors import InputError
 from dragoman.serve import documents
@@ -51,6 +50,12 @@ def sent(
     body = b"".join([*parts, head.encode(), content, b"\r\n--x--\r\n"])
     kind = {"content-type": "multipart/form-data; boundary=x"}
     return live.send("POST", path, body, kind | (headers or {}))
+
+
+def filed(live: Live, fields: dict[str, str] = PAIR, content: bytes = TEXT) -> str:
+    """Translate a file as LibreTranslate's clients do; return its path."""
+    url: str = sent(live, "/translate_file", fields, content).json["translatedFileUrl"]
+    return url.removeprefix(f"http://127.0.0.1:{live.port}")
 
 
 def uploaded(live: Live, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
@@ -157,19 +162,15 @@ def test_our_own_door_says_what_is_wrong_and_what_to_do(live: Live) -> None:
 
 
 @pytest.fixture
-def client(live: Live, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 -- DeepLClient
+def client(client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
     """DeepL's, which asks every 5 s."""
-    deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
     monkeypatch.setattr("deepl.translator.time.sleep", lambda _: sleep(0.01))
-    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
+    return client
 
 
 @needs_independent_translations
 def test_the_client_of_deepl_fetches_a_document(
-    client: Any,  # noqa: ANN401 -- DeepLClient
-    live: Live,
-    tmp_path: Path,
-    expected: bytes,
+    client: Client, live: Live, tmp_path: Path, expected: bytes
 ) -> None:
     """Uploaded, asked for and fetched; its characters are counted, once."""
     (tmp_path / "a.txt").write_bytes(TEXT)
@@ -193,7 +194,7 @@ def test_the_client_of_deepl_fetches_a_document(
     assert client.get_usage().character.count == before
 
 
-def test_deepl_refuses_what_it_cannot_do(client: Any, live: Live) -> None:  # noqa: ANN401 -- DeepLClient
+def test_deepl_refuses_what_it_cannot_do(client: Client, live: Live) -> None:
     """At once where that is known, else as the status of the document."""
     for more in ({"output_format": "pdf"}, {"target_lang": "FR"}, {"source_lang": "FR"}):
         with pytest.raises(Exception, match="not supported"):
@@ -317,11 +318,10 @@ def test_documents_are_of_the_key_that_made_them(translator_folder: Path) -> Non
         assert live.post(path, key, yours).status == 404
         assert live.post(path, key, mine).status == 200
         until(lambda: live.post(path, key, mine).json["status"] == "done")
-        answer = sent(live, "/translate_file", PAIR | {"api_key": "mine"})
+        path = filed(live, PAIR | {"api_key": "mine"})
         assert sent(live, "/translate_file", PAIR | {"api_key": "mine"}).status == 429
         assert sent(live, "/translate_file", PAIR | {"api_key": "yours"}).status == 200
-        name = answer.json["translatedFileUrl"].rpartition("/")[2]
-        assert live.get(f"/download_file/{name}").status == 200
+        assert live.get(path).status == 200
         assert json.loads(live.get("/frontend/settings").body)["filesTranslation"]
 
 
@@ -329,20 +329,17 @@ def test_documents_make_room(translator_folder: Path, monkeypatch: pytest.Monkey
     """One that was fetched goes first, then what has waited long; our own door needs no place."""
     with serving(translator_folder, limits=RequestLimits(files=2)) as live:
         kept = live.service.store.all
-        first, second = (
-            sent(live, "/translate_file", PAIR).json["translatedFileUrl"].rpartition("/")[2]
-            for _ in range(2)
-        )
+        first, second = filed(live), filed(live)
         full = sent(live, "/translate_file", PAIR)
         assert full.status == 429
         assert 50 < int(full.headers["retry-after"]) <= 60
         assert sent(live, "/v1/documents", {"tgt_lang": "zh"}).status == 200
-        assert live.get(f"/download_file/{second}").status == 200
+        assert live.get(second).status == 200
         assert sent(live, "/translate_file", PAIR).status == 200
-        assert live.get(f"/download_file/{second}").status == 404
+        assert live.get(second).status == 404
         monkeypatch.setattr(documents, "AGAIN", 0.0)
         assert sent(live, "/translate_file", PAIR).status == 200
-        assert first.partition(".")[0] not in {one.id for one in kept(StoredDocument)}
+        assert live.get(first).status == 404
         assert len(kept(StoredDocument)) == 2
 
 

@@ -1,20 +1,15 @@
 """Glossaries through the doors of DeepL, by its client, and ours."""
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 from threading import Event
 from typing import Any
 
 import pytest
-from tests.system.conftest import CommandLine
-from tests.system.ranks import free_port
-from tests.system.serve.live import Answered, Live, in_background, serving, until
-from tests.system.serve.test_operation import Process
-from tests.unit.tasks.tiny import save_translator
+from tests.system.serve.live import Answered, Client, Live, in_background, serving, until
 
 from dragoman.serve import deepl_glossaries, glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
@@ -24,7 +19,6 @@ from dragoman.text.glossary import Glossary
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
 TERMS = {"cat": "我", "big house": "习"}
-Client = Any  # a DeepLClient
 
 
 @pytest.fixture
@@ -32,12 +26,6 @@ def live(translator_folder: Path) -> Iterator[Live]:
     """A server without glossaries."""
     with serving(translator_folder, limits=RequestLimits(glossaries=3)) as live:
         yield live
-
-
-@pytest.fixture
-def client(live: Live) -> Client:
-    """DeepL's."""
-    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
 
 
 def test_glossaries_of_a_pair(client: Client) -> None:
@@ -161,25 +149,13 @@ def test_our_own_door_takes_terms_along(live: Live) -> None:
     assert live.post("/v1/translate", ask | {"glossary": {" ": "a"}}).status == 400
 
 
-def test_glossaries_survive_a_kill(dragoman: CommandLine, tmp_path: Path) -> None:
-    """What was answered is there after `kill -9`."""
-    folder, state = save_translator(tmp_path / "en-zh"), tmp_path / "state"
-
-    def started() -> Process:
-        port = free_port()
-        running = dragoman.start(["serve", folder, "--port", port, "--state", state])
-        found = Process(running, port)
-        assert running.wait_until(lambda: found.status() == 200), running.said()
-        return found
-
-    first = started()
-    made = create(first.live, "cat\t我").json
-    os.kill(first.running.pid, signal.SIGKILL)
-    first.end()
-    second = started()
-    again = second.live.get(f"/v2/glossaries/{made['glossary_id']}")
-    assert again.json == made
-    second.end(signal.SIGTERM)
+def test_glossaries_survive_a_kill(translator_folder: Path, tmp_path: Path) -> None:
+    """What was answered is on the disk, of which a `kill -9` leaves what a copy has."""
+    with serving(translator_folder, state=tmp_path / "state") as live:
+        made = create(live, "cat\t我").json
+        copytree(tmp_path / "state", tmp_path / "left")
+    with serving(translator_folder, state=tmp_path / "left") as again:
+        assert again.get(f"/v2/glossaries/{made['glossary_id']}").json == made
 
 
 def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> None:

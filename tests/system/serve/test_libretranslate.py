@@ -95,10 +95,8 @@ def test_alternatives_and_detection(live: Live) -> None:
     assert [len(many[key]) for key in ("translatedText", "alternatives")] == [2, 2]
     assert all(isinstance(each, list) for each in many["alternatives"])
     nothing = translated(live, {"q": "😀", "source": "auto"})
-    assert nothing == {
-        "translatedText": "😀",
-        "detectedLanguage": {"confidence": 0.0, "language": "en"},
-    }
+    unsure = {"confidence": 0.0, "language": "en"}
+    assert nothing == {"translatedText": "😀", "detectedLanguage": unsure}
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -173,17 +171,13 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 def test_codes_of_several_pairs(pairs: Live) -> None:
     """Both forms of a code are taken; a pair that no model has is named."""
-    listed = pairs.get("/languages").json
-    assert [(one["code"], one["targets"]) for one in listed] == [
-        ("de", ["pt-BR"]),
-        ("en", ["zh-Hans"]),
-    ]
+    listed = [(one["code"], one["targets"]) for one in pairs.get("/languages").json]
+    assert listed == [("de", ["pt-BR"]), ("en", ["zh-Hans"])]
     for target in ("pb", "pt-BR", "PT", "pt_br"):
         assert translated(pairs, {"q": "a", "source": "DE", "target": target})
     unavailable = pairs.post("/translate", {"q": "a", "source": "de", "target": "zh"}).json
-    assert unavailable["error"] == (
-        "Chinese (zh) is not available as a target language from German (de)"
-    )
+    what = "Chinese (zh) is not available as a target language from German (de)"
+    assert unavailable == {"error": what}
 
 
 def test_usage_counts_what_was_translated_once(pairs: Live) -> None:

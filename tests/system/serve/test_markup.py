@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.system.serve.live import Live
+from tests.system.serve.live import Client, Live
 
 from dragoman.serve.markup import check_xml, in_xml, outline_of
 from dragoman.tasks.translate.translator import Translator
@@ -77,15 +77,8 @@ def test_links_are_found_with_the_translations(live: Live, monkeypatch: pytest.M
 XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m></doc>"
 
 
-@pytest.fixture
-def client(live: Live) -> Any:  # noqa: ANN401 -- DeepLClient
-    """DeepL's."""
-    deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
-    return deepl.DeepLClient("any", server_url=f"http://127.0.0.1:{live.port}")
-
-
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_xml_of_deepl(client: Any, version: str) -> None:  # noqa: ANN401 -- DeepLClient
+def test_xml_of_deepl(client: Client, version: str) -> None:
     """Well-formed again, what is ignored as it was, and the version is told."""
     told = {"target_lang": "ZH", "tag_handling": "xml", "tag_handling_version": version}
     found = client.translate_text(XML, **told, ignore_tags=["x"])
@@ -97,7 +90,7 @@ def test_xml_of_deepl(client: Any, version: str) -> None:  # noqa: ANN401 -- Dee
     assert tags(page.text) == tags(HTML)
 
 
-def test_only_version_two_refuses_broken_xml(client: Any, live: Live) -> None:  # noqa: ANN401 -- DeepLClient
+def test_only_version_two_refuses_broken_xml(client: Client, live: Live) -> None:
     """By their sentence; another kind of tags by the place."""
     told = {"target_lang": "ZH", "tag_handling": "xml"}
     for broken in ("<a>the cat", "<a>the</b>", "a & b", "<!DOCTYPE x><a/>", "&undefined;"):
@@ -133,10 +126,8 @@ def test_tags_split_sentences_as_they_are_told() -> None:
     assert sentences(XML) == ["the cat sees a dog", "a big house", "the"]
     (whole,) = sentences(XML, outline=False)
     assert whole == "the cat sees a doga big housethe"
-    assert sentences(XML, outline=False, splitting=["T"])[:2] == [
-        "the cat sees a dog",
-        "a big house",
-    ]
+    split = sentences(XML, outline=False, splitting=["T"])
+    assert split[:2] == ["the cat sees a dog", "a big house"]
     assert sentences(XML, splitting=["i"])[:3] == ["the cat", "sees", "a dog"]
     assert sentences(XML, joining=["t"])[0] == "the cat sees a doga big house"
     assert outline_of("a <b>c</b>") == set()

@@ -30,12 +30,7 @@ PARTS = b'--x\r\ncontent-disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 PAIR = {"source": "en", "target": "zh"}
 SAID = [{"role": "user", "content": "the cat"}]
 SHORT = {"beam_size": 1, "retry": False}
-TERMS = {
-    "source_lang": "en",
-    "target_lang": "zh",
-    "entries": "cat\t我\n",
-    "entries_format": "tsv",
-}
+TERMS = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t我\n", "entries_format": "tsv"}
 UPLOADS = ("/translate_file", "/v2/document", "/v1/documents")
 FILE = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nthe cat\r\n'
 UPLOAD = FILE + PARTS % (b"target_lang", b"zh") + PARTS % (b"target", b"zh") + b"--x--"

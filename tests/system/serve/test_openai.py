@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.processors import needs_independent_rows, needs_independent_translations
-from tests.system.serve.live import Live, serving
+from tests.system.serve.live import Client, Live, serving
 from tests.unit.tasks.tiny_chat import save_chat_generator
 from tests.unit.tasks.tiny_generator import save_generator
 
@@ -39,7 +39,7 @@ def chatting(folders: list[Path]) -> Iterator[Live]:
 
 
 @pytest.fixture(scope="module")
-def client(chatting: Live) -> Any:  # noqa: ANN401 -- skipped where it is not installed
+def client(chatting: Live) -> Client:
     """Their client, with the address of this server."""
     return openai.OpenAI(
         base_url=f"http://127.0.0.1:{chatting.port}/v1", api_key="k", max_retries=0
@@ -52,7 +52,7 @@ def said(pieces: Any) -> str:  # noqa: ANN401 -- a stream
 
 
 @needs_independent_rows
-def test_a_decoder_answers(client: Any, folders: list[Path]) -> None:  # noqa: ANN401 -- OpenAI
+def test_a_decoder_answers(client: Client, folders: list[Path]) -> None:
     """As from Python, by the seed that is given; several answers differ."""
     generator = dragoman.load(folders[1])
     options = dragoman.decoding.Decoding(seed=3, temperature=0.7, max_tokens=9)
@@ -82,7 +82,7 @@ def test_a_decoder_answers(client: Any, folders: list[Path]) -> None:  # noqa: A
 
 @needs_independent_translations
 @pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
-def test_a_translator_translates(client: Any, folders: list[Path], name: str) -> None:  # noqa: ANN401 -- OpenAI
+def test_a_translator_translates(client: Client, folders: list[Path], name: str) -> None:
     """The last message, by the pair of its name."""
     alone = dragoman.load(folders[0])
     content = [{"type": "text", "text": f"{TEXT}\n"}, {"type": "text", "text": "a house"}]
@@ -96,7 +96,7 @@ def test_a_translator_translates(client: Any, folders: list[Path], name: str) ->
     assert len(best.choices) == 2
 
 
-def test_models_are_listed(client: Any) -> None:  # noqa: ANN401 -- OpenAI
+def test_models_are_listed(client: Client) -> None:
     """By the answer that is ours too."""
     assert [one.id for one in client.models.list()] == ["en-zh", "town", "plain"]
 

@@ -83,11 +83,11 @@ def test_arrivals_and_departures_change_no_answer(translator_folder: Path, live:
     alone = Translator.load(translator_folder)
 
     def leaves(lines: list[str], after: float) -> None:
-        body = json.dumps({"text": lines}).encode()
-        with live.raw() as raw:
-            head = f"POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
-            raw.sendall(f"{head}content-type: application/json\r\n\r\n".encode() + body)
-            sleep(after)
+        connection = live.connect()
+        body, headers = json.dumps({"text": lines}), {"content-type": "application/json"}
+        connection.request("POST", "/v1/translate", body, headers)
+        sleep(after)
+        connection.close()
 
     clients = []
     for number in range(30):
@@ -173,11 +173,8 @@ def test_a_library_that_fails_refuses_one_text(
         monkeypatch.setattr(LineTranslator, "_result", panics)
         answer = live.post("/v1/translate", {"text": ["the cat", "the dog", "a tree"]})
         assert answer.status == 200
-        assert [one["flags"] == ["failed"] for one in answer.json["translations"]] == [
-            False,
-            True,
-            False,
-        ]
+        failed = [one["flags"] == ["failed"] for one in answer.json["translations"]]
+        assert failed == [False, True, False]
 
 
 def test_pipelined_and_reused_connections(live: Live) -> None:

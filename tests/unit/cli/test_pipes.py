@@ -40,16 +40,12 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize(("total", "end"), [(3, "3/3"), (None, "3/?")])
-def test_progress_is_shown_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, total: int | None, end: str
-) -> None:
+def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """All items pass, and are counted."""
     terminal = screen(monkeypatch)
-    with progress_of(iter("abc"), "line", total=total) as shown:
+    with progress_of(iter("abc"), "line", total=3) as shown:
         assert list(shown) == ["a", "b", "c"]
-    assert "lines" in terminal.getvalue()
-    assert end in terminal.getvalue()
+    assert re.search(r"lines.*3/3", terminal.getvalue())
 
 
 def test_nothing_is_shown_elsewhere(
@@ -265,15 +261,8 @@ def test_talk_takes_no_descriptor_and_no_open_stream() -> None:
     assert not closed.isatty()
 
 
-def test_talk_is_written_at_once(tmp_path: Path) -> None:
-    """What can be written is."""
-    with (tmp_path / "log").open("w") as stream:
-        Talk(stream).write("words")
-        assert (tmp_path / "log").read_text() == "words"
-
-
 def test_characters_that_a_stream_lacks_are_replaced() -> None:
-    """A table that rich cuts with an ellipsis is shown in an ASCII terminal, too."""
+    """A table that rich cuts with an ellipsis is shown in an ASCII terminal, too, and at once."""
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="ascii")
     Talk(stream).write("long… 中\n")
