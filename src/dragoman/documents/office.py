@@ -167,9 +167,8 @@ def _read_cell(
 def _fault_of_cell(_raw: str, _source: Marked, marked: Marked, most: int = _LONGEST_CELL) -> str:
     """What keeps a text, whose line breaks are tags, from being in a cell, or in its part of it."""
     texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
-    return (
-        "" if _size("".join(texts)) <= most else f"a cell has at most {_LONGEST_CELL:,} characters"
-    )
+    fits = _size("".join(texts)) <= most
+    return "" if fits else f"a cell has at most {_LONGEST_CELL:,} characters"
 
 
 def _size(text: str) -> int:
