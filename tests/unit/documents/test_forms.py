@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from tests.unit.documents.test_texts import translated
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, backwards, translated
 
 FILES: list[tuple[str, Callable[[str], str]]] = [
     ("a.json", lambda text: json.dumps({"a": text})),
@@ -128,8 +127,8 @@ def test_keys_of_menus_are_tags(name: str, text: str, line: str) -> None:
 
 def test_a_key_of_a_menu_goes_with_its_word() -> None:
     """And is told if that has no counterpart, as it may stand before none."""
-    backwards = WordTranslator(str.upper, lambda numbers: numbers[::-1])
-    assert translated('["a &b c"]', "a.json", backwards)[0] == '["C &B A"]'
+    turned = WordTranslator(str.upper, backwards)
+    assert translated('["a &b c"]', "a.json", turned)[0] == '["C &B A"]'
     dropped = WordTranslator(lambda word: word.replace("b", ""))
     report = translated('["a &b c"]', "a.json", dropped)[2]
     assert [each.what for each in report.flagged] == [("empty_tag",)]

@@ -8,8 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.documents.test_texts import translated
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, translated
 
 from dragoman.documents import fragments
 
