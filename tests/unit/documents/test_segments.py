@@ -11,6 +11,8 @@ from dragoman.data.memory import memory_entries
 from dragoman.documents.choices import LEFT
 from dragoman.documents.formats import read_document
 
+LOCKED = "units that are marked as not to be translated, or locked"
+
 
 @pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
 def test_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
@@ -26,8 +28,7 @@ def test_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
     made, _, report = translated(text, "a.sdlxliff")
     assert targets(made.replace("sdl:", "")) == expected
     told = "; ".join(f"unit u, segment {n}" for n in locked)
-    why = "units that are marked as not to be translated, or locked"
-    assert report.left == (f"{why}: {told}",) * bool(locked)
+    assert report.left == (f"{LOCKED}: {told}",) * bool(locked)
 
 
 def cut_unit(target: str, said: str = "") -> str:
@@ -139,19 +140,35 @@ def test_segments_that_cannot_be_told_apart_are_one_text(
     assert targets(translated(text, "a.xlf")[0]) == ["ONE TWO"]
 
 
+SAID = "><source>a b</source><seg-defs><seg id='1' {}/></seg-defs>"
+EMPTY = "><source>a b</source><target/>"
+CONFIRMED = "units that are confirmed without a translation"
+MESSAGES = [
+    "{n, plural, other {a\ufdd0 <x/>}}",
+    "Now {n, plural, one {a} other {b}}",
+    "{n, plural, one {a}",
+    "<![CDATA[{n, select, x {a}}]]>",
+]
+
+
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("unit", "told"),
     [
-        ("locked='true' conf='Draft'", "marked as not to be translated, or locked: unit u"),
-        ("conf='Translated'", "confirmed without a translation: unit u"),
+        (SAID.format("locked='true' conf='Draft'"), LOCKED),
+        (SAID.format("conf='Translated'"), CONFIRMED),
+        (f" mq:status='Proofread'{EMPTY}", CONFIRMED),
+        (f" m:confirmed='1'{EMPTY}", CONFIRMED),
+        (f" approved='yes'{EMPTY}", CONFIRMED),
+        *((f"><source>{message}</source>", LEFT) for message in MESSAGES),
     ],
 )
-def test_what_is_said_of_segments_holds_where_none_is_cut(said: str, told: str) -> None:
-    """The unit stays."""
-    defined = f"<seg-defs><seg id='1' {said}/></seg-defs>"
-    text = f"<file><trans-unit id='u'><source>a b</source>{defined}</trans-unit></file>"
-    made, _, report = translated(text, "a.sdlxliff")
-    assert (made, report.left) == (text, (f"units that are {told}",))
+def test_a_unit_that_stays_is_told(unit: str, told: str) -> None:
+    """What is said of segments holds where none is cut; a translation of a model would pass for
+    one that a person has confirmed; words of a message that is not read may be names.
+    """
+    text = f"<file><trans-unit id='u'{unit}</trans-unit></file>"
+    made, _, report = translated(text, "a.xlf")
+    assert (made, report.left) == (text, (f"{told}: unit u",))
 
 
 def test_only_files_that_are_translated_get_the_language() -> None:
@@ -186,31 +203,6 @@ def test_marked_text_of_xliff_2_is_copied() -> None:
     text = "<file><segment><source>a <sm id='1' translate='no'/>b c<em startRef='1'/> d</source>"
     made, *_ = translated(f"{text}</segment></file>", "a.xlf")
     assert ">A <sm id='1' translate='no'/>b c<em startRef='1'/> D</target>" in made
-
-
-@pytest.mark.parametrize("said", ["mq:status='Proofread'", "m:confirmed='1'", "approved='yes'"])
-def test_a_unit_that_is_confirmed_without_a_translation_is_told(said: str) -> None:
-    """A translation of a model there would pass for one that a person has confirmed."""
-    text = f"<file><trans-unit id='u' {said}><source>a b</source><target/></trans-unit></file>"
-    made, _, report = translated(text, "a.xlf")
-    told = "units that are confirmed without a translation: unit u"
-    assert (made, report.left) == (text, (told,))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{n, plural, other {a\ufdd0 <x/>}}",
-        "Now {n, plural, one {a} other {b}}",
-        "{n, plural, one {a}",
-        "<![CDATA[{n, select, x {a}}]]>",
-    ],
-)
-def test_a_message_that_is_not_read_stays_and_is_told(source: str) -> None:
-    """Its words may be names."""
-    text = f"<file><trans-unit id='u'><source>{source}</source></trans-unit></file>"
-    made, _, report = translated(text, "a.xlf")
-    assert (made, report.left) == (text, (f"{LEFT}: unit u",))
 
 
 def test_tags_are_pairs_around_elements_and_not_across_their_edges() -> None:
