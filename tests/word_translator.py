@@ -90,10 +90,12 @@ def translated(
     languages: LangCodes = ("en", "de"),
 ) -> tuple[AnyStr, list[str], DocumentReport]:
     """A document in capitals, the texts that the model was given, and the report."""
+    if isinstance(source, str):
+        made, lines, report = translated(source.encode(), name, translator, languages)
+        return made.decode(), lines, report
     translator = translator or WordTranslator(str.upper)
-    data = source.encode() if isinstance(source, str) else source
-    made, report = translate_document(read_document(data, name, languages=languages), translator)
-    return made.decode() if isinstance(source, str) else made, translator.lines, report
+    made, report = translate_document(read_document(source, name, languages=languages), translator)
+    return made, translator.lines, report
 
 
 def in_capitals(source: str) -> tuple[str, str]:
