@@ -3,8 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import AnyStr
 
-from dragoman.decoding import Decoding
+from dragoman.decoding import Decoding, LangCodes
+from dragoman.documents.formats import read_document
+from dragoman.documents.translate import DocumentReport, translate_document
 from dragoman.tasks.results import Translation
 
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -73,3 +76,29 @@ class WordTranslator:
             if start < end:
                 yield start, end
             place = end
+
+
+def backwards(numbers: list[int]) -> list[int]:
+    """An order of words."""
+    return numbers[::-1]
+
+
+def translated(
+    source: AnyStr,
+    name: str,
+    translator: WordTranslator | None = None,
+    languages: LangCodes = ("en", "de"),
+) -> tuple[AnyStr, list[str], DocumentReport]:
+    """A document in capitals, the texts that the model was given, and the report."""
+    if isinstance(source, str):
+        made, lines, report = translated(source.encode(), name, translator, languages)
+        return made.decode(), lines, report
+    translator = translator or WordTranslator(str.upper)
+    made, report = translate_document(read_document(source, name, languages=languages), translator)
+    return made, translator.lines, report
+
+
+def in_capitals(source: str) -> tuple[str, str]:
+    """A document in which the texts are in guillemets, without these; and its translation."""
+    upper = re.sub("(?s)«(.*?)»", lambda text: text[1].upper(), source)
+    return re.sub("[«»]", "", source), upper

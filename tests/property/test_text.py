@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.text.test_tokenizer import MODELS, trained
 
 from dragoman.text.sentences import split_long
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import TokenizerConfig, train_tokenizer
 
-TEXTS = [
-    "The dog sees the small dog, and the dog's house is 12 km away.",
-    "Der Hund sieht den kleinen Hund; der Hund schläft (im Haus).",
-    "我喜欢学习人工智能。他也喜欢学习汉语。",
-] * 5
-TOKENIZERS = {
-    "bpe": train_tokenizer(TEXTS, TokenizerConfig(vocab_size=400)),
-    "unigram": train_tokenizer(TEXTS, TokenizerConfig(model="unigram", vocab_size=400)),
-    "characters": train_tokenizer(TEXTS, TokenizerConfig(model="characters", vocab_size=400)),
-}
+TOKENIZERS = {model: trained(model) for model in MODELS}
 
 MARKS = ["▁", "<s>", "</s>", "<pad>", "<unk>", "<0x41>", "\ufeff", "\ufffd", "\x00", "'s", "7"]
 SPACES = [" ", "  ", "\n", "\r\n", "\t", "\x1c", "\u2028", "\u3000"]

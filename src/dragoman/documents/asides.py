@@ -6,18 +6,16 @@ that is put.
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from io import StringIO
 from itertools import chain
 
 from dragoman.documents.characters import Encode
 from dragoman.documents.document import Document, Part, Segment, Segments, WrittenPart, cut_out
-from dragoman.text.marked import Marked
 
 MARKS = [*map(chr, range(0xFDD0, 0xFDF0))]
 """Characters that Unicode keeps for such uses; no translation has them."""
-Write = Callable[[Marked], str]
-Fault = Callable[[str, Marked, Marked], str]
 
 
 def unused(text: str) -> str:
@@ -36,36 +34,24 @@ class Asides:
         self._text, self._starts, self._ends = text, array("I"), array("I")
         self._raw, self._segments = StringIO(), Segments(name)
 
-    def put(
-        self,
-        raw: str,
-        source: Marked,
-        write: Write,
-        where: str,
-        fault: Fault = lambda *_: "",
-    ) -> str:
-        """Take a text, which is written so, and return what stands in its place."""
+    def put(self, raw: str, segment: Segment) -> str:
+        """Take a text, which is written so, and return what stands in its place.
+
+        Where the segment begins and ends is not looked at.
+        """
         start = self._raw.tell()
         self._raw.write(raw)
-        self._segments.append(Segment(start, self._raw.tell(), source, write, where, fault))
+        self._segments.append(replace(segment, start=start, end=self._raw.tell()))
         return self._marked(len(self._segments) - 1)
 
     def _marked(self, number: int) -> str:
         return f"{self._mark}{number}{self._mark}"
 
-    def cut(
-        self,
-        start: int,
-        end: int,
-        source: Marked,
-        write: Write,
-        where: str,
-        fault: Fault = lambda *_: "",
-    ) -> str:
-        """The same for what is at a place of the text, one after the other."""
-        self._starts.append(start)
-        self._ends.append(end)
-        return self.put(self._text[start:end], source, write, where, fault)
+    def cut(self, segment: Segment) -> str:
+        """The same for what is at its place of the text, one after the other."""
+        self._starts.append(segment.start)
+        self._ends.append(segment.end)
+        return self.put(self._text[segment.start : segment.end], segment)
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -80,12 +66,7 @@ class Asides:
         mark = re.compile(f"{self._mark}([0-9]+){self._mark}")
         return (mark.sub(lambda found: written.at(int(found[1])), piece) for piece in pieces)
 
-    def document(
-        self,
-        segments: Segments,
-        encode: Encode,
-        left: Iterable[str],
-    ) -> Document:
+    def document(self, segments: Segments, encode: Encode, left: Iterable[str]) -> Document:
         """The whole, of which these are the other segments; `left` is what is not translated."""
         marks = map(self._marked, range(len(self._starts)))
         cuts = zip(self._starts, self._ends, marks, strict=True)

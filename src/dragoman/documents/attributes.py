@@ -6,6 +6,7 @@ from functools import partial
 from html import unescape
 
 from dragoman.documents.asides import Asides
+from dragoman.documents.document import Segment
 from dragoman.documents.paragraphs import SetAside, has_letters, lines
 from dragoman.files.xml import escape_xml
 from dragoman.text.marked import Marked, Tag, merged, verbatim
@@ -45,8 +46,8 @@ def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = Non
             if name not in wanted[element] or not has_letters(value):
                 return found[0]
             where = f"{place}{name} of <{element}>"
-            fault = partial(_fault, most=limits.get(name))
-            mark = asides.put(raw, value, partial(_written, quote=quote), where, fault)
+            write, fault = partial(_written, quote=quote), partial(_fault, most=limits.get(name))
+            mark = asides.put(raw, Segment(0, 0, value, write, where, fault))
             return f"{found[0][: -len(quoted)]}{quote}{mark}{quote}"
 
         def attributes(found: re.Match[str]) -> str:
@@ -80,7 +81,8 @@ def headers_of_sheets(text: str, asides: Asides, place: str) -> str:
             if any(map(str.isalpha, unescape(_CODE.sub("", part)))):
                 fault = partial(_fault, most=len(unescape(part)) + room)
                 marked, where = merged(_header(part)), f"{place}{found[2]}"
-                parts[n] = asides.put(part, marked, _written_header, where, fault)
+                segment = Segment(0, 0, marked, _written_header, where, fault)
+                parts[n] = asides.put(part, segment)
         return found[1] + "".join(parts)
 
     return _HEADER.sub(sections, text)

@@ -21,11 +21,11 @@ class Format:
     suffixes: tuple[str, ...]
     """Endings of names."""
     module: str
-    """Of this package, whose optional libraries are imported when it is asked for."""
-    function: str = "read"
-    """Reads the bytes of a file, given its name for messages."""
+    """Of this package, whose optional libraries are imported when it is asked for. Its `read` reads
+    the bytes of a file, given its name for messages.
+    """
     has_languages: bool = False
-    """Whether the function also takes the codes of the languages, from and into."""
+    """Whether that also takes the codes of the languages, from and into."""
 
 
 FORMATS = {
@@ -37,13 +37,8 @@ FORMATS = {
     "odp": Format(("odp", "otp", "odg", "otg", "fodp", "fodg"), "opendocument"),
     "ods": Format(("ods", "ots", "fods"), "opendocument"),
     "po": Format(("po", "pot"), "catalogue"),
-    "xliff": Format(
-        ("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
-        "xliff",
-        "read_xliff",
-        has_languages=True,
-    ),
-    "tmx": Format(("tmx",), "tmx", "read_tmx", has_languages=True),
+    "xliff": Format(("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"), "xliff", has_languages=True),
+    "tmx": Format(("tmx",), "tmx", has_languages=True),
     "epub": Format(("epub",), "epub", has_languages=True),
     "markdown": Format(("md", "markdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
@@ -108,8 +103,7 @@ def read_document(
         raise InputError(f"{name} has no columns to choose from; leave out --column.")
     found = FORMATS[chosen]
     try:
-        module = import_module(f"dragoman.documents.{found.module}")
-        read: Callable[..., Document] = getattr(module, found.function)
+        read: Callable[..., Document] = import_module(f"dragoman.documents.{found.module}").read
         if found.has_languages:
             return read(data, name, languages)
         return read(data, name, columns) if columns else read(data, name)

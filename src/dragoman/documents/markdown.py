@@ -183,9 +183,8 @@ class _Paragraphs:
         elif kind == "End":
             self._close(name, before, end)
         elif name == "Text" and raw[:1] == "&" and not more.strip(" \t\r\n\f"):
-            self._pieces.append(
-                ("", Tag(raw, shown=" "))
-            )  # which would begin a line, or indent one
+            # It would begin a line, or indent one.
+            self._pieces.append(("", Tag(raw, shown=" ")))
         elif name in ("Text", "SoftBreak"):
             self._add_text(raw, more, start, end)
         elif name in ("Code", "InlineMath", "DisplayMath"):
@@ -286,7 +285,8 @@ class _Paragraphs:
         source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
         write = partial(written_alt, label=label) if label else written
         fault = partial(_fault, end="][") if label else _fault
-        return self.asides.cut(first, last, source, write, f"{self._where(first)}, {what}", fault)
+        where = f"{self._where(first)}, {what}"
+        return self.asides.cut(Segment(first, last, source, write, where, fault))
 
     def _set_aside(self, first: int, last: int, title: str) -> str:
         """What stands in the place of a title, up to the sign that ends it.
@@ -298,7 +298,7 @@ class _Paragraphs:
             return raw
         write = partial(written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
-        return self.asides.cut(first, last, Marked((title,)), write, where)
+        return self.asides.cut(Segment(first, last, Marked((title,)), write, where))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:

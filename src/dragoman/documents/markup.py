@@ -250,7 +250,7 @@ def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: st
         source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
         write = partial(_written_value, quote=quote)
         at = f"{where}, {found[1]} of <{name}>"
-        number = asides.cut(end - len(text), end, source, write, at)
+        number = asides.cut(Segment(end - len(text), end, source, write, at))
         return found[0].removesuffix(value) + quote + number + quote
 
     return _ATTRIBUTE.sub(mark, raw) if wanted else raw

@@ -72,24 +72,15 @@ def read(data: bytes, name: str) -> Document:
     sheets = _parts(types, "worksheet")
     numbers = {each for each in sheets if not _IN_SHEET.search(archive.read(each)[each])}
     columns = _column_names(archive, types)
-    documents = {
-        member: read_xml(
-            content,
-            f"{name}: {member}",
-            found[member],
-            partial(
-                _read_cell if found[member] & _CELLS else _read_paragraph,
-                columns,
-                (f"{member} paragraph {n}" for n in count(1)),
-            ),
-            _ATTRIBUTES,
-            *([headers_of_sheets] if member in sheets else []),
-            place=f"{member} ",
+    documents = dict[str, Document]()
+    for member, content in archive.read(*(each for each in found if each not in numbers)).items():
+        names, place = found[member], f"{member} "
+        read_one = _read_cell if names & _CELLS else _read_paragraph
+        read_in = partial(read_one, columns, (f"{place}paragraph {n}" for n in count(1)))
+        aside = (_ATTRIBUTES, headers_of_sheets) if member in sheets else (_ATTRIBUTES,)
+        documents[member] = read_xml(
+            content, f"{name}: {member}", names, read_in, *aside, place=place
         )
-        for member, content in archive.read(
-            *(each for each in found if each not in numbers)
-        ).items()
-    }
     left = {
         "Formulas, what they show, and the names of sheets.": sheets,
         "The headers of tables, by which formulas find their columns.": columns,
@@ -167,9 +158,8 @@ def _read_cell(
 def _fault_of_cell(_raw: str, _source: Marked, marked: Marked, most: int = _LONGEST_CELL) -> str:
     """What keeps a text, whose line breaks are tags, from being in a cell, or in its part of it."""
     texts = (p if isinstance(p, str) else p.raw if p.raw.isspace() else "" for p in marked.pieces)
-    return (
-        "" if _size("".join(texts)) <= most else f"a cell has at most {_LONGEST_CELL:,} characters"
-    )
+    fits = _size("".join(texts)) <= most
+    return "" if fits else f"a cell has at most {_LONGEST_CELL:,} characters"
 
 
 def _size(text: str) -> int:

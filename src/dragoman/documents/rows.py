@@ -64,11 +64,11 @@ def _alone(piece: str | Tag) -> str | Tag:
 
 def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
     """The text, where elements that may be split end before a tab and begin anew after it."""
-    closes, made = _closes(source.pieces), list[str | Tag]()
-    begun, is_anew = list[tuple[Tag, Tag]](), False  # whether they have nothing in them since a tab
+    partners, made, begun = source.partners, list[str | Tag](), list[tuple[Tag, str | Tag]]()
+    is_anew = False  # whether what has begun has nothing in it since a tab
     for n, piece in enumerate(source.pieces):
         if isinstance(piece, Tag) and piece.kind == "open":
-            begun.append((piece, closes[n]))
+            begun.append((piece, source.pieces[partners[n]]))
         elif isinstance(piece, Tag) and piece.kind == "close":
             begun.pop()
             if is_anew:
@@ -86,18 +86,7 @@ def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
     return Marked(tuple(made))
 
 
-def _closes(pieces: Pieces) -> dict[int, Tag]:
-    """The close tags of the open ones, by the places of these."""
-    found, opened = dict[int, Tag](), list[int]()
-    for n, piece in enumerate(pieces):
-        if isinstance(piece, Tag) and piece.kind == "open":
-            opened.append(n)
-        elif isinstance(piece, Tag) and piece.kind == "close":
-            found[opened.pop()] = piece
-    return found
-
-
-def _end(made: list[str | Tag], close: Tag) -> None:
+def _end(made: list[str | Tag], close: str | Tag) -> None:
     """End an element, or leave it out if it has nothing in it."""
     last = made[-1]
     if isinstance(last, Tag) and last.kind == "open":

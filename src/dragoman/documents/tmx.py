@@ -15,7 +15,7 @@ from dragoman.languages import base_of, resolve, tag
 from dragoman.text.marked import Tag
 
 
-def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The texts of a memory that have no translation into a language.
 
     Without `languages`, the source is that of the header, and the target the only other one. Raises
@@ -32,8 +32,7 @@ def read_tmx(data: bytes, name: str, languages: LangCodes = (None, None)) -> Doc
         )
     into = (target and resolve(target, codes.values())) or target or others[0]
     left = Left()
-    read = partial(_read_entry, (source, into), left)
-    document = read_xml(data, name, {"tu"}, read)
+    document = read_xml(data, name, {"tu"}, partial(_read_entry, (source, into), left))
     return replace(document, left=(*document.left, *left))
 
 

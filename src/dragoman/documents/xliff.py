@@ -33,15 +33,15 @@ _ANGULAR = re.compile(r"(START|CLOSE)_(.*?)(?:_\d+)?")
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
-def read_xliff(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
+def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
     """The sources of the units that have no translation; each is written as the unit's target.
 
     Targets that are translated or approved stay, and so do units with translate="no" and files in
     other languages than these. Raises InputError where all are in others, and as `read_xml` does.
     """
     left, into, spoken = Left(), languages[1], set[LangCodes]()
-    read = partial(_read_unit, languages, left, spoken)
-    document = read_xml(data, name, {"trans-unit", "segment"}, read)
+    read_unit = partial(_read_unit, languages, left, spoken)
+    document = read_xml(data, name, {"trans-unit", "segment"}, read_unit)
     others = [each for each in left if each.startswith(_OTHERS)]
     if others and all(_in_others(languages, declared) for declared in spoken):
         raise InputError(

@@ -105,10 +105,8 @@ def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noq
         found = choices.branches(raw[start:-1], event.value, quote)
     if found is None:
         return None
-    start, write = (
-        start + event.start_mark.index,
-        partial(_written_in, quote=quote, written=choices.written),
-    )
+    start += event.start_mark.index
+    write = partial(_written_in, quote=quote, written=choices.written)
     return [Segment(start + a, start + b, source, write, where) for a, b, source in found]
 
 

@@ -125,23 +125,14 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     nothing can be written there or another process does so just now, DragomanError when writing
     fails, for example on a full disk. A reader that has gone away is a BrokenPipeError.
     """
-    try:
+    with _failure_told(what, target):
         if target.is_dir():
-            message = f"Cannot write the {what} {target}: it is a folder; choose another path"
-            raise InputError(message)
+            raise FileExistsError(0, "it is a folder")
         if _is_written_to(target):
             yield target
             return
         with _part_of(Path(os.path.realpath(target))) as part:
             yield part
-    except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
-        message = f"Cannot write the {what} {target}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        message = f"writing the {what} {target} failed: {error.strerror or error}"
-        raise DragomanError(message) from error
 
 
 @contextmanager
@@ -156,18 +147,28 @@ def creating(folder: Path, what: str) -> Iterator[Path]:
         raise InputError(f"Cannot write the {what} {folder}: it exists; choose another path")
     part = folder.with_name(f".{folder.name}.part")
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        yield part
-        rename_durably(part, folder)
-    except (PermissionError, FileExistsError, NotADirectoryError) as error:
-        message = f"Cannot write the {what} {folder}: {error.strerror}; choose another path"
-        raise InputError(message) from error
-    except OSError as error:
-        message = f"writing the {what} {folder} failed: {error.strerror or error}"
-        raise DragomanError(message) from error
+        with _failure_told(what, folder):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            yield part
+            rename_durably(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _failure_told(what: str, target: Path) -> Iterator[None]:
+    """Say in a sentence why a file or a folder cannot be written."""
+    try:
+        yield
+    except (PermissionError, FileExistsError, NotADirectoryError, BlockingIOError) as error:
+        message = f"Cannot write the {what} {target}: {error.strerror}; choose another path"
+        raise InputError(message) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        message = f"writing the {what} {target} failed: {error.strerror or error}"
+        raise DragomanError(message) from error
 
 
 @contextmanager

@@ -106,14 +106,14 @@ class Marked:
 
         White space, void tags at the edges, and elements around all of it stay where they are.
         """
-        pieces, partner = self.pieces, self._partners()
+        pieces, partners = self.pieces, self.partners
         first, last = 0, len(pieces)
         while first < last:
             if _is_blank(pieces[first]):
                 first += 1
             elif _is_blank(pieces[last - 1]):
                 last -= 1
-            elif partner.get(first) == last - 1:
+            elif partners.get(first) == last - 1 and not getattr(pieces[first], "kept", False):
                 first, last = first + 1, last - 1
             else:
                 break
@@ -128,15 +128,16 @@ class Marked:
             inner[-1] = text
         return tuple(before), Marked(tuple(inner)), tuple(after)
 
-    def _partners(self) -> dict[int, int]:
-        """The places of the close tags of the open tags around what is not copied."""
+    @property
+    def partners(self) -> dict[int, int]:
+        """The places among the pieces of the close tags, by those of the open ones."""
         found, opened = dict[int, int](), list[int]()
         for number, piece in enumerate(self.pieces):
             if isinstance(piece, Tag) and piece.kind == "open":
                 opened.append(number)
             elif isinstance(piece, Tag) and piece.kind == "close":
                 found[opened.pop()] = number
-        return {n: end for n, end in found.items() if not getattr(self.pieces[n], "kept", False)}
+        return found
 
 
 def _is_blank(piece: str | Tag) -> bool:

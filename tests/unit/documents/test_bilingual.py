@@ -7,18 +7,11 @@ from xml.etree import ElementTree as ET
 import polib
 import pytest
 from tests.office import PO, TMX, XLIFF_1, XLIFF_2
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, backwards, translated
 
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
-
-
-def translated(text: str, name: str, encoding: str = "utf-8") -> str:
-    """The file with its translations in capitals."""
-    document = read_document(text.encode(encoding), name, languages=("en", "de"))
-    data = translate_document(document, WordTranslator(str.upper))[0]
-    return data.decode(encoding)
 
 
 def targets(text: str) -> list[str | None]:
@@ -30,7 +23,7 @@ def targets(text: str) -> list[str | None]:
 
 def test_xliff_1_gets_targets() -> None:
     """Where there is none, or one to do; tags are copied, protected text is not translated."""
-    made = translated(XLIFF_1, "a.xlf")
+    made, *_ = translated(XLIFF_1, "a.xlf")
     assert targets(made) == [
         "HELLO BOLD WORLD.", "Fertig", "NEW ONE", "SOME <b>TEXT</b> & MORE",
         "PRESS <b>OK</b> ACME NOW",
@@ -50,7 +43,7 @@ def test_xliff_1_gets_targets() -> None:
 
 def test_xliff_2_gets_targets() -> None:
     """Its segments say that they are translated; finished and kept units stay."""
-    made = translated(XLIFF_2, "a.xliff")
+    made, *_ = translated(XLIFF_2, "a.xliff")
     assert targets(made) == ["HELLO WORLD X Y", "Fertig", "TO DO"]
     assert '<segment state="translated" id="s1">\n    <source>' in made
     assert '<target>HELLO <pc id="1">WORLD</pc> <sc id="2"/>X Y<ec startRef="2"/></target>' in made
@@ -61,7 +54,9 @@ def test_a_unit_inside_a_unit_has_its_target() -> None:
     """A broken file is written with both, and with its language."""
     inner = "<segment><source>inner</source></segment>"
     outer = f"<segment><source>outer <ph id='1'/><ph id='2'>{inner}</ph> end</source></segment>"
-    made = translated(XLIFF_2.replace('<segment id="s1">', f'{outer}<segment id="s1">'), "a.xliff")
+    made, *_ = translated(
+        XLIFF_2.replace('<segment id="s1">', f'{outer}<segment id="s1">'), "a.xliff"
+    )
     assert 'trgLang="de"' in made
     assert made.count("<target>OUTER") == 1
     assert "<target>INNER</target>" in made
@@ -82,10 +77,10 @@ def test_a_target_like_its_source_is_open_unless_it_is_finished(
 ) -> None:
     """A name, say, that a person has left as it is; in XLIFF 2 the segment says so."""
     old = f"<trans-unit {unit}><source>Ok</source><target {target}>Ok</target></trans-unit>"
-    assert (translated(f"<file>{old}</file>", "a.xlf") == f"<file>{old}</file>") is stays
     new = f"<segment {target}><source>Ok</source><target>Ok</target></segment>"
-    if not unit:
-        assert (translated(f"<file>{new}</file>", "a.xlf") == f"<file>{new}</file>") is stays
+    for each in (old, new) if not unit else (old,):
+        text = f"<file>{each}</file>"
+        assert (translated(text, "a.xlf")[0] == text) is stays
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,7 @@ def test_what_says_more_of_a_state_goes_with_it() -> None:
     """It was said of the target that is replaced."""
     one = "<trans-unit><source>a b</source><target state-qualifier='fuzzy-match'/></trans-unit>"
     two = "<segment state='initial' subState='x:y'><source>c d</source></segment>"
-    made = translated(f"<file>{one}{two}</file>", "a.xlf")
+    made, *_ = translated(f"<file>{one}{two}</file>", "a.xlf")
     assert '<target state="needs-review-translation">A B<' in made
     assert '<segment state="translated"><source>' in made
 
@@ -129,9 +124,9 @@ def test_what_says_more_of_a_state_goes_with_it() -> None:
 def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
     """A line break inside a source that is preserved stays one."""
     unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'
-    assert re.findall("<target.*?>(.*)</target>", translated(unit.format(""), "a.xlf")) == ["A B"]
-    kept = translated(unit.format(' xml:space="preserve"'), "a.xlf")
-    assert re.findall("(?s)<target.*?>(.*)</target>", kept) == ["A\n  B"]
+    for space, target in (("", "A B"), (' xml:space="preserve"', "A\n  B")):
+        made, *_ = translated(unit.format(space), "a.xlf")
+        assert re.findall("(?s)<target.*?>(.*)</target>", made) == [target]
 
 
 def test_units_that_are_left_are_told() -> None:
@@ -160,7 +155,7 @@ def test_units_that_are_left_are_told() -> None:
 def test_spaces_around_a_tag_stay() -> None:
     """It may stand for a word, such as a name that a program puts there."""
     unit = "<file><trans-unit><source>in the <ph id='1'>{0}</ph> park</source></trans-unit></file>"
-    assert ">IN THE <ph id='1'>{0}</ph> PARK</target>" in translated(unit, "a.sdlxliff")
+    assert ">IN THE <ph id='1'>{0}</ph> PARK</target>" in translated(unit, "a.sdlxliff")[0]
 
 
 @pytest.mark.parametrize(
@@ -176,11 +171,10 @@ def test_spaces_around_a_tag_stay() -> None:
 def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
     """In whichever of the ways that tools have to say so; other codes are nothing."""
     unit = f"<trans-unit id='1'><source>a{code}b <ph id='2'>&lt;b&gt;</ph>c</source></trans-unit>"
-    translator = WordTranslator(str.upper)
-    text = f"<xliff><file source-language='en'>{unit}</file></xliff>".encode()
-    data, _ = translate_document(read_document(text, "a.xlf"), translator)
-    assert translator.lines == ["a b c"]
-    assert f">A{code}B <ph id='2'>&lt;b&gt;</ph>C</target>" in data.decode()
+    text = f"<xliff><file source-language='en'>{unit}</file></xliff>"
+    made, lines, _ = translated(text, "a.xlf")
+    assert lines == ["a b c"]
+    assert f">A{code}B <ph id='2'>&lt;b&gt;</ph>C</target>" in made
 
 
 @pytest.mark.parametrize(
@@ -195,8 +189,8 @@ def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
 )
 def test_elements_of_html_in_units_are_tags(source: str, target: str) -> None:
     """Beside those of XLIFF, and written as the text is; what has no partner is text."""
-    made = translated(f"<file><trans-unit><source>{source}</source></trans-unit></file>", "a.xlf")
-    assert f">{target}</target>" in made
+    text = f"<file><trans-unit><source>{source}</source></trans-unit></file>"
+    assert f">{target}</target>" in translated(text, "a.xlf")[0]
 
 
 @pytest.mark.parametrize("depth", [20, 40, 80])
@@ -204,21 +198,20 @@ def test_deep_elements_of_a_unit_stay_nested(depth: int) -> None:
     """Whatever the order of the words, also where they are deeper than is told apart."""
     inner = f"{'<g>a <mrk>' * depth}b c{'</mrk> d</g>' * depth}"
     text = f"<file><trans-unit><source>Press {inner} now</source></trans-unit></file>"
-    document = read_document(text.encode(), "a.xlf", languages=("en", "de"))
-    made, _ = translate_document(document, WordTranslator(str.upper, lambda order: order[::-1]))
-    (target,) = targets(made.decode())
+    made, *_ = translated(text, "a.xlf", WordTranslator(str.upper, backwards))
+    (target,) = targets(made)
     assert (target or "").split() == ["NOW", *["D"] * depth, "C", "B", *["A"] * depth, "PRESS"]
 
 
 def test_a_memory_has_the_same_code_for_all_its_units() -> None:
     """That of those that it has, where another is asked for."""
     text = TMX.replace('xml:lang="de"', 'xml:lang="de-DE"')
-    assert 'xml:lang="de"' not in translated(text, "a.tmx")
+    assert 'xml:lang="de"' not in translated(text, "a.tmx")[0]
 
 
 def test_a_memory_gets_variants() -> None:
     """By language, whatever its region; white space as before the source's variant."""
-    made = translated(TMX, "a.tmx")
+    made, *_ = translated(TMX, "a.tmx")
     assert targets(made) == ["ONE {b}TWO{/b}", "THREE & FOUR", "fünf"]
     added = '\n  <tuv xml:lang="de"><seg>THREE &amp; FOUR</seg></tuv>\n </tu>'
     assert added in made
@@ -234,7 +227,7 @@ def test_a_unit_inside_a_text_of_a_memory_is_written_where_it_is() -> None:
     """The translation of the text around it stands behind it, and has a copy."""
     inner = '<tu><tuv xml:lang="en"><seg>two</seg></tuv></tu>'
     outer = f'<tu><tuv xml:lang="en"><seg>One <ph>{inner}</ph> three</seg></tuv></tu>'
-    made = translated(f'<tmx><header srclang="en"/>{outer}</tmx>', "a.tmx")
+    made, *_ = translated(f'<tmx><header srclang="en"/>{outer}</tmx>', "a.tmx")
     filled = inner.replace("</tu>", '<tuv xml:lang="de"><seg>TWO</seg></tuv></tu>')
     assert made == (
         f'<tmx><header srclang="en"/><tu><tuv xml:lang="en"><seg>One <ph>{filled}</ph> three</seg>'
@@ -261,7 +254,8 @@ def test_a_memory_tells_its_languages() -> None:
 
 def test_a_catalogue_gets_messages() -> None:
     """Plural forms too; fuzzy ones are translated anew; polib reads the same as before."""
-    made, before = polib.pofile(translated(PO, "a.po")), polib.pofile(PO)
+    written, *_ = translated(PO, "a.po")
+    made, before = polib.pofile(written), polib.pofile(PO)
     assert [(e.msgid, e.msgctxt, e.occurrences) for e in made] == [
         (e.msgid, e.msgctxt, e.occurrences) for e in before
     ]
@@ -273,7 +267,7 @@ def test_a_catalogue_gets_messages() -> None:
     assert [entry.flags for entry in made] == [[], ["c-format"], ["c-format"], *[[]] * 4]
     assert made[1].previous_msgid is None
     assert made.metadata == before.metadata
-    assert max(map(len, translated(PO, "a.po").split("\n"))) <= 79
+    assert max(map(len, written.split("\n"))) <= 79
 
 
 @pytest.mark.parametrize(
@@ -305,19 +299,18 @@ def test_a_catalogue_gets_messages() -> None:
 def test_the_texts_of_a_message_are_translated_one_by_one(source: str, texts: list[str]) -> None:
     """Those that an empty line, a list, an indent or a tab parts; the message is written whole."""
     text = f'#, fuzzy\nmsgid "{source}"\nmsgstr "alt"\n\nmsgid "b"\nmsgstr ""\n'
-    document = read_document(text.encode(), "a.po")
-    translator = WordTranslator(str.lower)
-    made = polib.pofile(translate_document(document, translator)[0].decode())
-    assert sorted(translator.lines) == sorted([*texts, "b"])
-    assert made[0].msgstr == source.lower().encode().decode("unicode_escape")
-    assert "fuzzy" not in made[0].flags
+    made, lines, _ = translated(text, "a.po", WordTranslator(str.lower))
+    message, _ = polib.pofile(made)
+    assert sorted(lines) == sorted([*texts, "b"])
+    assert message.msgstr == source.lower().encode().decode("unicode_escape")
+    assert "fuzzy" not in message.flags
 
 
 def test_a_translation_like_its_source_is_not_written_and_told() -> None:
     """A fuzzy one, which may be wrong, stays; the report counts neither as translated."""
     text = '#, fuzzy\nmsgid "Paris"\nmsgstr "Pairs"\n\nmsgid "Hotel"\nmsgstr ""\n'
-    data, report = translate_document(read_document(text.encode(), "a.po"), WordTranslator(str))
-    assert (data.decode(), report.translated) == (text, 0)
+    made, _, report = translated(text, "a.po", WordTranslator())
+    assert (made, report.translated) == (text, 0)
     assert [remark.what for remark in report.untranslated] == [("its translation is the same",)] * 2
 
 
@@ -325,14 +318,15 @@ def test_arguments_of_qt_and_kde_are_copied() -> None:
     """Numbers behind a percent sign, which are none of other formats."""
     text = 'msgid "%1 of %L2, 5%, %3d and %20\\n(%1)"\nmsgstr ""\n'
     translator = WordTranslator(str.upper)
-    translate_document(read_document(text.encode(), "a.po"), translator)
-    (line,) = translator.lines
+    _, (line,), _ = translated(text, "a.po", translator)
     assert [line[a:b] for a, b in translator.kept[0]] == ["%1", "%L2", "%20", "%1"]
 
 
 def test_a_language_with_one_form_gets_the_plural() -> None:
     """msgstr[0] stands for any number then."""
-    made = translated(PO.replace("nplurals=2", "nplurals=1").replace('msgstr[1] ""\n', ""), "a.po")
+    made, *_ = translated(
+        PO.replace("nplurals=2", "nplurals=1").replace('msgstr[1] ""\n', ""), "a.po"
+    )
     assert 'msgstr[0] "%D FILES"' in made
 
 
@@ -340,14 +334,12 @@ def test_a_language_with_one_form_gets_the_plural() -> None:
 def test_line_ends_and_encodings_of_a_catalogue_stay(end: str) -> None:
     """As they are declared; what an encoding lacks is refused."""
     text = PO.replace("UTF-8", "ISO-8859-1").replace("Hello", "h\xe4llo").replace("\n", end)
-    made = translated(text, "a.po", "latin-1")
+    data = text.encode("latin-1")
+    made = translated(data, "a.po")[0].decode("latin-1")
     assert 'msgstr "H\xc4LLO"' in made
     assert made.count("\n") == made.count(end)
-    document = read_document(text.encode("latin-1"), "a.po")
-    with pytest.raises(
-        InputError, match="lacks letters of the translation; convert it with msgconv"
-    ):
-        translate_document(document, WordTranslator(lambda word: word + "好"))
+    with pytest.raises(InputError, match="letters of the translation; convert it with msgconv"):
+        translated(data, "a.po", WordTranslator(lambda word: word + "好"))
 
 
 @pytest.mark.parametrize(
@@ -374,9 +366,8 @@ def test_encodings_of_xml_stay(encoding: str) -> None:
     data = text.encode(encoding)
     document = read_document(data, "a.xlf")
     assert document.written(lambda _: None) == data
-    made = translate_document(document, WordTranslator(lambda word: word + "好"))[0].decode(
-        encoding
-    )
-    assert ("gr\xfcn&#22909;" if encoding == "iso-8859-1" else "gr\xfcn好") in made
+    made, _ = translate_document(document, WordTranslator(lambda word: word + "好"))
+    expected = "gr\xfcn&#22909;" if encoding == "iso-8859-1" else "gr\xfcn好"
+    assert expected in made.decode(encoding)
     with pytest.raises(InputError, match="is not in the encoding that it declares"):
         read_document(b'<?xml version="1.0" encoding="utf-8"?><a>\xff</a>', "a.xlf")

@@ -8,12 +8,10 @@ import pytest
 import yaml
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, backwards, translated
 
 from dragoman.documents import choices
 from dragoman.documents.choices import LEFT, branches
-from dragoman.documents.formats import read_document
-from dragoman.documents.translate import translate_document
 from dragoman.text.marked import Marked, Tag
 
 
@@ -27,12 +25,14 @@ def written(message: str, form: str) -> tuple[str, str]:
     return json.dumps({"a": [message]}, ensure_ascii=form == "ascii"), "a.json"
 
 
-def translated(message: str, form: str, translator: WordTranslator) -> tuple[str, tuple[str, ...]]:
+def changed(
+    message: str, form: str, translator: WordTranslator | None = None
+) -> tuple[str, tuple[str, ...]]:
     """The message in the translated file, which is otherwise the same, and what is left."""
     source, name = written(message, form)
-    data, report = translate_document(read_document(source.encode(), name), translator)
-    value = yaml.safe_load(data)["a"] if name == "a.yaml" else json.loads(data)["a"][0]
-    assert (data.decode(), name) == written(value, form)
+    made, _, report = translated(source, name, translator)
+    value = yaml.safe_load(made)["a"] if name == "a.yaml" else json.loads(made)["a"][0]
+    assert (made, name) == written(value, form)
     return value, report.left
 
 
@@ -61,8 +61,8 @@ def test_the_text_of_branches_is_translated(form: str) -> None:
         message, expected = (drawn(Random(seed), 2, change) for change in (None, str))
         if form == "single":  # which has no line ends
             message, expected = message.replace("\n", ""), expected.replace("\n", "")
-        assert translated(message, form, WordTranslator(str)) == (message, ())
-        assert translated(message, form, WordTranslator(str.upper)) == (expected, ())
+        assert changed(message, form, WordTranslator(str)) == (message, ())
+        assert changed(message, form) == (expected, ())
 
 
 @pytest.mark.parametrize("form", ["json", "ascii", "double"])
@@ -73,7 +73,7 @@ def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
         message = drawn(draw, 2)
         place = draw.randrange(len(message))
         damaged = message[:place] + draw.choice(["", "{", "}", "#"]) + message[place + 1 :]
-        new, left = translated(damaged, form, WordTranslator(str.upper))
+        new, left = changed(damaged, form)
         assert re.sub(r"\w", "", new) == re.sub(r"\w", "", damaged)
         assert not left or new == damaged
 
@@ -95,16 +95,15 @@ def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
 def test_what_is_no_whole_message_is_copied_and_told(message: str) -> None:
     """Malformed, with text around a choice, too deep, too long."""
     for form, where in (("json", 'line 1, "a"'), ("double", "line 1, a")):
-        new, left = translated(message, form, WordTranslator(str.upper))
+        new, left = changed(message, form)
         assert (new, left) == (message, (f"{LEFT}: {where}",))
 
 
 def test_blocks_and_broken_lines_of_yaml_are_copied_and_told() -> None:
     """Their line ends are no part of the message."""
     source = 'a: "{n, plural, one {b}\n  other {c}}"\nb: >\n  {n, plural, one {b}}\n'
-    document = read_document(source.encode(), "a.yaml")
-    data, report = translate_document(document, WordTranslator(str.upper))
-    assert (data.decode(), report.left) == (source, (f"{LEFT}: line 1, a; line 3, b",))
+    made, _, report = translated(source, "a.yaml")
+    assert (made, report.left) == (source, (f"{LEFT}: line 1, a; line 3, b",))
 
 
 def test_a_number_of_the_form_is_read_for_its_sign() -> None:
@@ -113,8 +112,8 @@ def test_a_number_of_the_form_is_read_for_its_sign() -> None:
         "{a, select, other {{n, plural, =0 {no #} one {a #} two {b #} other {c # {x}}}} "
         "male {{m, selectordinal, few {{x, select, y {# time}}} other {the #}}} female {# d}}"
     )
-    translator = WordTranslator(str.upper, lambda order: order[::-1])
-    new, _ = translated(message, "json", translator)
+    translator = WordTranslator(str.upper, backwards)
+    new, _ = changed(message, "json", translator)
     assert translator.lines == ["no 0", "a 1", "b 2", "c 5 {x}", "3 time", "the 5", "# d"]
     copied = [
         line[slice(*at[0])] for line, at in zip(translator.lines, translator.kept, strict=True)
@@ -131,7 +130,7 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
     message = "{n, plural, one {a#} other {b}}"
     words = {"a": "l'", "b": "{x} '# y"}
     translator = WordTranslator(lambda word: words.get(word, word))
-    new, _ = translated(message, "json", translator)
+    new, _ = changed(message, "json", translator)
     assert new == "{n, plural, one {l''#} other {'{'x'}' '''#' y}}"
     assert branches(new, new, '"') is not None
 
@@ -139,9 +138,9 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
 def test_elements_of_html_in_branches_are_tags() -> None:
     """But for those of a message with apostrophes, which may quote."""
     message = "{n, plural, one {# <b id=x>dog</b>} other {<i>dogs</i>, <all>}}"
-    new, _ = translated(message, "json", WordTranslator(str.upper))
+    new, _ = changed(message, "json")
     assert new == "{n, plural, one {# <b id=x>DOG</b>} other {<i>DOGS</i>, <ALL>}}"
-    new, _ = translated(message.replace("=x", "=''x''"), "json", WordTranslator(str.upper))
+    new, _ = changed(message.replace("=x", "=''x''"), "json")
     assert new == "{n, plural, one {# <B ID='X'>DOG</B>} other {<I>DOGS</I>, <ALL>}}"
 
 

@@ -1,11 +1,7 @@
 """What of Markdown is read as a sentence, and what stays out of it."""
 
 import pytest
-from tests.unit.documents.test_texts import translated
-from tests.word_translator import WordTranslator
-
-from dragoman.documents.formats import read_document
-from dragoman.documents.translate import translate_document
+from tests.word_translator import WordTranslator, translated
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_signs_in_the_text_of_a_picture_end_nothing() -> None:
     signs = WordTranslator(lambda _: "1. x](y) ![`")
     assert translated("![a](u)\n", "a.md", signs)[0] == "![1\\. x\\](y) !\\[\\`](u)\n"
     source = b"a ![b \xff c](u)\n\n\xc3\xa4\xc3\xa4\n"
-    data, report = translate_document(read_document(source, "a.md"), WordTranslator(str.upper))
+    data, _, report = translated(source, "a.md")
     assert data == source.replace(b"\xa4", b"\x84")
     damage = ("it has bytes that are not UTF-8",)
     assert [(each.where, each.what) for each in report.untranslated] == [

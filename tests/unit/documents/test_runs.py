@@ -3,16 +3,9 @@
 import re
 
 import pytest
-from tests.archives import replaced
-from tests.office import W, docx
-from tests.unit.documents.test_office import members
-from tests.word_translator import WordTranslator
-
-from dragoman.documents.document import Document
-from dragoman.documents.formats import read_document
-from dragoman.documents.translate import translate_document
-
-MAIN = "word/document.xml"
+from tests.office import W
+from tests.unit.documents.test_office import docx_of, members, sources
+from tests.word_translator import translated
 
 
 def run(text: str) -> str:
@@ -38,16 +31,15 @@ def field_in_a_run(code: str, shown: str) -> str:
     return f"<w:r>{begin}<w:instrText>{code}</w:instrText>{separate}{text}{end}</w:r>"
 
 
-def document_of(paragraph: str) -> Document:
+def document_of(paragraph: str) -> bytes:
     """A docx whose first text is this paragraph."""
-    body = f'<w:body {W} xmlns:m="m"><w:p>{paragraph}</w:p></w:body>'
-    return read_document(replaced(docx(), {MAIN: body}), "a.docx")
+    return docx_of(f'<w:body {W} xmlns:m="m"><w:p>{paragraph}</w:p></w:body>')
 
 
 def in_capitals(paragraph: str) -> str:
     """This paragraph in a docx whose texts are translated."""
-    data, _ = translate_document(document_of(paragraph), WordTranslator(str.upper))
-    found = re.search(r"<w:p>(.*)</w:p>", members(data)[MAIN])
+    data, *_ = translated(document_of(paragraph), "a.docx")
+    found = re.search(r"<w:p>(.*)</w:p>", members(data)["word/document.xml"])
     assert found is not None
     return found[1]
 
@@ -93,7 +85,7 @@ def test_a_field_that_shows_nothing_is_a_tag() -> None:
     of = field_in_a_run("PAGE", "")
     inside = re.sub("</?w:r>", "", run("page ") + of + run(" of it"))
     for source in (run("page ") + of + run(" of it"), f"<w:r>{inside}</w:r>"):
-        assert next(iter(document_of(source).segments)).source.text == "page of it"
+        assert text_of(source)[0] == "page of it"
 
 
 FORMULA = "<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>"
@@ -112,8 +104,7 @@ FORMULA = "<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>"
 )
 def test_spaces_around_a_formula_stay(source: str, expected: str) -> None:
     """On both sides; of the two, one is read."""
-    segment = next(iter(document_of(source).segments))
-    assert "  " not in segment.source.text
+    assert "  " not in text_of(source)[0]
     assert in_capitals(source) == expected
 
 
@@ -124,7 +115,7 @@ LINK = '<w:hyperlink w:anchor="x">{}</w:hyperlink>'
 
 def text_of(source: str) -> list[str]:
     """The texts of a paragraph."""
-    texts = [segment.source.text for segment in document_of(source).segments]
+    texts = sources(document_of(source), "a.docx")
     return texts[: texts.index("The header")]
 
 

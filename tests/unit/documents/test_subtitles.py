@@ -1,8 +1,7 @@
 """Who speaks in subtitles: what each says is a text, in which no name is."""
 
 import pytest
-from tests.unit.documents.test_texts import translated
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, translated
 
 
 def cues(*texts: str) -> str:

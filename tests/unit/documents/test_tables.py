@@ -1,8 +1,7 @@
 """Tables: which cells are translated, and when they get quotes."""
 
 import pytest
-from tests.unit.documents.test_texts import translated
-from tests.word_translator import WordTranslator
+from tests.word_translator import WordTranslator, translated
 
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document

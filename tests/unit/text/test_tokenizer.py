@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,25 +19,21 @@ TEXTS = [
     "Der Hund sieht den kleinen Hund; der Hund schläft (im Haus).",
     "我喜欢学习人工智能。他也喜欢学习汉语。",
 ] * 5
-MODELS = ["bpe", "unigram"]
+MODELS = ["bpe", "unigram", "characters"]
+models = pytest.mark.parametrize("model", MODELS)
 
 
+@cache
 def trained(model: str = "bpe", *specials: str, vocab_size: int = 400) -> Tokenizer:
     """A small tokenizer of three languages, perhaps with further special tokens."""
     config = TokenizerConfig(model=model, vocab_size=vocab_size, specials=specials)  # type: ignore[arg-type]
     return train_tokenizer(TEXTS, config)
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=MODELS[:2])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     """A small tokenizer of each model in turn."""
     return trained(request.param)
-
-
-def test_ids_of_special_and_byte_tokens_are_fixed(tokenizer: Tokenizer) -> None:
-    """Special tokens take ids 0 to 3 and the bytes 4 to 259, in both models."""
-    assert [tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.eos_id] == [0, 1, 2, 3]
-    assert tokenizer.tokens(range(260)) == [*SPECIALS, *BYTES]
 
 
 def test_decoding_skips_special_tokens(tokenizer: Tokenizer) -> None:
@@ -85,7 +82,7 @@ def test_vocabulary_has_the_size_that_was_asked_for(tokenizer: Tokenizer) -> Non
     assert tokenizer.vocab_size <= 400
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS[:2])
 def test_a_corpus_of_one_word_trains(model: str) -> None:
     """A corpus too small to fill the vocabulary gives a smaller one."""
     config = TokenizerConfig(model=model, vocab_size=8000)  # type: ignore[arg-type]
@@ -100,7 +97,7 @@ def test_training_on_nothing_is_refused() -> None:
         train_tokenizer(["", ""], TokenizerConfig())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS[:2])
 def test_training_is_repeatable_in_another_process(model: str) -> None:
     """The same texts give the same file, whatever the order of hashing in the process."""
     code = (
@@ -215,10 +212,11 @@ def test_saving_where_one_cannot_is_an_error_in_words(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- further special tokens
 
 
-@pytest.mark.parametrize("model", [*MODELS, "characters"])
+@models
 def test_specials_come_between_bytes_and_pieces(model: str) -> None:
-    """They take the ids from 260 on and are known by name; the first piece comes after them."""
+    """Those of all models take ids 0 to 3 and the bytes 4 to 259; the first piece comes after."""
     tokenizer = trained(model, MASK, "<|user|>")
+    assert [tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.eos_id] == [0, 1, 2, 3]
     assert tokenizer.tokens(range(262)) == [*SPECIALS, *BYTES, MASK, "<|user|>"]
     assert (tokenizer.special_id(MASK), tokenizer.special_id("<|user|>")) == (260, 261)
     assert tokenizer.first_piece == 262
@@ -226,7 +224,7 @@ def test_specials_come_between_bytes_and_pieces(model: str) -> None:
     assert again.specials == tokenizer.specials
 
 
-@pytest.mark.parametrize("model", [*MODELS, "characters"])
+@models
 def test_specials_are_never_found_in_a_text_nor_written(model: str) -> None:
     """Text that looks like one is spelt out; decoding skips the token itself."""
     tokenizer = trained(model, MASK)
@@ -237,14 +235,13 @@ def test_specials_are_never_found_in_a_text_nor_written(model: str) -> None:
     assert 260 not in {*splits.left.tolist(), *splits.right.tolist()}
 
 
-@pytest.mark.parametrize("model", [*MODELS, "characters"])
+@models
 def test_without_specials_nothing_changes(model: str) -> None:
     """A tokenizer has the ids and the pieces that it had; asking for a token it lacks is said."""
     plain, masked = trained(model), trained(model, MASK, vocab_size=401)
     assert plain.first_piece == 260
-    assert plain.tokens(range(260, plain.vocab_size)) == masked.tokens(
-        range(261, masked.vocab_size)
-    )
+    before, after = (each.tokens(range(each.vocab_size)) for each in (plain, masked))
+    assert before == [each for each in after if each != MASK]
     with pytest.raises(InputError, match=r'no special token <mask>.*specials = \["<mask>"\]'):
         plain.special_id(MASK)
 
