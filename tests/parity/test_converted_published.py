@@ -1,6 +1,5 @@
 """Folders of Hugging Face for CTranslate2 and ONNX, against the classes that published them."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.foreign_folders import set_keys
 from tests.parity.test_converted_onnx import own_program
 from tests.parity.test_foreign_texts import (
     CASES,
@@ -35,7 +35,6 @@ def folder_for(
     name: str, path: Path, sizes: Mapping[str, Any] | None = None
 ) -> tuple[Path, object]:
     """A folder of Hugging Face, or for translators of one language pair one that we made of it."""
-    (path / "theirs").mkdir()
     model = make_folder(path / "theirs", name, sizes)
     if name in CODES:
         return path / "theirs", model
@@ -76,11 +75,10 @@ ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
 @pytest.mark.parametrize("to", ["ctranslate2", "onnx"])
 def test_a_language_that_a_decoder_starts_with_is_read_once(to: TargetName, tmp_path: Path) -> None:
     """As a folder of mBART says that was fine-tuned for one pair of languages."""
-    (path := tmp_path / "theirs").mkdir()
-    make_folder(path, "mbart", ONE_LAYER)
+    make_folder(path := tmp_path / "theirs", "mbart", ONE_LAYER)
     start = {"decoder_start_token_id": read_tokenizer(path).convert_tokens_to_ids("de_DE")}
-    for file in (path / "config.json", path / "generation_config.json"):
-        file.write_text(json.dumps(json.loads(file.read_bytes()) | start), encoding="utf-8")
+    for file in ("config.json", "generation_config.json"):
+        set_keys(path, file, **start)
     assert convert(path, tmp_path / "out", to, SOME).worst < 2e-5
 
 
