@@ -43,6 +43,14 @@ def test_tied_matrices_are_one_storage(
         model.load_state_dict(model.state_dict())
 
 
+def test_a_soft_cap_bends_the_logits() -> None:
+    """`c tanh(logit / c)` of the logits that the same weights give without a cap."""
+    plain, capped = make_model(SMALL), make_model(replace(SMALL, logit_soft_cap=2.0))
+    src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
+    bent = 2.0 * torch.tanh(plain(src_BS, tgt_BT) / 2.0)
+    assert distance(capped(src_BS, tgt_BT), bent) < 1e-12
+
+
 def test_each_projection_is_drawn_with_its_own_fan() -> None:
     """Keys and values share a matrix but not a fan: all bounds are `sqrt(6 / (in + out))`."""
     torch.manual_seed(0)
