@@ -69,6 +69,12 @@ def _disturbed(line: str, draw: random.Random, times: int) -> str:
     return line
 
 
+def set_keys(folder: Path, file: str = "config.json", **keys: object) -> None:
+    """Set keys of a file of JSON."""
+    said = json.loads((folder / file).read_bytes())
+    (folder / file).write_text(json.dumps(said | keys))
+
+
 NAMES = {
     "bos_token": "<s>",
     "eos_token": "</s>",

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.parity.foreign import assert_same_logits, random_ids, run
-from tests.parity.test_foreign_folders import KINDS, saved, theirs
-from torch import Tensor, nn
+from tests.parity.foreign import assert_same_logits
+from tests.parity.test_foreign_folders import KINDS, logits_of, saved
+from torch import nn
 
 from dragoman.errors import InputError
 from dragoman.folder.adapters import merge_adapter, save_adapter
@@ -29,19 +29,6 @@ MODULES = {
 """Names there, and here, of the same matrices."""
 
 
-def ours(model: Model, encoder_decoder: bool) -> Tensor:  # noqa: FBT001
-    """Our logits of some ids."""
-    ids = random_ids(6, 28, 2, 9)
-    found: Tensor = model(ids, ids) if encoder_decoder else model(ids)
-    return found
-
-
-def other(model: nn.Module, encoder_decoder: bool) -> Tensor:  # noqa: FBT001
-    """Their logits of the same."""
-    ids = random_ids(6, 28, 2, 9)
-    return run(model, input_ids=ids, **({"decoder_input_ids": ids} if encoder_decoder else {}))
-
-
 def opened(folder: Path) -> tuple[Model, FolderConfig]:
     """What is in a folder, read anew."""
     found = open_folder(folder)
@@ -53,6 +40,12 @@ def moved(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith((".B", "lora_B.default.weight")):
             nn.init.normal_(parameter, std=0.3)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """The folder of a small Marian."""
+    return saved("marian", tmp_path / "base")
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -67,8 +60,7 @@ def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
     save_adapter(tmp_path, model, config, lora, base)
     fresh = KINDS[name][0].from_pretrained(base, dtype=torch.float32).eval()
     wanted = peft.PeftModel.from_pretrained(fresh, tmp_path / "adapter").eval()
-    pair = theirs(name).config.is_encoder_decoder
-    assert_same_logits(ours(model.eval(), pair), other(wanted, pair))
+    assert_same_logits(*logits_of(model.eval(), wanted))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -83,8 +75,7 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     wanted.save_pretrained(tmp_path / "adapter")
     model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
-    pair = theirs(name).config.is_encoder_decoder
-    assert_same_logits(ours(model, pair), other(wanted, pair))
+    assert_same_logits(*logits_of(model, wanted))
 
 
 def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa: ANN401 -- theirs
@@ -110,13 +101,12 @@ def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa
     ids=str,
 )
 @torch.no_grad()
-def test_scales_and_ranks_are_pefts(options: dict[str, object], tmp_path: Path) -> None:
+def test_scales_and_ranks_are_pefts(options: dict[str, object], base: Path, tmp_path: Path) -> None:
     """rsLoRA, and matrices with ranks and scales of their own."""
-    base = saved("marian", tmp_path / "base")
     wanted = written_by_peft(tmp_path / "adapter", base, **options)
     model, config = opened(base)
     merge_adapter(tmp_path / "adapter", model, config)
-    assert_same_logits(ours(model, encoder_decoder=True), other(wanted, encoder_decoder=True))
+    assert_same_logits(*logits_of(model, wanted))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +127,8 @@ def test_scales_and_ranks_are_pefts(options: dict[str, object], tmp_path: Path) 
     ],
     ids=str,
 )
-def test_other_kinds_are_refused(options: dict[str, object], tmp_path: Path) -> None:
+def test_other_kinds_are_refused(options: dict[str, object], base: Path, tmp_path: Path) -> None:
     """What stored adapters alone do not say is refused, and its key is named."""
-    base = saved("marian", tmp_path / "base")
     (key,) = options
     real = key not in ("a_key_of_tomorrow", "layer_replication", "target_parameters")
     written_by_peft(tmp_path / "adapter", base, **(options if real else {}))
@@ -151,37 +140,35 @@ def test_other_kinds_are_refused(options: dict[str, object], tmp_path: Path) -> 
         merge_adapter(tmp_path / "adapter", model, config)
 
 
-def test_an_adapter_knows_its_base(tmp_path: Path) -> None:
-    """Of another model of the same shapes it is refused; of its own in a copy it is not."""
-    base = saved("marian", tmp_path / "base")
+def fresh_adapter(base: Path, run: Path) -> Path:
+    """A folder of ours with adapters of the small Marian."""
     model, config = opened(base)
     lora = LoraConfig(rank=2)
     adapt(model, lora)
-    save_adapter(tmp_path, model, config, lora, base)
-    model, config = opened(base)
-    merge_adapter(tmp_path / "adapter", model, config)
+    save_adapter(run, model, config, lora, base)
+    return run / "adapter"
+
+
+def test_an_adapter_knows_its_base(base: Path, tmp_path: Path) -> None:
+    """Of another model of the same shapes it is refused; of its own in a copy it is not."""
+    folder = fresh_adapter(base, tmp_path)
+    merge_adapter(folder, *opened(base))
     model, config = opened(base)
     with torch.no_grad():
         dict(model.named_parameters())["encoder.layers.0.self_attn.q_proj.weight"][0, 0] += 0.1
     with pytest.raises(InputError, match="adapts other weights than those of the model"):
-        merge_adapter(tmp_path / "adapter", model, config)
+        merge_adapter(folder, model, config)
 
 
-def test_adapters_of_another_base(tmp_path: Path) -> None:
-    """Other shapes, other names and other kinds are refused, each in one sentence."""
-    base = saved("marian", tmp_path / "base")
-    model, config = opened(base)
-    lora = LoraConfig(rank=2)
-    adapt(model, lora)
-    folder = tmp_path / "adapter"
-    save_adapter(tmp_path, model, config, lora, base)
+def test_adapters_of_another_base(base: Path, tmp_path: Path) -> None:
+    """Other shapes, other names and other numbers are refused, each in one sentence."""
+    folder = fresh_adapter(base, tmp_path)
     stored, plain = load_file(folder / "adapter_model.safetensors"), folder / "adapter_config.json"
     model, config = opened(base)
     first = min(stored)
     for tensors, hf, message in (
         ({**stored, first: torch.zeros(2, 99)}, {}, "adapts another model"),
         ({first.replace("layers.0", "layers.7"): stored[first]}, {}, "which the model does not"),
-        (stored, {"use_dora": True}, "use_dora = true is not supported"),
         (stored, {"r": 0}, "r must be 1 or more"),
         (stored, {"lora_alpha": 1e300}, "must be finite numbers"),
         (stored, {"rank_pattern": {"q_proj": "2"}}, "r must be 1 or more"),

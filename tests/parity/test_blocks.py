@@ -15,9 +15,7 @@ from dragoman.nn import (
     LayerNorm,
     MultiHeadAttention,
     RMSNorm,
-    SinusoidalPositions,
     TokenEmbedding,
-    sinusoidal_table,
 )
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
 from dragoman.nn.norm import make_norm
@@ -161,15 +159,6 @@ def test_activations_hold_at_the_ends_of_the_range(activation: str) -> None:
         torch.testing.assert_close(ACTIVATIONS[activation](x), y, atol=1e-30, rtol=1e-6)
     assert bool(slope.isfinite().all())
     assert bool(y.isfinite().all())
-
-
-def test_positions_are_added_from_the_offset_on() -> None:
-    """Place `l` of the input receives `PE(offset + l)`."""
-    x = inputs(2, 3, 6)
-    expected = x.numpy() + sinusoidal_table(12, 6).numpy()[9:12]
-    np.testing.assert_allclose(
-        SinusoidalPositions(6)(x, range(9, 12)).numpy(), expected, atol=1e-14
-    )
 
 
 @pytest.mark.parametrize(("scale", "factor"), [(True, 4.0), (False, 1.0)])

@@ -11,17 +11,25 @@ from dragoman.nn.cpu.attention import attention_by_blocks
 from dragoman.nn.patterns.blocks import STRIP_SCORES
 from dragoman.nn.patterns.window import local_attention
 
+WINDOWS = [PATTERNS[name] for name in ("window", "two-sided window", "longformer")]
 
-@given(st.data(), SIZES, SIZES, st.booleans())
-@settings(max_examples=150)
-def test_windows_in_blocks(data: st.DataObject, size: int, block: int, causal: bool) -> None:  # noqa: FBT001 (drawn)
-    """Blocks smaller and larger than the window and than the text; T < S; padding; cap and bias."""
-    pattern = SlidingWindow(size=size, causal=causal)
+
+@given(st.data(), st.one_of(WINDOWS), SIZES)
+@settings(max_examples=250)
+def test_windows_in_blocks(
+    data: st.DataObject, pattern: SlidingWindow | Longformer, block: int
+) -> None:
+    """Blocks smaller and larger than the window and than the text; T < S; padding; cap and bias.
+
+    Global keys stand before each block's own, and global queries see all.
+    """
     case = draw_case(data, longest=60)
     if case.mask is not None:
         case = case._replace(mask=case.mask[:, :, :1])
 
     def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
+        if isinstance(pattern, Longformer):
+            return pattern.attend_in_blocks(q, kv, mask, scoring, block)
         return local_attention(q, kv, mask, scoring, pattern.reach, block)
 
     assert_equals_reference(pattern, case, fast)
@@ -37,22 +45,6 @@ def test_windows_in_more_blocks_than_a_strip_holds() -> None:
     case = Case((q, k, v), mask, Scoring(scale=0.5, bias=bias))
     assert 2 * 4 * length * 2 * pattern.size > STRIP_SCORES
     assert_equals_reference(pattern, case, pattern.attend)
-
-
-@given(st.data(), PATTERNS["longformer"], SIZES)
-@settings(max_examples=100)
-def test_windows_and_global_positions_in_blocks(
-    data: st.DataObject, pattern: Longformer, block: int
-) -> None:
-    """Global keys stand before each block's own, and global queries see all."""
-    case = draw_case(data, longest=60)
-    if case.mask is not None:
-        case = case._replace(mask=case.mask[:, :, :1])
-
-    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        return pattern.attend_in_blocks(q, kv, mask, scoring, block)
-
-    assert_equals_reference(pattern, case, fast)
 
 
 @given(st.data(), SIZES, st.booleans())

@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.models.small import distance, stir
-from tests.unit.tasks.tiny import DECODING, make_config, make_tokenizer, random_lines
+from tests.parity.test_converted_alone import TOKENIZER, save
+from tests.unit.models.small import distance
+from tests.unit.tasks.tiny import DECODING, make_config, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from dragoman.convert.targets import TargetName, convert
 from dragoman.folder.foreign import family
-from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Learned, RelativeBias, Sinusoidal
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 
-TOKENIZER = make_tokenizer()
 PAPER = replace(
     make_config(TOKENIZER),
     num_encoder_layers=2,
@@ -64,19 +63,10 @@ ALL = BOTH | PRE | CT2_ONLY
 LINES = [*random_lines(6, seed=3), "</s> <pad>", "😀 我喜欢  a "]
 
 
-def save(folder: Path, config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
-    """Save a model whose biases and norms, too, are drawn at random."""
-    torch.manual_seed(seed)
-    model = EncoderDecoder(config).eval()
-    stir(model)
-    about = FolderConfig(model=config, decoding=DECODING)
-    save_model(folder, model, about, tokenizers=(TOKENIZER, TOKENIZER))
-    return model
-
-
 def converted(tmp_path: Path, config: EncoderDecoderConfig, to: TargetName) -> EncoderDecoder:
     """Save a model as `model` and convert it to `out`."""
-    model = save(tmp_path / "model", config)
+    model = save(tmp_path / "model", config, decoding=DECODING)
+    assert isinstance(model, EncoderDecoder)
     assert convert(tmp_path / "model", tmp_path / "out", to, LINES).worst < 1e-5
     return model
 

@@ -46,7 +46,9 @@ READER = EncoderOnlyConfig(
     **{**SIZE, "num_layers": 1},
     positions=RelativeBias(num_buckets=8, max_distance=12),
     patterns=(SlidingWindow(size=3, causal=False),),
-    head=ClassificationHead(labels=LABELS),
+    num_token_types=2,
+    embedding_norm=True,
+    head=ClassificationHead(labels=LABELS, pooler=True),
 )
 LINES = [*random_lines(3, seed=5, longest=8), "</s> <pad>", "😀 我喜欢  a"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
+from tests.parity.test_foreign_texts import read_tokenizer
 
 import dragoman
 from dragoman.data.batches import BatchConfig
@@ -53,20 +54,18 @@ CLASSIFIERS: Mapping[str, tuple[str, dict[str, Any]]] = {
 LABELS = {0: "bad", 1: "good", 2: "fair"}
 
 
-def read_tokenizer(folder: Path) -> Any:  # noqa: ANN401 -- theirs
-    """Theirs."""
-    return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-
-
-def make(folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def make(
+    folder: Path, tokenizer: str, name: str, sizes: Mapping[str, Any], spread: float = 0.2
+) -> Any:  # noqa: ANN401
     """Write the tokenizer, and return a model of random weights."""
+    folder.mkdir(exist_ok=True)
     FAMILIES[tokenizer](folder)
     kind = getattr(transformers, name)
     torch.manual_seed(0)
     model = kind(kind.config_class(**sizes, vocab_size=len(read_tokenizer(folder)))).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+            parameter.add_(spread * torch.randn_like(parameter))
     return model
 
 
@@ -134,11 +133,7 @@ def test_a_classifier_reads_as_its_class(name: str, tmp_path: Path) -> None:
         assert (found[1].label, found[1].probabilities) == ("", {})
 
 
-TAGGERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "BertForTokenClassification": ("bert", ENCODER),
-    "RobertaForTokenClassification": ("roberta", {**ENCODER, "pad_token_id": 1}),
-    "DistilBertForTokenClassification": ("bert", DISTIL),
-}
+TAGGERS = {name.replace("Sequence", "Token"): case for name, case in CLASSIFIERS.items()}
 HARD = (
     "Anna 😀 lives",
     "👩‍👩‍👧 e\u0301 \u0301 کِتاب \u064e",

@@ -267,7 +267,6 @@ def test_a_conversation_is_that_of_transformers(
 ) -> None:
     """Each answer is what the class generates after the template; the converted folder's too."""
     folder, ours = tmp_path / "theirs", tmp_path / "ours"
-    folder.mkdir()
     model = make_chatting(folder, LLAMA_2)
     tokenizer = read_tokenizer(folder)
     said: list[str] = []

@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.damage import change_json
+from tests.foreign_folders import set_keys
 from tests.parity.test_foreign_folders import KINDS, saved
 
 from dragoman.engine import freeze
@@ -23,12 +24,6 @@ from dragoman.folder.opening import open_folder
 
 Change = Callable[[Path], object]
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-
-
-def config(folder: Path, **keys: object) -> None:
-    """Set keys of the config."""
-    file = folder / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | keys))
 
 
 def weights(folder: Path, **tensors: torch.Tensor) -> None:
@@ -87,18 +82,18 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "other size": (lie(a=entry("F32", [3], 0, 16)), "is damaged"),
     "overflow": (lie(a=entry("F32", [1 << 62, 16], 0, 16)), "is damaged"),
     "gptq": (
-        lambda f: config(f, quantization_config={"quant_method": "gptq", "bits": 4}),
+        lambda f: set_keys(f, quantization_config={"quant_method": "gptq", "bits": 4}),
         r'quantization_config = "gptq"',
     ),
     "fp8": (
         lambda f: weights(f, model__shared__weight=torch.zeros(29, 12).to(torch.float8_e4m3fn)),
         r"model.shared.weight holds float8_e4m3fn|shared.weight holds float8_e4m3fn",
     ),
-    "code": (lambda f: config(f, auto_map={"AutoModel": "m.M"}), "auto_map"),
-    "class": (lambda f: config(f, architectures=["MarianForCausalLM"]), "MarianForCausalLM"),
-    "family": (lambda f: config(f, model_type="marain"), "did you mean marian"),
-    "depth": (lambda f: config(f, encoder_layers=9_999), "10002 layers"),
-    "width": (lambda f: config(f, d_model=24), r"the shape \(29, 12\), but the config makes"),
+    "code": (lambda f: set_keys(f, auto_map={"AutoModel": "m.M"}), "auto_map"),
+    "class": (lambda f: set_keys(f, architectures=["MarianForCausalLM"]), "MarianForCausalLM"),
+    "family": (lambda f: set_keys(f, model_type="marain"), "did you mean marian"),
+    "depth": (lambda f: set_keys(f, encoder_layers=9_999), "10002 layers"),
+    "width": (lambda f: set_keys(f, d_model=24), r"the shape \(29, 12\), but the config makes"),
     "not finite": (
         lambda f: weights(f, model__encoder__layers__0__fc1__bias=torch.full((20,), torch.nan)),
         r"encoder\.layers\.0\.ffn\.up\.bias holds NaN",

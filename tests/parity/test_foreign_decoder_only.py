@@ -67,13 +67,8 @@ LLAMAS: dict[str, dict[str, Any]] = {
     "llama-biases": {**ODD, "attention_bias": True, "mlp_bias": True},
     "llama-attention-bias": {**LLAMA, "attention_bias": True},
     "llama-mlp-bias": {**LLAMA, "mlp_bias": True, "num_key_value_heads": None},
-    "llama-base": rope("default"),
-    "llama-linear": rope("linear", factor=3.0),
     "llama-dynamic": rope("dynamic", factor=3.0),
     "llama-yarn": rope("yarn", factor=4.0, original_max_position_embeddings=64),
-    "llama-yarn-attention-factor": rope(
-        "yarn", factor=4.0, original_max_position_embeddings=64, attention_factor=0.7
-    ),
     "llama-llama3": rope(
         "llama3",
         factor=4.0,

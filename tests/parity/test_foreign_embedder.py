@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from tests.foreign_folders import SENTENCES
-from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make, read_tokenizer
+from tests.parity.test_foreign_answers import ENCODER, HARD, LINES, make
+from tests.parity.test_foreign_texts import read_tokenizer
 from tests.processors import ROUNDING, needs_independent_rows
 from tests.system.cli.command import Run
 
@@ -101,7 +102,6 @@ def test_the_command_writes_a_vector_for_each_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As text, JSON and NumPy the same numbers; what was cut and what was empty is counted."""
-    (tmp_path / "made").mkdir()
     sentence_folder(tmp_path / "made", {"pooling_mode": "mean"})
     capfd.readouterr()  # what transformers printed
     call = Run(capfd)
@@ -146,7 +146,6 @@ def test_a_converted_folder_pools_as_before(tmp_path: Path) -> None:
 
 def test_a_pooling_elsewhere_is_not_taken_over(tmp_path: Path) -> None:
     """A link to a folder of somebody's settings is not followed into what is published."""
-    (tmp_path / "theirs").mkdir()
     sentence_folder(tmp_path / "theirs", {"pooling_mode": "max"})
     (tmp_path / "theirs" / "1_Pooling").rename(tmp_path / "private")
     (tmp_path / "theirs" / "1_Pooling").symlink_to(tmp_path / "private")

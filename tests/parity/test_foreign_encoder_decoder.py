@@ -84,11 +84,6 @@ T5S: dict[str, dict[str, Any]] = {
     "t5-deep-decoder": {**T5, "num_decoder_layers": 3, "layer_norm_epsilon": 0.1},
     "t5-v1.1": T5_1_1,
     "t5-gated-silu": {**T5_1_1, "feed_forward_proj": "gated-silu"},
-    "t5-default-buckets": {
-        **T5,
-        "relative_attention_num_buckets": 32,
-        "relative_attention_max_distance": 128,
-    },
 }
 MT5S: dict[str, dict[str, Any]] = {
     "mt5": T5,

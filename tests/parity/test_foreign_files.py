@@ -125,17 +125,6 @@ def as_of_old(name: str, state: State) -> State:
     return state | dict.fromkeys(BESIDE.get(name, ()), torch.zeros(1))
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_older_files_hold_the_same_weights(name: str) -> None:
-    """Tied matrices once or more, buffers, other prefixes and names of norms change nothing."""
-    hf, state = small(name)
-    config = family(hf).config(hf)
-    expected = dict(family(hf).each_weight(state, config))
-    got = dict(family(hf).each_weight(as_of_old(name, state), config))
-    assert set(got) == set(expected)
-    assert [name for name in got if not torch.equal(got[name], expected[name])] == []
-
-
 DISTILBERT = {"vocab_size": 17, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}
 ONLY_SIZES = {
     "marian": (MarianConfig, BART),
@@ -209,58 +198,37 @@ def test_t5_says_in_two_ways_that_it_scales() -> None:
     assert (plain.logit_scale, plain.tie_embeddings) == (1.0, "source-target")
 
 
-RATES_AND_TOKENS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
-    "marian": (
-        {
-            "dropout": 0.2,
-            "attention_dropout": 0.3,
-            "activation_dropout": 0.4,
-            "pad_token_id": 7,
-            "decoder_start_token_id": 8,
-            "eos_token_id": 9,
-        },
-        {
-            "dropout": 0.2,
-            "attention_dropout": 0.3,
-            "ffn_dropout": 0.4,
-            "pad_id": 7,
-            "bos_id": 8,
-            "eos_id": 9,
-        },
-    ),
-    "t5": (
-        {"dropout_rate": 0.2, "pad_token_id": 7, "decoder_start_token_id": 8, "eos_token_id": 9},
-        {"dropout": 0.2, "ffn_dropout": 0.2, "pad_id": 7, "bos_id": 8, "eos_id": 9},
-    ),
-    "gpt2": (
-        {"resid_pdrop": 0.2, "attn_pdrop": 0.3, "bos_token_id": 8, "eos_token_id": 9},
-        {"dropout": 0.2, "attention_dropout": 0.3, "pad_id": -1, "bos_id": 8, "eos_id": 9},
-    ),
-    "bert": (
-        {
-            "hidden_dropout_prob": 0.2,
-            "attention_probs_dropout_prob": 0.3,
-            "pad_token_id": 7,
-            "bos_token_id": 8,
-            "eos_token_id": 9,
-        },
-        {"dropout": 0.2, "attention_dropout": 0.3, "pad_id": 7, "bos_id": 8, "eos_id": 9},
-    ),
-    "llama": (
-        {"attention_dropout": 0.3, "pad_token_id": 7, "bos_token_id": 8, "eos_token_id": 9},
-        {"dropout": 0.0, "attention_dropout": 0.3, "pad_id": 7, "bos_id": 8, "eos_id": 9},
-    ),
+PADS = {"pad_id": "pad_token_id"}
+STARTS = PADS | {"bos_id": "decoder_start_token_id"}
+CARRIED: dict[str, dict[str, str]] = {
+    "marian": {
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "ffn_dropout": "activation_dropout",
+        **STARTS,
+    },
+    "t5": {"dropout": "dropout_rate", "ffn_dropout": "dropout_rate", **STARTS},
+    "gpt2": {"dropout": "resid_pdrop", "attention_dropout": "attn_pdrop"},
+    "bert": {
+        "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+        **PADS,
+    },
+    "llama": {"attention_dropout": "attention_dropout", **PADS},
 }
+"""Our fields and the keys that they come from, but for begin and end, where these are as usual."""
 
 
-@pytest.mark.parametrize("name", RATES_AND_TOKENS)
+@pytest.mark.parametrize("name", CARRIED)
 def test_rates_and_special_tokens_are_carried_over(name: str) -> None:
     """What no logit shows: probabilities of dropout, padding, begin and end."""
-    theirs, ours = RATES_AND_TOKENS[name]
-    config = family({"model_type": name}).config(
-        {"model_type": name, **ONLY_SIZES[name][1], **theirs}
-    )
-    assert {key: getattr(config, key) for key in ours} == ours
+    keys = {"bos_id": "bos_token_id", "eos_id": "eos_token_id"} | CARRIED[name]
+    numbered = enumerate(sorted({*keys.values()}), start=2)
+    given = {key: n if key.endswith("id") else n / 10 for n, key in numbered}
+    hf = {"model_type": name, **ONLY_SIZES[name][1], **given}
+    config = family(hf).config(hf)
+    wanted = {"pad_id": -1, "dropout": 0.0} | {field: given[key] for field, key in keys.items()}
+    assert {field: getattr(config, field) for field in wanted} == wanted
 
 
 def test_special_tokens_are_told_as_far_as_they_are_known() -> None:
@@ -351,18 +319,21 @@ def test_tensors_that_do_not_fit_are_named() -> None:
     kind, config = family(hf), family(hf).config(hf)
     k_proj = "model.encoder.layers.0.self_attn.k_proj.weight"
     tied = [n for n in state if "embed_tokens" in n or "shared" in n or "lm_head" in n]
-    with pytest.raises(InputError, match=r"lack encoder\.layers\.0\.self_attn\.k_proj\.weight"):
-        dict(kind.each_weight(without(state, k_proj), config))
-    with pytest.raises(InputError, match=r"lack .*shared\.weight"):
-        dict(kind.each_weight(without(state, *tied), config))
-    with pytest.raises(InputError, match=r"hold encoder\.layers\.9\.fc1\.weight"):
-        dict(
-            kind.each_weight({**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)}, config)
-        )
-    with pytest.raises(InputError, match=r"k_proj.* with .*v_proj.* gives .*kv_proj.* the shape"):
-        dict(kind.each_weight({**state, k_proj: torch.zeros(7, 8)}, config))
-    with pytest.raises(InputError, match="are tied in the config"):
-        dict(kind.each_weight({**state, "lm_head.weight": torch.zeros(17, 8)}, config))
+    for given, message in (
+        (without(state, k_proj), r"lack encoder\.layers\.0\.self_attn\.k_proj\.weight"),
+        (without(state, *tied), r"lack .*shared\.weight"),
+        (
+            {**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)},
+            r"hold encoder\.layers\.9\.fc1\.weight",
+        ),
+        (
+            {**state, k_proj: torch.zeros(7, 8)},
+            r"k_proj.* with .*v_proj.* gives .*kv_proj.* the shape",
+        ),
+        ({**state, "lm_head.weight": torch.zeros(17, 8)}, "are tied in the config"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dict(kind.each_weight(given, config))
 
 
 def test_the_page_shows_a_map_as_it_is() -> None:

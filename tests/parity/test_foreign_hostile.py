@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.foreign_folders import set_keys
 from tests.parity.test_verify import make, read
 
 from dragoman.convert.huggingface import load_theirs
@@ -23,10 +24,9 @@ KERNEL = "kernels-community/flash-attn"
 def test_the_class_is_told_what_the_family_knows(key: str, tmp_path: Path) -> None:
     """A kernel of the Hub, a dtype, a tokenizer's class or the state of a cache are not passed."""
     folder = make(tmp_path / "theirs", "gpt2")
-    path = folder / "config.json"
     said: dict[str, Any] = {key: KERNEL, "torch_dtype": "int8", "use_kernels": True, "n_ctx": "x"}
     said |= {"pruned_heads": {"0": [0]}, "base_model_tp_plan": {"*": "colwise"}}
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | said))
+    set_keys(folder, **said)
     config = load_theirs(folder).config
     assert config._attn_implementation == "eager"
     assert KERNEL not in str(config.to_dict())
@@ -83,9 +83,7 @@ def test_a_converted_folder_has_no_files_without_hashes(tmp_path: Path) -> None:
 def test_a_label_cannot_command_the_terminal(label: str, tmp_path: Path) -> None:
     """Escape sequences and line breaks are refused where the folder is read."""
     folder = make(tmp_path / "theirs", "bert-classes")
-    path = folder / "config.json"
-    labels = {"id2label": {"0": label, "1": "good"}}
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | labels))
+    set_keys(folder, id2label={"0": label, "1": "good"})
     with pytest.raises(InputError, match=r"config\.json: the label .* has control characters"):
         read(folder)
 
@@ -121,7 +119,6 @@ def test_a_truth_value_in_place_of_an_id_is_a_number(tmp_path: Path) -> None:
 def test_positions_without_an_end_are_refused(tmp_path: Path) -> None:
     """A source of 10^12 tokens is none."""
     folder = make(tmp_path / "theirs", "llama")
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"max_position_embeddings": 10**12}))
+    set_keys(folder, max_position_embeddings=10**12)
     with pytest.raises(InputError, match=r"config\.json: .* at most"):
         read(folder)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.foreign_folders import SENTENCES, noisy, spm, without_special
+from tests.foreign_folders import SENTENCES, noisy, set_keys, spm, without_special
 from tests.parity.test_foreign_folders import as_npz
 from tests.parity.test_foreign_texts import LINES, make_folder, their_texts
 from transformers import MarianMTModel, MarianTokenizer
@@ -28,15 +28,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Recommended")  # of what changes
 
 def their_folder(folder: Path) -> MarianMTModel:
     """A model as OPUS-MT's: SiLU, and padding of zeros behind the vocabulary."""
-    folder.mkdir()
     made = make_folder(folder, "marian")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"activation_function": "swish"}))
+    set_keys(folder, activation_function="swish")
     model = MarianMTModel.from_pretrained(folder).eval()
     with torch.no_grad():
         model.get_input_embeddings().weight[-1] = 0.0
         model.final_logits_bias[:, -1] = 0.0
-    words = [[config["pad_token_id"]]]
+    words = [[made.config.pad_token_id]]
     model.generation_config = made.generation_config
     model.generation_config.update(num_beams=4, bad_words_ids=words)
     model.save_pretrained(folder)
@@ -54,6 +52,12 @@ def own_folder(folder: Path, model: MarianMTModel, theirs: Path) -> Path:
     said = "relative-paths: true\nvocabs:\n  - opus.vocab.yml\n  - opus.vocab.yml\nbeam-size: 4\n"
     (folder / "decoder.yml").write_text(said, "utf-8")
     return folder
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder as Marian writes it."""
+    return own_folder(tmp_path / "own", their_folder(tmp_path / "theirs"), tmp_path / "theirs")
 
 
 def texts_of(folder: Path) -> list[str]:
@@ -114,10 +118,8 @@ def test_a_model_of_sentencepiece_has_the_ids_of_its_pieces(tmp_path: Path) -> N
         ("more", r"opus.vocab.yml has more pieces than the 269 of the model"),
     ],
 )
-def test_half_a_folder_of_marian_is_refused(change: str, message: str, tmp_path: Path) -> None:
+def test_half_a_folder_of_marian_is_refused(change: str, message: str, own: Path) -> None:
     """What is missing, or of another model, is named."""
-    model = their_folder(tmp_path / "theirs")
-    own = own_folder(tmp_path / "own", model, tmp_path / "theirs")
     if change == "more":
         with (own / "opus.vocab.yml").open("a") as file:
             file.write("more: 269\n")
@@ -143,35 +145,29 @@ CHANGED: dict[str, tuple[Callable[[Arrays], Arrays], str]] = {
 
 
 @pytest.mark.parametrize("case", CHANGED)
-def test_arrays_of_another_kind_are_refused(case: str, tmp_path: Path) -> None:
+def test_arrays_of_another_kind_are_refused(case: str, own: Path) -> None:
     """One sentence for what NumPy would unpickle or inflate, and for other shapes and types."""
-    model = their_folder(tmp_path / "theirs")
-    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
-    with np.load(path) as stored:
+    with np.load(own / "model.npz") as stored:
         arrays = dict(stored)
     change, message = CHANGED[case]
-    PACK.get(case, np.savez)(path, **arrays | change(arrays))
+    PACK.get(case, np.savez)(own / "model.npz", **arrays | change(arrays))
     with pytest.raises(InputError, match=message):
-        read_folder(tmp_path / "own", device="cpu").load()
+        read_folder(own, device="cpu").load()
 
 
-def test_a_pipe_in_place_of_the_arrays_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_arrays_is_refused(own: Path) -> None:
     """Nobody waits for what somebody may never write to it."""
-    model = their_folder(tmp_path / "theirs")
-    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
-    path.unlink()
-    os.mkfifo(path)
+    (own / "model.npz").unlink()
+    os.mkfifo(own / "model.npz")
     with pytest.raises(InputError, match=r"model\.npz is not a regular file"):
-        read_folder(tmp_path / "own", device="cpu").load()
+        read_folder(own, device="cpu").load()
 
 
-def test_numbers_of_the_other_byte_order_are_the_same(tmp_path: Path) -> None:
+def test_numbers_of_the_other_byte_order_are_the_same(own: Path) -> None:
     """A file that was written on a big-endian machine."""
-    model = their_folder(tmp_path / "theirs")
-    path = own_folder(tmp_path / "own", model, tmp_path / "theirs") / "model.npz"
-    wanted = read_folder(tmp_path / "own", device="cpu").model.state_dict()
-    with np.load(path) as stored:
+    wanted = read_folder(own, device="cpu").model.state_dict()
+    with np.load(own / "model.npz") as stored:
         arrays = {n: a.astype(">f4") if a.dtype.kind == "f" else a for n, a in stored.items()}
-    np.savez(path, **arrays)
-    found = read_folder(tmp_path / "own", device="cpu").model.state_dict()
+    np.savez(own / "model.npz", **arrays)
+    found = read_folder(own, device="cpu").model.state_dict()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.foreign_folders import FAMILIES
-from tests.parity.test_foreign_answers import SIZES
+from tests.parity.test_foreign_answers import SIZES, make
 from tests.parity.test_foreign_texts import LINES, make_folder, read_tokenizer, their_texts
 
 import dragoman
@@ -49,15 +48,9 @@ def make_translator(folder: Path, name: str, end: float, **settings: object) -> 
 
 def make_decoder(folder: Path, **settings: object) -> Any:  # noqa: ANN401 -- theirs
     """Write a small Llama; return theirs."""
-    FAMILIES["llama"](folder)
-    tokenizer = read_tokenizer(folder)
+    model, tokenizer = make(folder, "llama", "LlamaForCausalLM", SIZES), read_tokenizer(folder)
     ids = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(**SIZES, **ids, vocab_size=len(tokenizer))
-    model = transformers.LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.config.update(ids)
     model.save_pretrained(folder)
     (folder / "generation_config.json").write_text(json.dumps(ids | settings))
     model.generation_config = transformers.GenerationConfig(**ids, **settings)
@@ -185,8 +178,6 @@ def test_every_field_of_theirs_is_known() -> None:
 def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
     """In one warning, with keys that nobody knows; a value without effect is passed over."""
     translator, decoder = tmp_path / "translator", tmp_path / "decoder"
-    for folder in (translator, decoder):
-        folder.mkdir()
     make_folder(translator, "bart")
     make_decoder(decoder)
 
@@ -213,7 +204,6 @@ def test_each_setting_that_is_not_applied_is_named(tmp_path: Path) -> None:
 def test_a_converted_folder_names_them_too(tmp_path: Path) -> None:
     """What its publisher set is as little applied as before."""
     folder, ours = tmp_path / "theirs", tmp_path / "ours"
-    folder.mkdir()
     make_decoder(folder, guidance_scale=2.0)
     with pytest.warns(UserWarning, match="guidance_scale"):
         take_over(folder, ours)

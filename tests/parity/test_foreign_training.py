@@ -1,6 +1,5 @@
 """Fine-tuning a translator of Hugging Face: its class learns from the same batches."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 import torch
 from rich.console import Console
 from tests.disk import opened
-from tests.foreign_folders import SENTENCES
+from tests.foreign_folders import SENTENCES, set_keys
 from tests.parity.test_foreign_texts import CASES, CODES, make_folder, read_tokenizer
 
 from dragoman.convert.published import take_over
@@ -75,10 +74,9 @@ def their_loss(theirs: Any, tokenizer: Any, pairs: list[tuple[str, str]]) -> flo
 @pytest.mark.parametrize("name", [*CASES, "marian-deu"])
 def test_the_loss_is_that_of_the_class(name: str, tmp_path: Path) -> None:
     """Of sources and targets in the frames of its tokenizer, padded side by side, and counted."""
-    (folder := tmp_path / "theirs").mkdir()
     family, _, into = name.partition("-")
-    theirs = make_folder(folder, family)
-    tokenizer = read_tokenizer(folder)
+    theirs = make_folder(tmp_path / "theirs", family)
+    tokenizer = read_tokenizer(tmp_path / "theirs")
     if name in CODES:
         tokenizer.src_lang, tokenizer.tgt_lang = CODES[name]
     job = begin(tmp_path, *languages(name), *([f"data.tgt_lang={into}"] if into else []))
@@ -111,7 +109,6 @@ def test_languages_must_be_those_of_the_model(
     given: tuple[str | None, str | None], message: str, tmp_path: Path
 ) -> None:
     """A wrong or a missing one is refused before a text is read, with the nearest name."""
-    (tmp_path / "theirs").mkdir()
     make_folder(tmp_path / "theirs", "mbart50")
     sides = zip(("src", "tgt"), given, strict=True)
     with pytest.raises(InputError, match=message):
@@ -121,12 +118,9 @@ def test_languages_must_be_those_of_the_model(
 
 def test_a_second_run_keeps_the_languages_of_the_first(tmp_path: Path) -> None:
     """Its folder remembers them too, and BLEU is that of the language that is written."""
-    (tmp_path / "published").mkdir()
     make_folder(tmp_path / "published", "nllb")
     take_over(tmp_path / "published", tmp_path / "theirs")
-    config = tmp_path / "theirs" / "config.json"
-    said = json.loads(config.read_bytes()) | {"src_lang": "eng_Latn", "tgt_lang": "zho_Hans"}
-    config.write_text(json.dumps(said), encoding="utf-8")
+    set_keys(tmp_path / "theirs", src_lang="eng_Latn", tgt_lang="zho_Hans")
     job = begin(tmp_path)
     assert (job.config.src_lang, job.config.tgt_lang) == ("eng_Latn", "zho_Hans")
     assert job.measure().signature == begin(tmp_path, "data.tgt_lang=zho_Hans").measure().signature
@@ -138,8 +132,7 @@ def test_its_config_is_opened_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, converted: bool
 ) -> None:
     """All that a run needs is taken from what was opened first; a file of theirs is copied too."""
-    (theirs := tmp_path / ("published" if converted else "theirs")).mkdir()
-    make_folder(theirs, "marian")
+    make_folder(theirs := tmp_path / ("published" if converted else "theirs"), "marian")
     if converted:
         take_over(theirs, tmp_path / "theirs")
     settings = ("train.max_steps=2", "train.validate_every=1", "train.warmup_steps=1")

@@ -21,21 +21,16 @@ from dragoman.nn.patterns.blocks import SEGMENT
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-@given(data=st.data())
-@settings(max_examples=60)
-def test_a_pattern_equals_its_mask(name: str, data: st.DataObject) -> None:
-    """On short texts, with every mask, bias and cap; fewer queries than keys among them."""
-    pattern = data.draw(PATTERNS[name])
-    assert_equals_reference(pattern, draw_case(data, longest=40), pattern.attend)
+@given(data=st.data(), longest=st.sampled_from([40, 40, 400]))
+@settings(max_examples=85)
+def test_a_pattern_equals_its_mask(name: str, data: st.DataObject, longest: int) -> None:
+    """Under every mask, bias and cap, with fewer queries than keys too; long texts with padding.
 
-
-@pytest.mark.parametrize("name", PATTERNS)
-@given(data=st.data())
-@settings(max_examples=25)
-def test_a_pattern_equals_its_mask_on_long_texts(name: str, data: st.DataObject) -> None:
-    """On texts that are cut into blocks, with padding."""
+    The latter are cut into blocks.
+    """
     pattern = data.draw(PATTERNS[name])
-    assert_equals_reference(pattern, draw_case(data, longest=400, plain=True), pattern.attend)
+    case = draw_case(data, longest=longest, plain=longest > 40)
+    assert_equals_reference(pattern, case, pattern.attend)
 
 
 @pytest.mark.parametrize(

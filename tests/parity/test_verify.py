@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.foreign_folders import FAMILIES
+from tests.foreign_folders import set_keys
+from tests.parity.test_foreign_answers import make as make_model
+from tests.parity.test_foreign_texts import SMALL
 
 from dragoman.convert.eight_bits import quantize
 from dragoman.convert.published import take_over
@@ -26,18 +28,8 @@ SIZES = {
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
 }
-BART = {
-    "d_model": 32,
-    "encoder_layers": 3,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": 512,
-}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bart": ("bart", "BartForConditionalGeneration", BART),
+    "bart": ("bart", "BartForConditionalGeneration", SMALL),
     "gpt2": ("gpt2", "GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
     "llama": ("llama", "LlamaForCausalLM", {**SIZES, "num_key_value_heads": 2}),
     "mistral": ("llama", "MistralForCausalLM", {**SIZES, "num_key_value_heads": 2}),
@@ -57,17 +49,8 @@ LAYER = {
 
 def make(path: Path, case: str, spread: float = 0.2, **sizes: int) -> Path:
     """Write a folder of random weights with a tokenizer of its family."""
-    path.mkdir()
     tokenizer, name, usual = CASES[case]
-    FAMILIES[tokenizer](path)
-    vocab_size = len(transformers.AutoTokenizer.from_pretrained(path, local_files_only=True))
-    kind = getattr(transformers, name)
-    torch.manual_seed(0)
-    model = kind(kind.config_class(**{**usual, **sizes}, vocab_size=vocab_size))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(spread * torch.randn_like(parameter))
-    model.save_pretrained(path)
+    make_model(path, tokenizer, name, {**usual, **sizes}, spread).save_pretrained(path)
     return path
 
 
@@ -102,8 +85,7 @@ def test_the_class_with_an_output_stands_for_the_one_that_is_named(
     """A model saved without its output, which is the embedding; a class of transformers 2."""
     monkeypatch.setitem(CASES, "t5-deep", ("t5", "T5ForConditionalGeneration", T5))
     path = make(tmp_path / "theirs", case, spread=0.02)
-    file = path / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"architectures": [name]}))
+    set_keys(path, architectures=[name])
     if name == "GPT2Model":
         stored = load_file(path / "model.safetensors")
         bare = {key.removeprefix("transformer."): value for key, value in stored.items()}
@@ -135,8 +117,7 @@ def test_a_layer_that_computes_something_else_exceeds_the_tolerance(
     path = make(tmp_path / "theirs", case, spread=0.02)
     folder = read(path)
     assert verify(folder) <= tolerance(folder.config.model)
-    file = path / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | changed))
+    set_keys(path, **changed)
     with pytest.raises(DragomanError, match="so it is not used"):
         verify(folder)
 
@@ -196,7 +177,7 @@ def test_nothing_is_equal_to_nan(tmp_path: Path) -> None:
     take_over(path, tmp_path / "ours")
     for folder in (read(path), read(tmp_path / "ours")):
         with torch.no_grad():
-            folder.model.get_parameter("decoder.layers.2.ffn.down.bias")[0] = torch.nan
+            folder.model.get_parameter("decoder.layers.1.ffn.down.bias")[0] = torch.nan
         with pytest.raises(DragomanError, match=r"the logits of .* differ from"):
             verify(folder)
 

@@ -205,12 +205,14 @@ def test_prompts_side_by_side_change_no_bit(
 @pytest.mark.parametrize("rows", [5, 64, 512])
 @torch.inference_mode()
 def test_a_row_of_a_packed_product_knows_no_other(columns: int, rows: int) -> None:
-    """Any number of rows, one among them, and any place give the same bits."""
+    """Any number of rows, one among them, and any place give the same bits; a residual too."""
     product, x_MI = PackedLinear(Linear(columns, rows), precision="fp32"), torch.randn(130, columns)
-    expected_MO = product(x_MI)
+    added_MO = torch.randn(130, rows)
+    expected_MO, sums_MO = product(x_MI), product.plus(x_MI, added_MO)
     for some in (1, 2, 3, 5, 8, 9, 17, 33, 65, 129):
         assert torch.equal(product(x_MI[:some]), expected_MO[:some])
         assert torch.equal(product(x_MI[-some:]), expected_MO[-some:])
+        assert torch.equal(product.plus(x_MI[:some], added_MO[:some]), sums_MO[:some])
 
 
 @torch.inference_mode()
@@ -225,18 +227,6 @@ def test_what_is_said_of_translations_is_what_products_show() -> None:
         parts = (torch.cat([*map(product, x_MI.split(some))]) for some in (1, 2, 5, 8))
         agree += (torch.equal(part, product(x_MI)) for part in parts)
     assert translations_are_independent("fp32") == (rows_are_independent("fp32") or all(agree))
-
-
-@needs_independent_translations
-@torch.inference_mode()
-def test_a_lone_row_of_many_columns() -> None:
-    """Its bits are those that it has in company, with and without a residual."""
-    torch.manual_seed(0)
-    product = PackedLinear(Linear(2048, 512), precision="fp32")
-    x_MI, residual_MO = torch.randn(5, 2048), torch.randn(5, 512)
-    assert torch.equal(product(x_MI[:1]), product(x_MI)[:1])
-    expected_MO = product.plus(x_MI, residual_MO)
-    assert torch.equal(product.plus(x_MI[:1], residual_MO[:1]), expected_MO[:1])
 
 
 @pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")

@@ -78,9 +78,8 @@ def freeze(model: Writes, arithmetic: Arithmetic, lend: Lend | None = None) -> F
             "int8 needs the loops that are compiled when dragoman is installed, and there are none "
             "here (see `dragoman --version --verbose`); ask for float32."
         )
-    if any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights):
-        return model
-    if not can_freeze(model, arithmetic):
+    other = any(each.device.type != "cpu" or each.dtype is not torch.float32 for each in weights)
+    if other or not can_freeze(model, arithmetic):
         return model
     if isinstance(model, EncoderDecoder):
         return FrozenEncoderDecoder(model, arithmetic, Copies(lend))

@@ -92,10 +92,8 @@ class FrozenAttention:
         self, program: Program, x_RD: Tensor, layer: int, store: BeamStore | Sources, *, own: bool
     ) -> Tensor:
         """Append `step` to a program, or without `own` `look`; of sources `encode`."""
-        q_RX, columns = (
-            _quantized(self._project).record(program, x_RD),
-            self._num_heads * self._head_dim,
-        )
+        q_RX = _quantized(self._project).record(program, x_RD)
+        columns = self._num_heads * self._head_dim
         if isinstance(store, Sources):
             keys_values = store.memory
             program.lay_out(store.at, q_RX[:, columns:], keys_values)
@@ -306,9 +304,7 @@ class FrozenFeedForward:
     def record(self, program: Program, x_RD: Tensor) -> Tensor:
         """Append `hidden` to a program."""
         inner_RX = _quantized(self._inner).record(program, x_RD, relu=self._relu)
-        if self._relu:
-            return inner_RX
-        return program.gate(inner_RX) if self._gated else program.silu(inner_RX)
+        return inner_RX if self._relu else program.silu(inner_RX, gated=self._gated)
 
 
 class FrozenLayer:

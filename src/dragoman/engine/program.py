@@ -72,15 +72,10 @@ class Program:
         added = None if added_RX is None else added_RX.data_ptr()
         return self._add(_Operation(kind=PRODUCT, by=by, relu=relu, added=added), x_RX, out_RX)
 
-    def gate(self, x_RX: Tensor) -> Tensor:
-        """`silu(gate) * value` of the halves of each row."""
-        width = x_RX.shape[1] // 2
-        return self._add(_Operation(kind=GATE, width=width), x_RX, self.vectors("gated", width))
-
-    def silu(self, x_RX: Tensor) -> Tensor:
-        """`silu` of each number."""
-        width = x_RX.shape[1]
-        return self._add(_Operation(kind=SILU, width=width), x_RX, self.vectors("gated", width))
+    def silu(self, x_RX: Tensor, *, gated: bool) -> Tensor:
+        """`silu` of each number or, where `gated`, `silu(gate) * value` of each row's halves."""
+        operation = _Operation(kind=GATE if gated else SILU, width=x_RX.shape[1] // (1 + gated))
+        return self._add(operation, x_RX, self.vectors("gated", operation.width))
 
     def attend(
         self, by: int, q_RX: Tensor, columns: int, keys_values: tuple[Tensor, Tensor], *, own: bool

@@ -79,40 +79,15 @@ class QuantizedLinear:
         fours_TFO1 = chosen_TFO[..., None]
         self._lay_out(fours_TFO1, *(part[ids_T1O.flatten()] for part in self._parts[1:]))
 
-    def __call__(self, x_MI: Tensor, *, relu: bool = False, out_MO: Tensor | None = None) -> Tensor:
-        """Map `(M, in)` to `(M, out)`, with ReLU where asked for; into `out_MO` if it is given."""
-        return self._product(x_MI, relu=relu, out_MO=out_MO)
-
-    def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
-        """Return `x W^T + b + residual`."""
-        return self._product(x_MI, residual_MO)
-
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        return self.inputs == self._inputs
-
-    def record(
-        self,
-        program: Program,
-        x_RI: Tensor,
-        out_RO: Tensor | None = None,
-        *,
-        relu: bool = False,
-        added_RO: Tensor | None = None,
-    ) -> Tensor:
-        """Append the product to a program, as `__call__` and `plus` compute it."""
-        out_RO = program.vectors("product", self.outputs) if out_RO is None else out_RO
-        return program.product(self._at, x_RI, out_RO, relu=relu, added_RX=added_RO)
-
-    def _product(
+    def __call__(
         self,
         x_MI: Tensor,
-        residual_MO: Tensor | None = None,
         *,
         relu: bool = False,
         out_MO: Tensor | None = None,
+        residual_MO: Tensor | None = None,
     ) -> Tensor:
+        """Map `(M, in)` to `(M, out)`, with ReLU where asked for; into `out_MO` if it is given."""
         rows, inputs = x_MI.shape
         if inputs < self._inputs:
             x_MI = F.pad(x_MI, (0, self._inputs - inputs))
@@ -131,6 +106,28 @@ class QuantizedLinear:
             rows,
         )
         return out_MO
+
+    def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
+        """Return `x W^T + b + residual`."""
+        return self(x_MI, residual_MO=residual_MO)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` can be called."""
+        return self.inputs == self._inputs
+
+    def record(
+        self,
+        program: Program,
+        x_RI: Tensor,
+        out_RO: Tensor | None = None,
+        *,
+        relu: bool = False,
+        added_RO: Tensor | None = None,
+    ) -> Tensor:
+        """Append the product to a program, as `__call__` and `plus` compute it."""
+        out_RO = program.vectors("product", self.outputs) if out_RO is None else out_RO
+        return program.product(self._at, x_RI, out_RO, relu=relu, added_RX=added_RO)
 
 
 def _rounded(weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from dragoman.errors import DragomanError, InputError, did_you_mean
 from dragoman.files.reading import read_object
 from dragoman.files.writing import replacing
 from dragoman.folder.foreign import FAMILIES
+from dragoman.folder.foreign.weights import look_up
 from dragoman.folder.format import FolderConfig
 from dragoman.models.build import reading
 from dragoman.models.config import EncoderOnlyConfig
@@ -234,7 +235,7 @@ def _names_there(model: nn.Module, config: FolderConfig) -> dict[str, str]:
     bare = isinstance(config.model, EncoderOnlyConfig) and isinstance(config.model.head, NoHead)
     prefix, names = "" if bare else family.prefix, dict[str, str]()
     for name, (path, at, parts) in ours.items():
-        rule = family.rule_of(f"{path}.weight")
+        rule = look_up(family.modules, f"{path}.weight")
         found = rule.names
         if rule.one_suffices:  # T5's first matrix has another name where it is gated
             found = (found[-1] if config.model.gated else found[0],)

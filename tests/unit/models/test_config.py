@@ -91,9 +91,6 @@ def test_an_unknown_preset_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"d_model": 10, "num_heads": 4}, ("d_model = 10", "num_heads = 4", "head_dim")),
-        ({"num_heads": 8, "num_kv_heads": 3}, ("num_heads = 8", "num_kv_heads = 3")),
-        ({"num_heads": 2, "num_kv_heads": 4}, ("num_heads = 2", "num_kv_heads = 4")),
         ({"d_model": 9, "num_heads": 3}, ("d_model = 9", "sinusoidal")),
         (
             {"src_vocab_size": 5, "tgt_vocab_size": 6},

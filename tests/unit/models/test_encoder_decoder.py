@@ -43,21 +43,6 @@ def test_tied_matrices_are_one_storage(
         model.load_state_dict(model.state_dict())
 
 
-def test_a_tied_matrix_gathers_all_three_gradients() -> None:
-    """With one matrix, its gradient is the sum over its three uses."""
-    tied = make_model(SMALL)
-    apart = make_model(replace(SMALL, tie_embeddings="none"))
-    apart.load_state_dict(tied.state_dict())
-    src_BS, tgt_BT = random_ids(1, 2, 5), random_ids(2, 2, 4)
-    for model in (tied, apart):
-        model(src_BS, tgt_BT).logsumexp(-1).sum().backward()
-    grads = [m.weight.grad for m in (apart.src_embedding, apart.tgt_embedding, apart.output)]
-    assert all(grad is not None for grad in grads)
-    assert tied.output.weight.grad is not None
-    total = torch.stack([grad for grad in grads if grad is not None]).sum(0)
-    assert distance(tied.output.weight.grad, total) < 1e-12
-
-
 def test_a_soft_cap_bends_the_logits() -> None:
     """`c tanh(logit / c)` of the logits that the same weights give without a cap."""
     plain, capped = make_model(SMALL), make_model(replace(SMALL, logit_soft_cap=2.0))

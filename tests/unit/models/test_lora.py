@@ -4,32 +4,24 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.unit.models.family import ENCODER
+from tests.unit.models.small import SMALL
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dragoman.errors import InputError
-from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, build
+from dragoman.models import build
 from dragoman.models.build import Model
 from dragoman.models.heads import TaggingHead
 from dragoman.models.lora import Adapted, LoraConfig, adapt, merged
 
-CONFIG = EncoderDecoderConfig(
-    src_vocab_size=19,
-    tgt_vocab_size=19,
-    d_model=12,
-    num_heads=2,
-    d_ff=20,
-    num_encoder_layers=2,
-    num_decoder_layers=2,
-    dropout=0.0,
-)
 ALL = ("q_proj", "k_proj", "v_proj", "out_proj", "up", "down")
 
 
 def adapted(modules: tuple[str, ...] = ALL, layers: tuple[int, ...] = ()) -> Model:
     """A small model with adapters."""
     torch.manual_seed(3)
-    model = build(CONFIG).eval()
+    model = build(SMALL).eval()
     adapt(model, LoraConfig(rank=2, alpha=6.0, modules=modules, layers=layers))
     return model
 
@@ -52,7 +44,7 @@ def logits(model: Model) -> Tensor:
 def test_step_zero_is_the_base_model_to_the_bit() -> None:
     """B is zero, so neither adapters nor merging change a bit."""
     torch.manual_seed(3)
-    expected = logits(build(CONFIG).eval())
+    expected = logits(build(SMALL).eval())
     model = adapted()
     assert torch.equal(logits(model), expected)
     with merged(model):
@@ -86,8 +78,8 @@ def test_keys_and_values_are_adapted_apart() -> None:
     low, before = module.lora["v_proj"], module.weight.clone()
     with merged(model):
         after = module.weight.clone()
-    assert torch.equal(after[:12], before[:12])
-    torch.testing.assert_close(after[12:] - before[12:], 3.0 * low.product())
+    assert torch.equal(after[:16], before[:16])
+    torch.testing.assert_close(after[16:] - before[16:], 3.0 * low.product())
 
 
 def test_only_adapters_learn() -> None:
@@ -103,8 +95,7 @@ def test_only_adapters_learn() -> None:
 
 def test_the_head_of_an_encoder_learns_too() -> None:
     """All of a head and of a table of looks, which the base does not have; nothing else."""
-    sizes = EncoderOnlyConfig(vocab_size=19, d_model=12, num_heads=2, d_ff=20)
-    model = build(replace(sizes, head=TaggingHead(labels=("a", "b")), word_features=9))
+    model = build(replace(ENCODER, head=TaggingHead(labels=("a", "b")), word_features=9))
     adapt(model, LoraConfig(rank=2))
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
     names = {name for name, _ in model.named_parameters()}
@@ -117,14 +108,14 @@ def test_the_head_of_an_encoder_learns_too() -> None:
 def test_dropout_is_of_what_an_adapter_reads() -> None:
     """In training alone, and scaled; the weight itself reads all of the input."""
     torch.manual_seed(3)
-    model = build(CONFIG)
+    model = build(SMALL)
     adapt(model, LoraConfig(rank=2, alpha=6.0, modules=("out_proj",), dropout=0.25))
     moved(model)
     module = model.get_submodule("encoder.layers.0.self_attn.out_proj")
     assert isinstance(module, Adapted)
     read: list[Tensor] = []
     module.dropout.register_forward_hook(lambda _module, _inputs, output: read.append(output))
-    x = torch.rand(5, 12) + 1
+    x = torch.rand(5, 16) + 1
     for training, kept in ((True, {0.0, 1 / 0.75}), (False, {1.0})):
         out = module.train(training)(x)
         expected = linear(x, module.weight, module.bias) + 3.0 * module.lora["out_proj"](read[-1])
@@ -146,4 +137,4 @@ def test_dropout_is_of_what_an_adapter_reads() -> None:
 def test_settings_that_cannot_be(wrong: dict[str, object], message: str) -> None:
     """Each is one sentence."""
     with pytest.raises(InputError, match=message):
-        adapt(build(CONFIG), replace(LoraConfig(rank=2), **wrong))  # type: ignore[arg-type]
+        adapt(build(SMALL), replace(LoraConfig(rank=2), **wrong))  # type: ignore[arg-type]

@@ -64,8 +64,9 @@ def test_a_state_cannot_hide_keys_from_some(shape: tuple[int, ...]) -> None:
         ({"num_heads": 8.0}, "num_heads is 8.0; it must be a whole number"),
         ({"num_kv_heads": 0}, "num_kv_heads is 0; it must be at least 1"),
         ({"head_dim": -4}, "head_dim is -4; it must be at least 1"),
-        ({"num_heads": 7}, "d_model = 512 is not a multiple of num_heads = 7"),
+        ({"num_heads": 7}, "d_model = 512 is not a multiple of num_heads = 7; .* set head_dim"),
         ({"num_kv_heads": 3}, "num_heads = 8 is not a multiple of num_kv_heads = 3"),
+        ({"num_kv_heads": 16}, "num_heads = 8 is not a multiple of num_kv_heads = 16"),
     ],
 )
 @pytest.mark.parametrize("build", [MultiHeadAttention, LayerConfig])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -133,24 +134,21 @@ def test_sums_of_the_largest_integers_fit_and_larger_layers_are_refused() -> Non
 @torch.inference_mode()
 def test_what_is_compiled_reads_no_other_layout() -> None:
     """Another dtype or shape, or numbers that are not side by side, are an error."""
-    product, x_MI = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8)
-    for residual_MO in (torch.randn(4, 3).t(), torch.randn(2, 4), torch.randn(3, 4).double()):
-        with pytest.raises(ValueError, match="must be contiguous"):
-            product.plus(x_MI, residual_MO)
-    with pytest.raises(ValueError, match="must be contiguous"):
-        product(x_MI.double())
-    with pytest.raises(ValueError, match="must be contiguous"):
-        product(x_MI, out_MO=torch.empty(3, 5))
-    with pytest.raises(ValueError, match="must be contiguous"):
-        FrozenNorm(LayerNorm(8))(torch.randn(3, 7))
-    with pytest.raises(ValueError, match="must be contiguous"):
-        cross_entropy(x_MI, torch.zeros(3, dtype=torch.int32), 0.1)
-    with pytest.raises(ValueError, match="must be contiguous"):
-        cross_entropy(x_MI, torch.zeros(2, dtype=torch.int64), 0.1)
-    log_softmax = LogSoftmax()
+    product, x_MI, log_softmax = QuantizedLinear(Linear(8, 4)), torch.randn(3, 8), LogSoftmax()
     log_softmax(torch.randn(3, 8))
-    with pytest.raises(ValueError, match="must be contiguous"):
-        log_softmax(torch.randn(3, 9))
+    residuals = torch.randn(4, 3).t(), torch.randn(2, 4), torch.randn(3, 4).double()
+    calls: list[Callable[[], object]] = [
+        *(partial(product.plus, x_MI, residual_MO) for residual_MO in residuals),
+        lambda: product(x_MI.double()),
+        lambda: product(x_MI, out_MO=torch.empty(3, 5)),
+        lambda: FrozenNorm(LayerNorm(8))(torch.randn(3, 7)),
+        lambda: cross_entropy(x_MI, torch.zeros(3, dtype=torch.int32), 0.1),
+        lambda: cross_entropy(x_MI, torch.zeros(2, dtype=torch.int64), 0.1),
+        lambda: log_softmax(torch.randn(3, 9)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="must be contiguous"):
+            call()
     with pytest.raises(ValueError, match="no 9 best of 8"):
         top_tokens(x_MI, 9)
 

@@ -11,9 +11,7 @@ from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.weights import (
-    Rule,
     Table,
-    look_up,
     make_of,
     places_of,
     rule_for,
@@ -184,10 +182,6 @@ class Family:
                     f"{tuple(tensor.shape)}, but the config makes it {tuple(parameter.shape)}"
                 )
             yield places[parameter][0], tensor
-
-    def rule_of(self, ours: str) -> Rule:
-        """Return how a tensor of ours is made, of theirs without the prefix."""
-        return look_up(self.modules, ours)
 
     @torch.no_grad()
     def restore(
