@@ -21,20 +21,8 @@ from dragoman.text.spans import Span
 from dragoman.text.train import with_specials
 
 PIECES = [
-    "the cat",
-    " ",
-    ", ",
-    "{name}",
-    "%s",
-    "<b>",
-    "</b>",
-    "www.x.org/{id}",
-    "😀",
-    "我",
-    "(",
-    "7",
-    PLACEHOLDERS[0],
-    PLACEHOLDERS[5],
+    *("the cat", " ", ", ", "{name}", "%s", "<b>", "</b>", "www.x.org/{id}", "😀", "我", "(", "7"),
+    *(PLACEHOLDERS[0], PLACEHOLDERS[5]),
 ]
 FIRST, SECOND = PLACEHOLDERS[0], PLACEHOLDERS[1]
 

@@ -27,17 +27,8 @@ from dragoman.tasks.lines import is_blank
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
 
-ODD_LINES = [
-    "",
-    "   ",
-    "\t",
-    "\u3000",
-    "😀",
-    "👩\u200d👩\u200d👧 é",
-    "\x00",
-    "a\u2028b",
-    "the cat\r",
-]
+BLANK_LINES = ["", "   ", "\t", "\u3000", "\x00"]
+ODD_LINES = [*BLANK_LINES, "😀", "👩\u200d👩\u200d👧 é", "a\u2028b", "the cat\r"]
 
 SAMPLES: dict[str, Any] = {"beam_size": 1, "temperature": 1.0, "n_best": 3, "seed": 4}
 GROUPS: dict[str, Any] = {"beam_size": 12, "beam_groups": 3, "diversity": 2.0, "n_best": 3}
