@@ -346,7 +346,6 @@ class Generator(Answering[Decoding, Generation]):
         )
 
     def _score(self, prompt: Sequence[int], text: Sequence[int]) -> Scored:
-        """How probable a text is after a prompt."""
         values = self._ids.force(prompt, text)
         log_prob = sum(values)
         return Scored(

@@ -342,7 +342,6 @@ class Translator(Answering[Decoding, Translation]):
         return [lines.course(Line(*column)) for column in zip(*columns, strict=False)]
 
     def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:
-        """Let the model read a pair."""
         ((log_prob, score, token_log_probs),) = yield self._ids.forced((src, tgt), self.options)
         return Scored(
             log_prob=log_prob,
