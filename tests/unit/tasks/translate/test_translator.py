@@ -51,7 +51,7 @@ def test_no_line_depends_on_its_neighbours(way: str) -> None:
     """Alone, in any order and batch size: the same texts and scores of the n best, bit for bit."""
     translator, chosen = WAYS[way]
     options = replace(translator.options, **chosen)
-    lines = [*dict.fromkeys(random_lines(20)), "the", "the cat"]
+    lines = [*dict.fromkeys(random_lines(12)), "the", "the cat"]
     expected = translator.translate(lines, options=options)
     assert len({one.text for one in expected}) > 3
     retried = [one for one in expected if "retried" in one.flags]
@@ -107,6 +107,7 @@ def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
 
 
 SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
+SPLITTING = make_translator(replace(DECODING, split_sentences=True))
 
 
 @needs_independent_translations
@@ -115,9 +116,8 @@ SENTENCES = ["the cat sees.", "A dog runs!", "我吗？"]
 def test_sentences_are_translated_one_by_one(sentences: list[str], space: str) -> None:
     """Each as if it stood alone, as many out as in, each where it is said to stand."""
     line = f" {space}".join(f"{one[:1].upper()}{one[1:]}" for one in sentences)
-    translator = make_translator(replace(DECODING, split_sentences=True))
-    whole = translator.translate(line)
-    alone = [translator.translate(line[a:b]) for a, b, _, _ in whole.sentences]
+    whole = SPLITTING.translate(line)
+    alone = [SPLITTING.translate(line[a:b]) for a, b, _, _ in whole.sentences]
     assert len(alone) == len(sentences)
     assert [whole.text[a:b] for _, _, a, b in whole.sentences] == [one.text for one in alone]
     assert whole.tokens == tuple(token for one in alone for token in one.tokens)
@@ -175,10 +175,8 @@ def test_scores_are_those_of_translating(precision: Arithmetic, close: float) ->
     """
     if not can_pack(precision):
         pytest.skip(f"no {precision} on this processor")
-    tokenizer = make_tokenizer()
-    model = make_model(make_config(tokenizer))
-    translator = Translator(model, tokenizer, tokenizer, decoding=DECODING, precision=precision)
-    lines = random_lines(60)
+    translator = make_translator(precision=precision)
+    lines, tokenizer = random_lines(60), translator.src_tokenizer
     vocabulary = {tokenizer.tokens([index])[0]: index for index in range(tokenizer.vocab_size)}
     ended = {
         line: found
