@@ -35,7 +35,7 @@ def test_a_long_text_is_read_in_parts() -> None:
     classifier, text = make_classifier(), f"{'the cat sees a big tree. ' * 4}a dog runs!"
     (chunks,) = to_chunks([text], TOKENIZER, READING.max_tokens)
     sizes = [len(chunk.ids) for chunk in chunks or ()]
-    assert max(sizes) > 2 * min(sizes)
+    assert len({*sizes}) > 1
     parts = classifier.classify(chunk.text for chunk in chunks or ())
     assert {part.flags for part in parts} == {()}
     expected = {
