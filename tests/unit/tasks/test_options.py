@@ -150,7 +150,7 @@ def test_a_forbidden_word_is_written_by_no_search(
     make: Callable[[], Any], options: dict[str, Any]
 ) -> None:
     """Whatever pieces it has."""
-    model, lines, chosen = make(), random_lines(8, seed=2), Decoding(**options)
+    model, lines, chosen = make(), random_lines(4, seed=2), Decoding(**options)
     run = model.translate if isinstance(model, Translator) else model.generate
     plain = " ".join(each.text for each in run(lines, options=chosen))
     words = tuple(sorted({*re.findall(r"[a-z]+|[一-龥]", plain)}))[::2]
