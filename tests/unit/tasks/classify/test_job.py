@@ -23,10 +23,11 @@ def recipe(tmp_path: Path) -> ClassifyRecipe:
 def test_what_was_learned_is_told(recipe: ClassifyRecipe) -> None:
     """Names of labels, and how long a text may be; what validates, and what the model is for."""
     layout = LabelledLayout(rename={"0": "negative", "1": "positive"})
-    job, said = make_job(replace(recipe, data=replace(recipe.data, layout=layout)))
+    data, batch = replace(recipe.data, layout=layout), replace(recipe.batch, max_length=99)
+    job, said = make_job(replace(recipe, data=data, batch=batch))
     assert any("8 texts of" in each for each in said)
     assert job.config.model.head.labels == ("negative", "positive")
-    assert job.config.reading.max_tokens == recipe.batch.max_length
+    assert job.config.reading.max_tokens == 99
     assert "dragoman classify" in job.card(job.measure()).use
 
 
