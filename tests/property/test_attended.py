@@ -144,14 +144,8 @@ def test_terms_begin_where_the_mean_stands(monkeypatch: pytest.MonkeyPatch) -> N
         translator.translate(line)
         assert {*watched} == {head}
         watched.clear()
-    found = Hypothesis(
-        ids=(5,),
-        score=0.0,
-        log_prob=0.0,
-        token_log_probs=(),
-        stopped="eos",
-        attention_LS=torch.eye(2),
-    )
+    rest: dict[str, Any] = {"score": 0.0, "log_prob": 0.0, "token_log_probs": (), "stopped": "eos"}
+    found = Hypothesis(ids=(5,), attention_LS=torch.eye(2), **rest)
     assert TRANSLATORS[HEADS[-1]]._ids._seen(found, Head()).attention_LS is None
 
 
@@ -190,8 +184,6 @@ class LookingBeam(Beam):
 
 class LookingFrontier(BeamFrontier):
     """Keeps what it was shown."""
-
-    shown: list[Tensor]
 
     def look(self, weights_MS: Tensor) -> None:
         """Keep it for the step."""

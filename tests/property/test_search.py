@@ -1,8 +1,10 @@
 """Laws of search, on random tables."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.decode.tables import (
     BOS,
@@ -14,19 +16,25 @@ from tests.unit.decode.tables import (
     limits,
     log_probs,
     random_table,
-    slow_beam,
+    slow_beams,
     sources,
+    tokens_of,
 )
 
-from dragoman.decode import Beam, Forbid, Greedy, Hypothesis, MinimumLength, Processor, search
+from dragoman.decode import (
+    Beam,
+    DiverseBeam,
+    Forbid,
+    Greedy,
+    Hypothesis,
+    MinimumLength,
+    Processor,
+    Strategy,
+    search,
+)
 
 SEEDS = st.integers(0, 2**32)
 ALPHAS = st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.5])
-
-
-def tokens(hypothesis: Hypothesis) -> tuple[int, ...]:
-    """The generated tokens, eos among them."""
-    return hypothesis.ids + ((EOS,) if hypothesis.stopped == "eos" else ())
 
 
 def without(table: Table, least: int) -> Table:
@@ -59,7 +67,7 @@ def test_a_whole_tree_beam_is_exhaustive_search(
         [leaf.score for leaf in every[: beam.n_best]], rel=1e-5, abs=1e-5
     )
     assert [h.score for h in found] == pytest.approx(
-        [scores[tokens(h)] for h in found], rel=1e-5, abs=1e-5
+        [scores[tokens_of(h)] for h in found], rel=1e-5, abs=1e-5
     )
     assert len({h.ids for h in found}) == beam.n_best
 
@@ -93,35 +101,47 @@ def test_stopping_early_changes_nothing(
 ) -> None:
     """A plain beam search that runs until its last slot has closed finds the same n best."""
     table = random_table(seed, vocab_size, levels=levels)
-    slow = slow_beam(table, (5, EOS), most, (beam_size, alpha))
+    (slow,) = slow_beams(table, (5, EOS), most, (beam_size, alpha))
     n_best = min(beam_size, len(slow))
     for count in {1, n_best}:
         beam = Beam(beam_size=beam_size, length_penalty=alpha, n_best=count)
         [found] = search(TableModel(table), sources([5, EOS]), beam, limits=limits(most))
         assert [h.score for h in found] == pytest.approx([leaf.score for leaf in slow[:count]])
         if levels is None or alpha == 0:
-            assert [tokens(h) for h in found] == [leaf.tokens for leaf in slow[:count]]
+            assert [tokens_of(h) for h in found] == [leaf.tokens for leaf in slow[:count]]
 
 
-@given(SEEDS, st.permutations(range(5)), st.integers(1, 4), st.sampled_from([None, 2]))
+ROWS, LIMITS = [[EOS], [3, EOS], [4, 4, EOS], [5, EOS], [3, 4, 5, EOS]], [1, 3, 9, 5, 7]
+
+
+def found_in(
+    seed: int, strategy: Strategy, order: Sequence[int], levels: int | None = None
+) -> list[list[Hypothesis]]:
+    """The n best of these of the rows, searched together."""
+    model = TableModel(random_table(seed, 6, levels=levels))
+    bounds = limits(*[LIMITS[index] for index in order])
+    return search(model, sources(*[ROWS[index] for index in order]), strategy, limits=bounds)
+
+
+@given(
+    SEEDS,
+    st.permutations(range(5)),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([0.3, 4.0, 1000.0]),
+    st.sampled_from([None, 2, 3]),
+)
+@settings(max_examples=200)
 def test_neighbours_do_not_matter(
-    seed: int, order: list[int], beam_size: int, levels: int | None
+    seed: int, order: list[int], width: int, groups: int, diversity: float, levels: int | None
 ) -> None:
     """A sentence has the same result, to the bit, alone and in any batch, whatever their limits."""
-    table = random_table(seed, 6, levels=levels)
-    rows, most = [[EOS], [3, EOS], [4, 4, EOS], [5, EOS], [3, 4, 5, EOS]], [1, 3, 9, 5, 7]
-    beam = Beam(beam_size=beam_size, n_best=beam_size)
-
-    alone = [
-        search(TableModel(table), sources(row), beam, limits=limits(limit))[0]
-        for row, limit in zip(rows, most, strict=True)
-    ]
-    batch_BS = sources(*[rows[index] for index in order])
-    batch = search(
-        TableModel(table), batch_BS, beam, limits=limits(*[most[index] for index in order])
-    )
-
-    assert batch == [alone[index] for index in order]
+    size = width * groups
+    strategy: Strategy = Beam(beam_size=size, n_best=size)
+    if groups > 1:
+        strategy = DiverseBeam(beam_size=size, groups=groups, diversity=diversity, n_best=size)
+    alone = [found_in(seed, strategy, [index], levels)[0] for index in order]
+    assert found_in(seed, strategy, order, levels) == alone
 
 
 @given(SEEDS, st.integers(1, 5), st.integers(1, 40), ALPHAS)
@@ -136,7 +156,7 @@ def test_a_hypothesis_tells_the_truth_about_itself(
     assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
     assert len({h.ids for h in found}) == len(found)
     for hypothesis in found:
-        line = tokens(hypothesis)
+        line = tokens_of(hypothesis)
         parts = [log_probs(table, (4, EOS), line[:i])[token] for i, token in enumerate(line)]
         assert hypothesis.token_log_probs == pytest.approx(parts, abs=1e-5)
         assert hypothesis.log_prob == pytest.approx(sum(parts), rel=1e-5, abs=1e-5)

@@ -12,7 +12,6 @@ import torch
 from tests.unit.tasks import readers, tiny, tiny_generator
 from torch import nn
 
-from dragoman.engine import freeze
 from dragoman.engine.products import can_pack, translations_are_independent
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
@@ -141,12 +140,8 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
     if not can_pack(precision):
         pytest.skip(f"no {precision} on this processor")
     two_cores()
-    tokenizer = tiny.make_tokenizer()
-    model = tiny.make_model(tiny.make_config(tokenizer)).eval()
-    assert freeze(model, precision) is not model
-    translator = Translator(
-        model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
-    )
+    translator = tiny.make_translator(precision=precision)
+    assert translator._ids._models[0].frozen is not translator._ids._models[0].shape
     lines = tiny.random_lines(8, seed=2, longest=8)
     asks: list[Ask] = [
         lambda: translator.translate(lines, n_best=2),
@@ -173,12 +168,8 @@ def test_any_number_of_lanes_gives_the_same_bits(
     ):
         pytest.skip(f"{precision} translations depend on each other on this processor")
     two_cores()
-    tokenizer = tiny.make_tokenizer()
-    model = tiny.make_model(tiny.make_config(tokenizer)).eval()
-    translator = Translator(
-        model, tokenizer, tokenizer, decoding=tiny.DECODING, precision=precision
-    )
-    lines, found = tiny.random_lines(40, seed=3, longest=9), []
+    translator = tiny.make_translator(precision=precision)
+    lines, found = tiny.random_lines(20, seed=3, longest=9), []
     for lanes in (1, 2, 3):
         torch.set_num_threads(lanes)
         found.append(

@@ -235,7 +235,6 @@ class StepsAhead:
 def begin(strategy: Strategy, limits: Limits) -> CompiledFrontier | Frontier:
     """Start a search: greedy search and beams in compiled code, where there is some."""
     functions = native() if limits.max_B.device.type == "cpu" else None
-    known = isinstance(strategy, Beam | Greedy) and type(strategy) in {Beam, Greedy}
-    if functions is not None and known:
+    if functions is not None and type(strategy) in {Beam, Greedy}:
         return CompiledFrontier(functions, cast("Beam | Greedy", strategy), limits)
     return strategy.begin(limits.max_B, limits.eos_id)

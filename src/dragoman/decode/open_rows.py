@@ -47,9 +47,7 @@ class OpenRows:
     @property
     def slots_M(self) -> Tensor:
         """The rows that the step computes."""
-        if self._rows_M is None:
-            return torch.arange(self._count, device=self._device)
-        return self._rows_M
+        return self.of(torch.arange(self._count, device=self._device))
 
     def of(self, x_NX: Tensor) -> Tensor:
         """Take these rows of all."""
@@ -57,8 +55,6 @@ class OpenRows:
 
     def prefixes(self, every: Prefixes) -> Prefixes:
         """Take the prefixes of these rows."""
-        if self._rows_M is None:
-            return every
         return Prefixes(self.of(every.ids_NL), self.of(every.sentence_N))
 
     def select(self, parents_N: Tensor | None) -> None:

@@ -25,7 +25,6 @@ class Forbid:
     """These tokens are never generated: padding, bos and the unknown token as a rule."""
 
     ids: tuple[int, ...]
-    """The ids to forbid."""
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
         """Set the columns to minus infinity."""

@@ -98,9 +98,8 @@ def keep_best(log_probs_NV: Tensor, options: Sample) -> tuple[Tensor, Tensor]:
     k = min(options.top_k or vocab_size, vocab_size)
     values_Nk, tokens_Nk = _ranked(log_probs_NV, k, options)
     values_Nk = values_Nk.double()
-    below_Nk = values_Nk - values_Nk.amax(
-        dim=1, keepdim=True
-    )  # the best stays 0 at any temperature
+    # the best stays 0 at any temperature
+    below_Nk = values_Nk - values_Nk.amax(dim=1, keepdim=True)
     probs_Nk = (below_Nk / options.temperature).softmax(dim=1)
     if options.top_p < 1.0:
         enough_Nk = probs_Nk.cumsum(dim=1) >= options.top_p  # with this one; so the next is out

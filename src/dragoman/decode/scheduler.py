@@ -267,8 +267,6 @@ class Scheduler(Generic[Item, Found]):
     def _compute(self, batch: list[Entry]) -> None:
         """Run a batch; one that fails is run for each request by itself, and fails that."""
         requests = [asked.request for asked, _ in batch]
-        if not batch:
-            return
         try:
             results = self._results(batch, requests)
         except Exception as error:  # noqa: BLE001 -- raised again where it is waited for

@@ -188,7 +188,6 @@ def _row(run: RunFolder, name: str, price: float | None) -> RunRow:
 
 
 def _newest(run: RunFolder) -> SavedState | None:
-    """What the newest checkpoint says of the run."""
     saved = checkpoints(run.checkpoints)
     return read_state(saved[-1]) if saved else None
 
@@ -219,13 +218,11 @@ def _first_file(data: Mapping[str, Any]) -> str | None:
 
 
 def _metric_of(recipe: WrittenRecipe) -> str:
-    """What the recipe chooses its best model by."""
     known = find_task(recipe.task).recipe.metrics if recipe.task in TASKS else ()
     return recipe.train.metric or (*known, "loss")[0]
 
 
 def _best(lines: Sequence[LogLine], metric: str) -> tuple[Mapping[str, float], int | None]:
-    """The best validation of a log, and its step."""
     best, best_step = None, None
     for line in lines:
         if line.valid and is_better(line.valid, best, metric):

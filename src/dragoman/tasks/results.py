@@ -203,14 +203,7 @@ class Generation(Plain):
     """A generated text. `str(generation)` is the text without the prompt."""
 
     json_keys = (
-        "prompt",
-        "text",
-        "stopped",
-        "log_prob",
-        "score",
-        "tokens",
-        "token_log_probs",
-        "flags",
+        *("prompt", "text", "stopped", "log_prob", "score", "tokens", "token_log_probs", "flags"),
     )
 
     prompt: str

@@ -4,7 +4,6 @@ The logits of the next token are a function of the source and the prefix, both t
 every question about search has an answer that does not depend on a network.
 """
 
-import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.decode import Limits
+from dragoman.decode import Hypothesis, Limits
 
 PAD, BOS, EOS = 0, 1, 2
 Ids = tuple[int, ...]
@@ -165,12 +164,19 @@ def leaves(table: Table, src: Ids, most: int, alpha: float) -> list[Leaf]:
     return sorted(walk((), 0.0), key=lambda leaf: -leaf.score)
 
 
-def slow_diverse_beam(
-    table: Table, src: Ids, most: int, beam: tuple[int, float], *, groups: int, diversity: float
+def slow_beams(
+    table: Table,
+    src: Ids,
+    most: int,
+    beam: tuple[int, float],
+    *,
+    groups: int = 1,
+    diversity: float = 0.0,
 ) -> list[list[Leaf]]:
-    """Diverse beam search in plain Python: the complete sequences of each group, best first.
+    """Beam search in plain Python: the complete sequences of each group of slots, best first.
 
-    A group that is complete takes no token any more; no group stops early.
+    It runs to the end: no early stopping, no batch; a group that is complete takes no token any
+    more. Sums are rounded to float32, as the search's are, so that equals are equal here too.
     """
     width, alpha = beam[0] // groups, beam[1]
     beams: list[list[tuple[Ids, float]]] = [[((), 0.0)] for _ in range(groups)]
@@ -179,17 +185,17 @@ def slow_diverse_beam(
         taken: list[int] = []
         for group in range(groups):
             ranked = [
-                (log_prob + value - diversity * taken.count(token), (*prefix, token), value)
+                ((*prefix, token), torch.tensor(log_prob).add(value).item())
                 for prefix, log_prob in beams[group]
-                for token, value in enumerate(log_probs(table, src, prefix))
+                for token, value in sorted(
+                    enumerate(log_probs(table, src, prefix)), key=lambda entry: -entry[1]
+                )
             ]
-            sums = dict(beams[group])
-            ranked.sort(key=lambda entry: -entry[0])
+            ranked.sort(key=lambda entry: diversity * taken.count(entry[0][-1]) - entry[1])
             chosen = ranked[: width - len(complete[group])]
+            taken += [tokens[-1] for tokens, _ in chosen]
             beams[group] = []
-            for _, tokens, value in chosen:
-                taken.append(tokens[-1])
-                total = sums[tokens[:-1]] + value
+            for tokens, total in chosen:
                 if tokens[-1] == EOS or length == most:
                     complete[group].append(Leaf(tokens, total, total / penalty(length, alpha)))
                 else:
@@ -197,30 +203,6 @@ def slow_diverse_beam(
     return [sorted(found, key=lambda leaf: -leaf.score) for found in complete]
 
 
-def slow_beam(table: Table, src: Ids, most: int, beam: tuple[int, float]) -> list[Leaf]:
-    """Beam search in plain Python that runs to the end: no early stopping, no batch.
-
-    Sums are rounded to float32, as the search's are, so that equals are equal here too.
-    """
-    beam_size, alpha = beam
-    beams: list[tuple[Ids, float]] = [((), 0.0)]
-    complete: list[Leaf] = []
-    for length in itertools.count(1):
-        ranked = [
-            ((*prefix, token), torch.tensor(log_prob).add(value).item())
-            for prefix, log_prob in beams
-            for token, value in sorted(
-                enumerate(log_probs(table, src, prefix)), key=lambda entry: -entry[1]
-            )
-        ]
-        ranked.sort(key=lambda entry: -entry[1])
-        chosen = ranked[: beam_size - len(complete)]
-        beams = []
-        for tokens, log_prob in chosen:
-            if tokens[-1] == EOS or length == most:
-                complete.append(Leaf(tokens, log_prob, log_prob / penalty(length, alpha)))
-            else:
-                beams.append((tokens, log_prob))
-        if not beams:
-            return sorted(complete, key=lambda leaf: -leaf.score)
-    raise AssertionError
+def tokens_of(hypothesis: Hypothesis) -> Ids:
+    """The generated tokens, eos among them."""
+    return (*hypothesis.ids, EOS) if hypothesis.stopped == "eos" else hypothesis.ids

@@ -76,9 +76,10 @@ def test_batches_side_by_side_change_no_answer(inputs: Sources, budget: int, lan
         assert len(batch) == 1 or max(map(len, batch)) * len(batch) <= budget // lanes
 
 
-def one(number: int, lanes: int = 1) -> Course[int, int, int]:
-    """What is computed of a number, in a batch of its own."""
-    (found,) = yield Items(values=[number], costs=[1], budget=lanes, key=number)
+def one(number: int, budget: int = 1, key: int | None = None) -> Course[int, int, int]:
+    """What is computed of a number, in a batch of its own or with those of the same key."""
+    key = number if key is None else key
+    (found,) = yield Items(values=[number], costs=[1], budget=budget, key=key)
     return found
 
 
@@ -119,12 +120,7 @@ def test_an_item_that_is_alone_has_all_threads() -> None:
     torch.set_num_threads(2)
     try:
         scheduler = Scheduler[int, int](lambda *_: [torch.get_num_threads()], lambda: 2)
-
-        def one() -> Course[int, int, int]:
-            (found,) = yield Items(values=[0], costs=[1], budget=9)
-            return found
-
-        assert [*scheduler.submit([one()])] == [(0, 2)]
+        assert [*scheduler.submit([one(0, 2)])] == [(0, 2)]
     finally:
         torch.set_num_threads(before)
 
@@ -202,17 +198,13 @@ def test_an_interrupted_batch_is_computed_for_the_others() -> None:
     """Ctrl-C belongs to the thread that it came in."""
     interrupts = [KeyboardInterrupt]
 
-    def run(_how: None, batch: Sources, _withdrawn: object) -> list[int]:
+    def run(_how: None, batch: list[int], _withdrawn: object) -> list[int]:
         if interrupts:
             raise interrupts.pop()
-        return [*map(len, batch)]
-
-    def length(src: list[int]) -> Course[list[int], int, int]:
-        (found,) = yield Items(values=[src], costs=[1], budget=9)
-        return found
+        return batch
 
     scheduler = Scheduler(run)
-    mine, other = scheduler.submit([length([3])]), scheduler.submit([length([3, 4])])
+    mine, other = (scheduler.submit([one(number, 9, 0)]) for number in (1, 2))
     with pytest.raises(KeyboardInterrupt):
         next(iter(mine))
     assert [*other] == [(0, 2)]

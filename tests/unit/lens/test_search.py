@@ -15,6 +15,7 @@ from tests.unit.decode.tables import (
     penalty,
     random_table,
     sources,
+    tokens_of,
 )
 
 from dragoman.decode import Beam, Greedy, Hypothesis, Sample, search
@@ -99,7 +100,7 @@ def test_the_tree_is_that_of_the_search(
         if node.state == "beaten":
             assert node.log_prob / penalty(most, alpha) <= best.score + 1e-6
     path = [node for node in tree.nodes if node.state == "chosen"]
-    tokens = (*best.ids, EOS) if best.stopped == "eos" else best.ids
+    tokens = tokens_of(best)
     assert [prefix_of(tree, node) for node in path] == [tokens[:n] for n in range(len(tokens) + 1)]
     assert path[-1].score == best.score
 
@@ -160,7 +161,7 @@ def test_notes_hold_what_each_row_could_choose_from(
     table = random_table(seed, 6)
     notes, found = observed(table, strategy, 6)
     for one in found:
-        tokens = (*one.ids, EOS) if one.stopped == "eos" else one.ids
+        tokens = tokens_of(one)
         rows = notes.rows_of(tokens)
         assert notes.expansions[len(tokens) - 1].ended[rows[-1]]
         for n, (row, expansion) in enumerate(zip(rows, notes.expansions, strict=False)):

@@ -15,12 +15,6 @@ from dragoman.files.writing import locked
 from dragoman.tasks.listing import HEAD, RunRow, list_runs
 
 
-def finish(run: Path, **valid: float) -> None:
-    """Mark a run as finished."""
-    end = {"reason": "30 steps", "step": 30, "valid": {"loss": 0.1} | valid}
-    (run / "training" / "finished.json").write_text(json.dumps(end), encoding="utf-8")
-
-
 def row_of(folder: Path) -> RunRow:
     """The one row."""
     (row,) = list_runs(folder)
@@ -30,7 +24,8 @@ def row_of(folder: Path) -> RunRow:
 def test_a_finished_run(tmp_path: Path) -> None:
     """Its model's score, which an average may have, and the last step that was better."""
     run = make_run(save_translator(tmp_path / "a" / "b"), log())
-    finish(run, bleu=47.0)
+    end = {"reason": "30 steps", "step": 30, "valid": {"loss": 0.1, "bleu": 47.0}}
+    (run / "training" / "finished.json").write_text(json.dumps(end), encoding="utf-8")
     row = row_of(tmp_path)
     assert (row.run, row.task, row.data, row.state) == ("a/b", "translate", "a", "finished")
     assert (row.step, row.max_steps, row.tokens) == (30, 100, 3000)

@@ -1,6 +1,7 @@
 """A small translator of random weights, and lines for it."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from dragoman.decoding import Decoding
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
+from dragoman.nn import Arithmetic
 from dragoman.tasks.translate.languages import Languages
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.tags import tags_of
@@ -32,8 +34,9 @@ def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
 
 
+@cache
 def make_tokenizer(vocab_size: int = 320) -> Tokenizer:
-    """Trained on some lines."""
+    """Trained on some lines; once, since nothing changes it."""
     return train_tokenizer(random_lines(100, seed=9), TokenizerConfig(vocab_size=vocab_size))
 
 
@@ -64,16 +67,23 @@ def make_model(config: EncoderDecoderConfig, seed: int = 0) -> EncoderDecoder:
 
 
 def make_translator(
-    decoding: Decoding = DECODING, *, several: bool = False, seed: int = 0
+    decoding: Decoding = DECODING,
+    tokenizer: Tokenizer | None = None,
+    *,
+    several: bool = False,
+    seed: int = 0,
+    precision: Arithmetic = "fp32",
 ) -> Translator:
     """Model and tokenizer, never on a disk; of one pair of languages, or of several."""
-    tokenizer, languages = make_tokenizer(), None
+    tokenizer, languages = tokenizer or make_tokenizer(), None
     if several:
         tokenizer = with_specials(tokenizer, tags_of(["en", "zh"], told_source=True))
         directions = (("en", "zh"), ("zh", "en"))
         languages = Languages(src_tokenizer=tokenizer, directions=directions).between("zh", "en")
     model = make_model(make_config(tokenizer), seed)
-    return Translator(model, tokenizer, tokenizer, decoding=decoding, languages=languages)
+    return Translator(
+        *(model, tokenizer, tokenizer), decoding=decoding, languages=languages, precision=precision
+    )
 
 
 def save_translator(

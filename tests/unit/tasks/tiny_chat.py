@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.tasks.tiny import random_lines
-from tests.unit.tasks.tiny_generator import DEFAULTS, make_config, make_model
+from tests.unit.tasks.tiny_generator import DEFAULTS, make_generator, save_generator
 
-from dragoman.folder.format import ChatTemplate, FolderConfig, save_model
+from dragoman.folder.format import ChatTemplate
 from dragoman.tasks.generate.generator import Generator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
@@ -25,16 +25,9 @@ def make_tokenizer() -> Tokenizer:
 
 def make_chat_generator(context: int = 64) -> Generator:
     """Model and tokenizer, never on a disk."""
-    tokenizer = make_tokenizer()
-    return Generator(
-        make_model(make_config(tokenizer)), tokenizer, defaults=replace(CHAT, context=context)
-    )
+    return make_generator(replace(CHAT, context=context), tokenizer=make_tokenizer())
 
 
 def save_chat_generator(folder: Path) -> Path:
     """A model folder of the same."""
-    tokenizer = make_tokenizer()
-    config = make_config(tokenizer)
-    saved = FolderConfig(model=config, generation=CHAT)
-    save_model(folder, make_model(config), saved, tokenizers=(tokenizer, tokenizer))
-    return folder
+    return save_generator(folder, CHAT, make_tokenizer())

@@ -45,10 +45,12 @@ def make_model(config: DecoderOnlyConfig, seed: int = 0) -> DecoderOnly:
 
 
 def make_generator(
-    defaults: GenerationDefaults = DEFAULTS, config: DecoderOnlyConfig | None = None
+    defaults: GenerationDefaults = DEFAULTS,
+    config: DecoderOnlyConfig | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Generator:
     """Model and tokenizer, never on a disk."""
-    tokenizer = make_tokenizer()
+    tokenizer = tokenizer or make_tokenizer()
     model = make_model(config or make_config(tokenizer))
     return Generator(model, tokenizer, defaults=defaults)
 
@@ -58,14 +60,12 @@ def with_positions(scheme: object) -> DecoderOnlyConfig:
     return replace(make_config(make_tokenizer()), positions=scheme)  # type: ignore[arg-type]
 
 
-def save_generator(folder: Path) -> Path:
+def save_generator(
+    folder: Path, defaults: GenerationDefaults = DEFAULTS, tokenizer: Tokenizer | None = None
+) -> Path:
     """A model folder of the same."""
-    tokenizer = make_tokenizer()
+    tokenizer = tokenizer or make_tokenizer()
     config = make_config(tokenizer)
-    save_model(
-        folder,
-        make_model(config),
-        FolderConfig(model=config, generation=DEFAULTS),
-        tokenizers=(tokenizer, tokenizer),
-    )
+    saved = FolderConfig(model=config, generation=defaults)
+    save_model(folder, make_model(config), saved, tokenizers=(tokenizer, tokenizer))
     return folder

@@ -177,7 +177,7 @@ class Generator(Answering[Decoding, Generation]):
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = self._chosen(options)
-        (ids,) = self._encode([prompt], options)
+        ids = self.encode(prompt, options)
         yield from self._stream(ids, options, begins_text=self._codec.begins_text(prompt))
 
     def _stream(self, ids: list[int], options: Decoding, *, begins_text: bool) -> Iterator[str]:
@@ -211,7 +211,7 @@ class Generator(Answering[Decoding, Generation]):
         chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
-            ids = dialogue.encode_turns(turns, chosen.prompt_room(self._ids.context(chosen)))
+            ids = dialogue.encode_turns(turns, self._room(chosen))
             return self._stream(ids, chosen, begins_text=True)
 
         return Chat(answer)
@@ -243,13 +243,16 @@ class Generator(Answering[Decoding, Generation]):
         with self._ids.inference():
             return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
-    def encode(self, prompt: str) -> list[int]:
+    def encode(self, prompt: str, options: Decoding | None = None) -> list[int]:
         """The ids that the model reads of a prompt. Raises InputError if there are none."""
-        return self._encode([prompt], self.options)[0]
+        (ids,) = self._codec.encode([prompt], self._room(options or self.options))
+        if not ids:
+            raise InputError("An empty prompt has nothing to continue; give some text.")
+        return ids
 
     def watch(self, prompt: str, options: Decoding, strategy: Strategy) -> Generation:
         """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
-        return self._watched(prompt, self._encode([prompt], options)[0], options, strategy)
+        return self._watched(prompt, self.encode(prompt, options), options, strategy)
 
     def _watched(
         self, prompt: str, ids: list[int], options: Decoding, strategy: Strategy
@@ -274,8 +277,7 @@ class Generator(Answering[Decoding, Generation]):
         What is drawn follows from the `numbers` of the prompts, as many as they want: 0, 1, ....
         `see` watches a single one grow.
         """
-        room = options.prompt_room(self._ids.context(options))
-        encoded = encode_each(partial(self._codec.encode, room=room), texts)
+        encoded = encode_each(partial(self._codec.encode, room=self._room(options)), texts)
         columns = zip(texts, encoded, count() if numbers is None else numbers, strict=False)
         return [self._course(*column, options, see) for column in columns]
 
@@ -293,7 +295,7 @@ class Generator(Answering[Decoding, Generation]):
         Raises InputError for a model without a chat template.
         """
         dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
-        ids = dialogue.encode_turns(turns, options.prompt_room(self._ids.context(options)))
+        ids = dialogue.encode_turns(turns, self._room(options))
         return self._continued(turns[-1], Prompt(number, ids, see), options, begins_text=True)
 
     def _course(
@@ -313,9 +315,9 @@ class Generator(Answering[Decoding, Generation]):
         (best,) = yield self._ids.continued(prompt, options, begins_text=begins_text)
         return self._result(text, prompt.ids, best, options, begins_text=begins_text)
 
-    def _encode(self, prompts: Sequence[str], options: Decoding) -> list[list[int]]:
-        """The ids of prompts. Raises InputError for one without any."""
-        return self._codec.encode_some(prompts, options.prompt_room(self._ids.context(options)))
+    def _room(self, options: Decoding) -> int | None:
+        """How many tokens of a prompt the model is shown; None where nothing bounds them."""
+        return options.prompt_room(self._ids.context(options))
 
     def _result(
         self,
@@ -344,7 +346,6 @@ class Generator(Answering[Decoding, Generation]):
         )
 
     def _score(self, prompt: Sequence[int], text: Sequence[int]) -> Scored:
-        """How probable a text is after a prompt."""
         values = self._ids.force(prompt, text)
         log_prob = sum(values)
         return Scored(

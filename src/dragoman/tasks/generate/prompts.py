@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from torch import Tensor
 
 from dragoman.decode import Prefixes, SearchStep
-from dragoman.errors import InputError
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.lines import encode_each
 from dragoman.text.tokenizer import Tokenizer
@@ -38,13 +37,6 @@ class PromptCodec:
             [*self._before, *ids] if ids or not prompt else []
             for prompt, ids in zip(prompts, self._tokenizer.encode_batch(prompts), strict=True)
         ]
-
-    def encode_some(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:
-        """The same. Raises InputError for a prompt without ids."""
-        found = self.encode(prompts, room)
-        if not all(found):
-            raise InputError("An empty prompt has nothing to continue; give some text.")
-        return found
 
     def encode_pairs(
         self, pairs: Iterable[tuple[str, str]]

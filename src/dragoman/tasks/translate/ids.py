@@ -168,15 +168,6 @@ class IdTranslator:
         how = self, options.length_penalty
         return Items(values=[pair], costs=[cost], budget=budget, how=how, key=key)
 
-    def answers(self, how: Decoding | float, items: list[Any], withdrawn: Withdrawn) -> list[Any]:
-        """What a batch of sources, or of pairs to be scored, is answered by."""
-        with self.inference():
-            if isinstance(how, Decoding):
-                return self.search(items, how, withdrawn=withdrawn)
-            found = self.force(items, how)
-        columns = found.log_prob_B, found.score_B, found.token_log_probs_BT
-        return [*zip(*(column.tolist() for column in columns), strict=True)]
-
     def search(
         self,
         sources: Sequence[Source],
@@ -363,9 +354,14 @@ class IdTranslator:
 def _run(
     how: tuple[IdTranslator, Decoding | float], items: list[Any], withdrawn: Withdrawn
 ) -> list[Any]:
-    """Compute a batch by the languages and the options that its items have in common."""
+    """Answer a batch of sources, or of pairs to be scored, as its items have it in common."""
     translator, options = how
-    return translator.answers(options, items, withdrawn)
+    with translator.inference():
+        if isinstance(options, Decoding):
+            return translator.search(items, options, withdrawn=withdrawn)
+        found = translator.force(items, options)
+    columns = found.log_prob_B, found.score_B, found.token_log_probs_BT
+    return [*zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def padded(sequences: Sequence[Ids], pad_id: int) -> Tensor:

@@ -179,7 +179,6 @@ def _doubts(
     models: Sequence[ModelFolder],
     languages: LangCodes,
 ) -> Iterator[str]:
-    """Yield what looks wrong with a test set."""
     if sources:
         name, pairs = str(test.ref[0]), list(zip(sources, references, strict=True))
         lengths = np.array([[len(text) for text in side] for side in (sources, references)])
@@ -290,7 +289,6 @@ def _differing(
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
 ) -> Iterator[str]:
-    """Yield the lines that differ most, with source and references."""
     count = counted(len(comparison.lines), "line")
     yield f"{count} of {len(one.texts):,} differ" + (", most:" if comparison.lines else ".")
     for each in comparison.lines[:SHOWN]:

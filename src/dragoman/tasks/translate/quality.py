@@ -6,14 +6,11 @@ of Tu et al. (2016) and Wu et al. (2016, section 7) finds no more truncated tran
 length does, and costs another pass.
 """
 
-from collections.abc import Sequence
 from itertools import groupby
 from operator import eq
 
 from dragoman.decode import Hypothesis
-from dragoman.tasks.translate.source import Source
-
-Ids = Sequence[int]
+from dragoman.tasks.translate.source import Ids, Source
 
 REPEATS = 4
 """A translation repeats a cycle at least so many times more than its source does."""

@@ -14,7 +14,6 @@ class Source:
     """What is translated; its length is that of its ids."""
 
     ids: Ids
-    """Its ids."""
     prefix: Ids = ()
     """The ids that its translation begins with."""
     draw: int = 0

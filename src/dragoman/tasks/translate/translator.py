@@ -84,10 +84,8 @@ class Translator(Answering[Decoding, Translation]):
         self._languages = languages
         layers = [decoding or Decoding()]
         if languages is not None:
-            layers = languages.layers(*layers)
+            layers, specials = languages.layers(*layers), languages.specials(specials)
         self.options = merged(*layers, TRANSLATING)
-        if languages is not None:
-            specials = languages.specials(specials)
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
         self._memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
@@ -344,7 +342,6 @@ class Translator(Answering[Decoding, Translation]):
         return [lines.course(Line(*column)) for column in zip(*columns, strict=False)]
 
     def _score(self, src: Ids, tgt: Ids) -> Course[Any, Any, Scored]:
-        """Let the model read a pair."""
         ((log_prob, score, token_log_probs),) = yield self._ids.forced((src, tgt), self.options)
         return Scored(
             log_prob=log_prob,

@@ -12,7 +12,7 @@ from tests.unit.tasks.readers import (
 )
 from tests.unit.tasks.tiny import random_lines
 
-from dragoman.tasks.lines import Chunk
+from dragoman.tasks.lines import to_chunks
 
 
 def test_the_probabilities_are_the_models() -> None:
@@ -32,20 +32,17 @@ def test_the_probabilities_are_the_models() -> None:
 
 def test_a_long_text_is_read_in_parts() -> None:
     """Its probabilities are the mean of those of its parts, by their tokens, and it is flagged."""
-    classifier = make_classifier()
-    parts = ["the cat sees a big tree. ", "a dog runs! "]
-    text = "".join(4 * parts).strip()
-    assert len(TOKENIZER.encode(text)) > READING.max_tokens
+    classifier, text = make_classifier(), f"{'the cat sees a big tree. ' * 4}a dog runs!"
+    (chunks,) = to_chunks([text], TOKENIZER, READING.max_tokens)
+    sizes = [len(chunk.ids) for chunk in chunks or ()]
+    assert len({*sizes}) > 1
+    parts = classifier.classify(chunk.text for chunk in chunks or ())
+    assert {part.flags for part in parts} == {()}
+    expected = {
+        label: sum(n * part.probabilities[label] for n, part in zip(sizes, parts, strict=True))
+        / sum(sizes)
+        for label in LABELS
+    }
     result = classifier.classify(text)
+    assert result.probabilities == pytest.approx(expected, abs=1e-6)
     assert result.flags == ("split",)
-    assert sum(result.probabilities.values()) == pytest.approx(1.0)
-    short = classifier.classify("a dog runs")
-    assert short.flags == ()
-
-
-def test_the_mean_weighs_by_tokens() -> None:
-    """A part of three times the tokens weighs three times as much."""
-    classifier = make_classifier()
-    found = [torch.tensor([0.8, 0.1, 0.1]), torch.tensor([0.0, 0.5, 0.5])]
-    result = classifier._result([Chunk("a b c", [5] * 3), Chunk("d", [5])], found)
-    assert result.probabilities == pytest.approx({"bad": 0.6, "good": 0.2, "none of both": 0.2})

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 from tests.unit.train.encoder_recipes import classify_recipe
-from tests.unit.train.made import make_job, trained
+from tests.unit.train.made import make_job
 
 from dragoman.data.labelled import LabelledLayout
 from dragoman.errors import InputError
 from dragoman.models.heads import ClassificationHead
-from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.classify.task import ONE_LABEL, ClassifyRecipe
 
 
@@ -21,24 +20,15 @@ def recipe(tmp_path: Path) -> ClassifyRecipe:
     return classify_recipe(tmp_path)
 
 
-def named(recipe: ClassifyRecipe) -> ClassifyRecipe:
-    """The labels with names."""
+def test_what_was_learned_is_told(recipe: ClassifyRecipe) -> None:
+    """Names of labels, and how long a text may be; what validates, and what the model is for."""
     layout = LabelledLayout(rename={"0": "negative", "1": "positive"})
-    return replace(recipe, data=replace(recipe.data, layout=layout))
-
-
-def test_the_word_that_decides_is_found(recipe: ClassifyRecipe) -> None:
-    """In unseen texts too; the folder classifies, and its card says how well."""
-    best, said = trained(named(recipe))
-    assert best["accuracy"] == 100.0
-    assert "8 texts of" in said
-    classifier = Classifier.load(recipe.out)
-    found = classifier.classify(["the good and the so", "bad very was"])
-    assert [one.label for one in found] == ["positive", "negative"]
-    assert classifier.reading.max_tokens == recipe.batch.max_length
-    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
-    assert "- accuracy: 100" in card
-    assert "dragoman classify" in card
+    data, batch = replace(recipe.data, layout=layout), replace(recipe.batch, max_length=99)
+    job, said = make_job(replace(recipe, data=data, batch=batch))
+    assert any("8 texts of" in each for each in said)
+    assert job.config.model.head.labels == ("negative", "positive")
+    assert job.config.reading.max_tokens == 99
+    assert "dragoman classify" in job.card(job.measure()).use
 
 
 def test_one_label_for_all_is_a_warning(recipe: ClassifyRecipe) -> None:

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.data.streams import assert_resumes, epoch_of
 from tests.unit.tasks.generate.test_batches import BOS, EOS, PAD, assert_consistent, made
-from tests.unit.tasks.tiny_generator import DEFAULTS, make_config, make_generator, make_model
+from tests.unit.tasks.tiny_generator import DEFAULTS, make_generator
 
 from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged
 from dragoman.errors import InputError
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
-from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.middle import SENTINELS, Middle
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
@@ -127,8 +126,7 @@ def test_filling_is_going_on_behind_the_marks() -> None:
     """The prompt has both texts; the result is greedy search from it, and knows its limits."""
     config = TokenizerConfig(vocab_size=320, specials=SENTINELS)
     tokenizer = train_tokenizer(50 * [CODE], config)
-    model = make_model(make_config(tokenizer))
-    generator = Generator(model, tokenizer, defaults=replace(DEFAULTS, temperature=0.0))
+    generator = make_generator(replace(DEFAULTS, temperature=0.0), tokenizer=tokenizer)
     found = generator.fill("def f(x):", "\n    return None\n")
     special = tokenizer.special_id
     ids = [
@@ -140,7 +138,7 @@ def test_filling_is_going_on_behind_the_marks() -> None:
     written: list[int] = []
     log_probs: list[float] = []
     while len(written) < DEFAULTS.max_tokens and tokenizer.eos_id not in written:
-        logits_V = model(torch.tensor([ids + written]))[0, -1].detach()
+        logits_V = generator.model(torch.tensor([ids + written]))[0, -1].detach()
         logits_V[list(generator.never)] = -torch.inf
         written.append(int(logits_V.argmax()))
         log_probs.append(float(logits_V.log_softmax(0).max()))

@@ -1,14 +1,17 @@
 """Text that grows token by token, and strings that end it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer
+from tests.unit.tasks.tiny_generator import DEFAULTS, make_generator
 
 from dragoman.decode import Prefixes
+from dragoman.errors import InputError
 from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
 
 TOKENIZER = make_tokenizer()
@@ -111,6 +114,8 @@ def test_a_prompt_and_its_text_are_one_text(prompt: str, text: str, opening: str
 
 
 def test_an_empty_prompt_without_a_beginning_has_no_ids() -> None:
-    """Without bos and opening it has no token for the model to read."""
+    """Without bos and opening it has no token for the model to read, which is told."""
     assert PromptCodec(TOKENIZER, "").encode([""]) == [[]]
     assert PromptCodec(TOKENIZER, None, ()).encode(["", "a"])[0] == []
+    with pytest.raises(InputError, match="An empty prompt has nothing to continue"):
+        make_generator(replace(DEFAULTS, opening="")).encode("")

@@ -23,18 +23,12 @@ def recipe(tmp_path: Path) -> TagRecipe:
     return tag_recipe(tmp_path)
 
 
-def test_names_are_found(recipe: TagRecipe) -> None:
-    """Of one word and of two, in unseen sentences; the folder tags, and its card says how well."""
-    best, said = trained(recipe)
-    assert best["f1"] > 95
-    assert "8 sentences of" in said
-    tagger = Tagger.load(recipe.out)
-    (tagged,) = tagger.tag_words([["the", "so", "Ann", "Bo", "film"]])
-    assert [(span.label, span.text) for span in tagged.spans] == [("PER", "Ann Bo")]
-    assert tagger.reading.words == "spaced"
-    card = (Path(recipe.out) / "README.md").read_text(encoding="utf-8")
-    assert "- f1: " in card
-    assert "dragoman tag" in card
+def test_what_was_learned_is_told(recipe: TagRecipe) -> None:
+    """What validates, what a word is, and what the model is for."""
+    job, said = make_job(recipe)
+    assert any("8 sentences of" in each for each in said)
+    assert job.config.reading.words == "spaced"
+    assert "dragoman tag" in job.card(job.measure()).use
 
 
 def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer
+from tests.unit.tasks.tiny import make_tokenizer, make_translator
 from tests.unit.tasks.translate.test_removed import identity
 
 from dragoman.decoding import Decoding
@@ -14,27 +14,14 @@ from dragoman.tasks.results import Translation
 from dragoman.tasks.translate import course
 from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.retries import Searching
-from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
 from dragoman.text.train import with_specials
 
 PIECES = [
-    "the cat",
-    " ",
-    ", ",
-    "{name}",
-    "%s",
-    "<b>",
-    "</b>",
-    "www.x.org/{id}",
-    "😀",
-    "我",
-    "(",
-    "7",
-    PLACEHOLDERS[0],
-    PLACEHOLDERS[5],
+    *("the cat", " ", ", ", "{name}", "%s", "<b>", "</b>", "www.x.org/{id}", "😀", "我", "(", "7"),
+    *(PLACEHOLDERS[0], PLACEHOLDERS[5]),
 ]
 FIRST, SECOND = PLACEHOLDERS[0], PLACEHOLDERS[1]
 
@@ -102,23 +89,20 @@ def ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(course, "_severity", lambda _: 0)
 
 
-def make_translator(decoding: Decoding = DECODING) -> Translator:
-    """Random weights, and placeholders in the vocabulary."""
-    tokenizer = with_specials(make_tokenizer(), PLACEHOLDERS)
-    return Translator(make_model(make_config(tokenizer)), tokenizer, tokenizer, decoding=decoding)
+TRANSLATOR = make_translator(tokenizer=with_specials(make_tokenizer(), PLACEHOLDERS))
+"""Random weights, and placeholders in the vocabulary."""
 
 
 @pytest.mark.parametrize("line", ["the {name} sees", "the www.x.org/{id}, (<b>cat</b>) 😀"])
 def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
     """The model reads them; what it does not write is forced, or put back where it stood."""
-    translator = make_translator()
     spans = Placed.of(line, []).spans
-    found = translator.translate(line)
+    found = TRANSLATOR.translate(line)
     for start, end in spans:
         assert found.text.count(line[start:end]) == 1
     assert {"urls", "tags", "placeholders", "symbols"}.isdisjoint(found.flags)
     assert not {*found.text}.intersection(PLACEHOLDERS)
-    first = translator.translate(line, options=Decoding(retry=False))
+    first = TRANSLATOR.translate(line, options=Decoding(retry=False))
     read = first.alignments[0]
     places = zip(read.src_tokens, read.src_spans, strict=True)
     shown = {line[start:end]: (start, end) for start, end in spans}
@@ -153,19 +137,19 @@ def test_what_is_lost_or_doubled_is_tried_again(
 
     monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
     ways = ["first", "forced", "out", "plain"]
-    assert make_translator().translate("a {x}").text == "b {x}"
+    assert TRANSLATOR.translate("a {x}").text == "b {x}"
     assert tried == ways[: ways.index(helps) + 1]
     tried.clear()
-    first = make_translator().translate("a {x}", options=Decoding(retry=False))
+    first = TRANSLATOR.translate("a {x}", options=Decoding(retry=False))
     assert first.text == lost.replace(FIRST, "{x}", 1).replace(FIRST, "")
     assert tried == ["first"]
-    make_translator().translate("a {x}", kept=[(2, 5)], options=Decoding(retry=False))
+    TRANSLATOR.translate("a {x}", kept=[(2, 5)], options=Decoding(retry=False))
     assert tried == ["first", "first", "plain"]
 
 
 def test_what_is_kept_has_placeholders_too() -> None:
     """Names, code: they are copied; a glossary has no part in them."""
-    found = make_translator().translate("the cat sees big houses", kept=[(4, 7)])
+    found = TRANSLATOR.translate("the cat sees big houses", kept=[(4, 7)])
     assert "cat" in found.text
     assert "kept" not in found.flags
     assert (4, 7) in {(a, b) for a, b, *_ in found.copied}
@@ -187,24 +171,22 @@ def test_what_has_nothing_to_translate_is_copied(
         return Translation(text=line.text)
 
     monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
-    translator = make_translator()
-    found = translator.translate(f" {line}")
+    found = TRANSLATOR.translate(f" {line}")
     assert (found.text, found.flags, tried) == (line, (), [])
     assert {line[a - 1 : b - 1] for a, b, *_ in found.copied} == {*line.split()}
-    assert translator.translate("the cat", kept=[(0, 7)]).text == "the cat"
+    assert TRANSLATOR.translate("the cat", kept=[(0, 7)]).text == "the cat"
     assert tried == []
-    translator.translate(line, options=Decoding(retry=False))
-    translator.translate(line, prefix="the")
-    translator.translate(f"{line} cat")
-    translator.translate(f"{line} 7")
-    translator.translate("😀", glossary=Glossary({"😀": "cat"}))
+    TRANSLATOR.translate(line, options=Decoding(retry=False))
+    TRANSLATOR.translate(line, prefix="the")
+    TRANSLATOR.translate(f"{line} cat")
+    TRANSLATOR.translate(f"{line} 7")
+    TRANSLATOR.translate("😀", glossary=Glossary({"😀": "cat"}))
     assert len(tried) >= 5
 
 
 def test_a_prefix_goes_without() -> None:
     """What a translation begins with is text as it stands; nothing of the model's own is left."""
-    translator = make_translator()
-    found = translator.translate("the {name} sees", prefix="big {name}")
+    found = TRANSLATOR.translate("the {name} sees", prefix="big {name}")
     assert found.text.startswith("big {name}")
     assert not {*found.alignments[0].src_tokens}.intersection(PLACEHOLDERS)
     assert not {*found.text}.intersection(PLACEHOLDERS)
