@@ -1,6 +1,7 @@
 """What is refused, and what stays of a conversion that fails: nothing."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def test_the_model_is_compared_however_the_folder_searches(
 def test_two_tokenizers_are_not_one(tmp_path: Path) -> None:
     """AutoTokenizer returns one: it would decode the target by the tokenizer of the source."""
     about = FolderConfig(model=CONFIG, decoding=DECODING)
-    sides = (make_tokenizer(), make_tokenizer())
+    sides = (make_tokenizer(), copy(make_tokenizer()))
     save_model(tmp_path / "model", make_model(CONFIG), about, tokenizers=sides)
     with pytest.raises(InputError, match=r"tokenizer\.joint = true"):
         convert(tmp_path / "model", tmp_path / "out", "huggingface")
