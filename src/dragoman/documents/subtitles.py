@@ -18,6 +18,7 @@ from itertools import accumulate, chain, pairwise, tee
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 from dragoman.wording import clock
 
@@ -78,8 +79,13 @@ def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
-    left = Left()
-    for line in _outside(text, has_notes=escapes):
+    left, outside = Left(), [*_outside(text, has_notes=escapes)]
+    if outside and not _CUE.search(text):
+        raise InputError(
+            f"{name} has text and no cue of SubRip or WebVTT (00:00:01,000 --> 00:00:02,000 and "
+            "text); convert it to SRT, or give it the format that it has."
+        )
+    for line in outside:
         left.add("text outside any valid cue", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 

@@ -1,7 +1,12 @@
 """Who speaks in subtitles: what each says is a text, in which no name is."""
 
+import re
+
 import pytest
 from tests.word_translator import WordTranslator, translated
+
+from dragoman.documents.subtitles import read
+from dragoman.errors import InputError
 
 
 def cues(*texts: str) -> str:
@@ -75,3 +80,11 @@ def test_what_is_above_a_word_is_not_read() -> None:
     made, seen, _ = translated(source, "a.vtt", WordTranslator(str.swapcase))
     assert seen == ["a Dog on it"]
     assert made == source.replace(text, "A <ruby>dOG<rt>dawg</rt> ON<rt.x>an</ruby> IT")
+
+
+def test_text_without_a_cue_is_refused() -> None:
+    """A file of another format would be copied; one without text has nothing to say."""
+    with pytest.raises(InputError, match=r"a\.ass has text and no cue.*convert it to SRT"):
+        read(b"[Script Info]\nTitle: a\n", "a.ass")
+    for data in (b"", b"WEBVTT\n\nNOTE a b\n", b"1\n00:00:01,000 --> 00:00:02,000\n\n"):
+        assert not re.search("[a-z]", "".join(read(data, "a.srt").left))
