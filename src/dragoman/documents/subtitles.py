@@ -11,7 +11,7 @@ Headers, notes, styles and settings are left alone.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from itertools import accumulate, chain, pairwise, tee
@@ -67,6 +67,7 @@ _APART = re.compile(
 _NO_BREAK = re.compile(rf"[^\r\n{_MARKS}]")
 """What does not come again between lines of a cue that are broken anew."""
 _WHITE = re.compile(r"\s*")
+_CLOSING = ",.;:!?…)]，。、；：！？）］】」』》〉〕"
 LONGEST = 42
 """Letters of a line; a wide one is two."""
 FASTEST = 20.0
@@ -300,6 +301,7 @@ class _Layout:
             else:
                 depth += {"open": 1, "close": -1, "void": 0}[piece.kind]
                 tags.setdefault(len(text), []).append(piece)
+        cuts = [*accumulate((_behind_marks(text, cut, inside) for cut in cuts), max)]
         widths = [0, *accumulate(map(_width, text))]
         places = [n for n in range(1, len(text)) if _may_break(text, n)]
         cuts = self._cuts(cuts, widths, [place for place in places if place not in inside])
@@ -350,6 +352,21 @@ def _nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) 
             found.append(places[nearer])
             first = nearer + 1
     return found
+
+
+def _behind_marks(text: str, cut: int, inside: Container[int]) -> int:
+    """The place behind the marks that close what is before a cut, unless that is in an element."""
+    end = cut
+    while 0 < end < len(text) and _closes(text, end):
+        end += 1
+    return cut if end in inside or end == len(text) else end
+
+
+def _closes(text: str, place: int) -> bool:
+    """Whether a mark there goes with the character before it: one that no line begins with."""
+    before, mark = text[place - 1], text[place]
+    wide = _width(before) == 2 or before in "”’"
+    return not before.isspace() and (mark in _CLOSING or (mark in "”’" and wide))
 
 
 def _may_break(text: str, place: int) -> bool:
