@@ -47,7 +47,7 @@ _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 """A line of a cue without those around it, which stay."""
-_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
+_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
 _DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
 """How one who speaks is marked, behind tags too: they stay before what is said."""
 _LABEL = re.compile(
@@ -57,10 +57,11 @@ _LABEL = re.compile(
 """The same by a name, if that is in capitals."""
 _HOURS = {"AM", "PM", "A.M.", "P.M."}
 """What is in capitals before a colon, but no name."""
-_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(]")
+_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(（［【]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪（［【]+\s*+"
+    rf"(?P<text>[^][()♪（）［］【】]*[^][()♪（）［］【】\s])\s*[\])♪）］】]+"
     rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""

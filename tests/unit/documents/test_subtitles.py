@@ -113,6 +113,15 @@ def test_no_mark_is_moved_out_of_its_element() -> None:
     assert layout.write(behind) == "<i>茶</i>，\n\n而书"
 
 
+@pytest.mark.parametrize("brackets", ["（）", "【】", "［］", "()", "[]"])
+def test_sounds_are_apart_in_brackets_of_both_widths(brackets: str) -> None:
+    """They are texts of their own, and the brackets stay; a part of a sentence is none."""
+    sound = f"{brackets[0]}音乐{brackets[1]}"
+    data, lines, _ = translated(cues(f"we go\n{sound}", f"on {sound} so"), "a.srt")
+    assert lines == ["we go", "音乐", f"on {sound} so"]
+    assert sound in data
+
+
 def test_text_without_a_cue_is_refused() -> None:
     """A file of another format would be copied; one without text has nothing to say."""
     with pytest.raises(InputError, match=r"a\.ass has text and no cue.*convert it to SRT"):
