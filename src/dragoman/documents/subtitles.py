@@ -11,13 +11,14 @@ Headers, notes, styles and settings are left alone.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from itertools import accumulate, chain, pairwise, tee
 
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 from dragoman.wording import clock
 
@@ -46,7 +47,7 @@ _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 """A line of a cue without those around it, which stay."""
-_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]][\"'”’»」』]*{_DIRECTION}$")
+_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
 _DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
 """How one who speaks is marked, behind tags too: they stay before what is said."""
 _LABEL = re.compile(
@@ -56,16 +57,18 @@ _LABEL = re.compile(
 """The same by a name, if that is in capitals."""
 _HOURS = {"AM", "PM", "A.M.", "P.M."}
 """What is in capitals before a colon, but no name."""
-_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(]")
+_OTHER = re.compile(rf"(?:{_TAG.pattern})*{_DIRECTION}[-–—•♪\[(（［【]")
 """How a line begins that does not go on with a sentence."""
 _APART = re.compile(
-    rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪]+\s*+(?P<text>[^][()♪]*[^][()♪\s])\s*[\])♪]+"
+    rf"(?:{_TAG.pattern}|{_DIRECTION}{_DASH.pattern})*+{_DIRECTION}[\[(♪（［【]+\s*+"
+    rf"(?P<text>[^][()♪（）［］【】]*[^][()♪（）［］【】\s])\s*[\])♪）］】]+"
     rf"(?:{_TAG.pattern})*{_DIRECTION}"
 )
 """A line that is all a sound, or a song, and what it is without its signs."""
 _NO_BREAK = re.compile(rf"[^\r\n{_MARKS}]")
 """What does not come again between lines of a cue that are broken anew."""
 _WHITE = re.compile(r"\s*")
+_CLOSING = ",.;:!?…)]，。、；：！？）］】」』》〉〕"
 LONGEST = 42
 """Letters of a line; a wide one is two."""
 FASTEST = 20.0
@@ -78,8 +81,13 @@ def read(data: bytes, name: str) -> Document:
     """The sentences of a file of subtitles."""
     text, encode = decoded(data, name, has_references=data.startswith(b"WEBVTT"))
     escapes = text.startswith("WEBVTT")
-    left = Left()
-    for line in _outside(text, has_notes=escapes):
+    left, outside = Left(), [*_outside(text, has_notes=escapes)]
+    if outside and not _CUE.search(text):
+        raise InputError(
+            f"{name} has text and no cue of SubRip or WebVTT (00:00:01,000 --> 00:00:02,000 and "
+            "text); convert it to SRT, or give it the format that it has."
+        )
+    for line in outside:
         left.add("text outside any valid cue", f"line {line}")
     return one_part(text, encode, _segments(text, escapes=escapes), name, left)
 
@@ -294,6 +302,7 @@ class _Layout:
             else:
                 depth += {"open": 1, "close": -1, "void": 0}[piece.kind]
                 tags.setdefault(len(text), []).append(piece)
+        cuts = [*accumulate((_behind_marks(text, cut, inside) for cut in cuts), max)]
         widths = [0, *accumulate(map(_width, text))]
         places = [n for n in range(1, len(text)) if _may_break(text, n)]
         cuts = self._cuts(cuts, widths, [place for place in places if place not in inside])
@@ -344,6 +353,21 @@ def _nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) 
             found.append(places[nearer])
             first = nearer + 1
     return found
+
+
+def _behind_marks(text: str, cut: int, inside: Container[int]) -> int:
+    """The place behind the marks that close what is before a cut, unless that is in an element."""
+    end = cut
+    while 0 < end < len(text) and _closes(text, end):
+        end += 1
+    return cut if end in inside or end == len(text) else end
+
+
+def _closes(text: str, place: int) -> bool:
+    """Whether a mark there goes with the character before it: one that no line begins with."""
+    before, mark = text[place - 1], text[place]
+    wide = _width(before) == 2 or before in "”’"
+    return not before.isspace() and (mark in _CLOSING or (mark in "”’" and wide))
 
 
 def _may_break(text: str, place: int) -> bool:

@@ -11,9 +11,11 @@ from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED, read_lines
 
 TRANSLATION_MEMORY = "a translation memory"
+OTHER_SUBTITLES = "a subtitle file of a format that is not read"
 
 _BY_NAME = {
-    "a subtitle file": ("srt", "vtt", "ass", "ssa", "sbv", "ttml"),
+    "a subtitle file": ("srt", "vtt"),
+    OTHER_SUBTITLES: ("ass", "ssa", "sbv", "ttml"),
     "an HTML page": ("html", "htm", "xhtml"),
     "an XLIFF file": ("xliff", "xlf", "sdlxliff", "mqxliff", "mxliff"),
     "an XML file": ("xml", "resx", "dita"),
@@ -29,7 +31,8 @@ _BY_NAME = {
 _KINDS = {f".{ending}": kind for kind, endings in _BY_NAME.items() for ending in endings}
 
 _BY_LOOK = {
-    "a subtitle file": r"WEBVTT\b|\d+\n\d{1,2}:\d\d:\d\d[,.]\d{3} --> |\[Script Info\]",
+    "a subtitle file": r"WEBVTT\b|\d+\n\d{1,2}:\d\d:\d\d[,.]\d{3} --> ",
+    OTHER_SUBTITLES: r"\[Script Info\]",
     TRANSLATION_MEMORY: r"(<\?xml[^>]*>\s*)?(<!DOCTYPE tmx[^>]*>\s*)?<tmx\b",
     "an HTML page": r"(<\?xml[^>]*>\s*)?(<!DOCTYPE html\b|<html\b)",
     "an XLIFF file": r"(<\?xml[^>]*>\s*)?<xliff\b",
@@ -102,6 +105,8 @@ def _checked(name: str, lines: Iterator[str], formats: Mapping[str, str]) -> Ite
 
 def _no_lines(name: str, kind: str, formats: Mapping[str, str]) -> InputError:
     do = "extract its text as lines"
+    if kind == OTHER_SUBTITLES and formats:
+        do = "convert it to SRT and translate that as a document"
     if kind in formats:
         first = "decompress it and " if Path(name).suffix.lower() in COMPRESSED else ""
         do = f"{first}translate it as a document with --format {formats[kind]} and --output"

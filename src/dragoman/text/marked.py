@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
+from dragoman.text.glossary import is_spaced
+
 DEEPEST = 64
 """Most elements around a text that are told apart by `paired`."""
 
@@ -198,9 +200,11 @@ def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
     return made
 
 
-_SIGN_OF_NOTE = re.compile(r"\[\d{1,3}\]|[*†‡]")
+_SIGN_OF_NOTE = re.compile(r"[\[［〔]\d{1,3}[\]］〕]|[*†‡]")
+_CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
+"""A number of a note only in a link or raised: a text has them in figures and lists, too."""
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
-_NUMBER_OF_NOTE = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§])[\])]?")
+_NUMBER_OF_NOTE = re.compile(r"[\[(（]?(?:\d{1,3}|[*†‡§])[\])）]?")
 _RAISED = re.compile(r"(?:<|&lt;)(?:sup\b|a\s[^>]*noteref)", re.IGNORECASE)
 _BEFORE_NUMBER = re.compile(
     r"(?:[^\W\d_]{4}|[^\W\d_]{2}(?:[.,;:!?…。，、；：！？][\"'”’»」』]?|[”»」』]))\Z"
@@ -234,14 +238,16 @@ def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
     if not (isinstance(first, Tag) and isinstance(text, str) and isinstance(last, Tag)):
         return False
     after = next((piece for piece in rest if isinstance(piece, str)), "")
-    if first.kept or last.kind != "close" or after[:1].isalnum():
+    if first.kept or last.kind != "close" or (after[:1].isalnum() and is_spaced(after)):
         return False
-    if _SIGN_OF_NOTE.fullmatch(text):
+    is_raised, is_link = _RAISED.search(around), _LINKED.search(around)
+    if after[:1].isalnum() and not (is_raised or is_link):
+        return False
+    if _SIGN_OF_NOTE.fullmatch(text) or (_CIRCLED.fullmatch(text) and (is_raised or is_link)):
         return _BEFORE_SIGN.search(before) is not None
-    if not (_NUMBER_OF_NOTE.fullmatch(text) and _RAISED.search(around)):
+    if not (_NUMBER_OF_NOTE.fullmatch(text) and is_raised):
         return False
-    is_linked = _LINKED.search(around) and _BEFORE_LINK.search(before)
-    return bool(is_linked or _BEFORE_NUMBER.search(before))
+    return bool((is_link and _BEFORE_LINK.search(before)) or _BEFORE_NUMBER.search(before))
 
 
 def with_one_space(pieces: Iterable[str | Tag]) -> Marked:

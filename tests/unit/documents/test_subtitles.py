@@ -1,7 +1,13 @@
 """Who speaks in subtitles: what each says is a text, in which no name is."""
 
+import re
+
 import pytest
 from tests.word_translator import WordTranslator, translated
+
+from dragoman.documents.subtitles import _Layout, read
+from dragoman.errors import InputError
+from dragoman.text.marked import Marked, Tag
 
 
 def cues(*texts: str) -> str:
@@ -75,3 +81,50 @@ def test_what_is_above_a_word_is_not_read() -> None:
     made, seen, _ = translated(source, "a.vtt", WordTranslator(str.swapcase))
     assert seen == ["a Dog on it"]
     assert made == source.replace(text, "A <ruby>dOG<rt>dawg</rt> ON<rt.x>an</ruby> IT")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written"),
+    [
+        ("我喜欢茶", "，而她喜欢书。", "我喜欢茶，\n\n而她喜欢书。"),
+        ("他说：“是", "。”然后走了", "他说：“是。”\n\n然后走了"),
+        ("（茶", "）和书", "（茶）\n\n和书"),
+        ("I like tea", ", and books", "I like tea,\n\nand books"),
+        ("Sie sagte:", " »Ja«", "Sie sagte:\n\n»Ja«"),
+        ("I like", " 'tea'", "I like\n\n'tea'"),
+        ("it costs", " .5 of it", "it costs\n\n.5 of it"),
+        ("我喜欢茶", "“是”的书", "我喜欢茶\n\n“是”的书"),
+        ("我喜欢茶", "……", "我喜欢茶\n\n……"),
+    ],
+)
+def test_no_cue_begins_with_a_closing_mark(before: str, after: str, written: str) -> None:
+    """It stays with the word before, unless nothing would be left of the cue."""
+    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False)
+    assert layout.write(Marked((before, Tag("\n\n"), after))) == written
+
+
+def test_no_mark_is_moved_out_of_its_element() -> None:
+    """What an element encloses stays in it; a mark behind one goes with it."""
+    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False)
+    first, last, between = Tag("<i>", "open"), Tag("</i>", "close"), Tag("\n\n")
+    inside = Marked(("茶", between, first, "，而书", last))
+    assert layout.write(inside) == "茶\n\n<i>，而书</i>"
+    behind = Marked((first, "茶", last, between, "，而书"))
+    assert layout.write(behind) == "<i>茶</i>，\n\n而书"
+
+
+@pytest.mark.parametrize("brackets", ["（）", "【】", "［］", "()", "[]"])
+def test_sounds_are_apart_in_brackets_of_both_widths(brackets: str) -> None:
+    """They are texts of their own, and the brackets stay; a part of a sentence is none."""
+    sound = f"{brackets[0]}音乐{brackets[1]}"
+    data, lines, _ = translated(cues(f"we go\n{sound}", f"on {sound} so"), "a.srt")
+    assert lines == ["we go", "音乐", f"on {sound} so"]
+    assert sound in data
+
+
+def test_text_without_a_cue_is_refused() -> None:
+    """A file of another format would be copied; one without text has nothing to say."""
+    with pytest.raises(InputError, match=r"a\.ass has text and no cue.*convert it to SRT"):
+        read(b"[Script Info]\nTitle: a\n", "a.ass")
+    for data in (b"", b"WEBVTT\n\nNOTE a b\n", b"1\n00:00:01,000 --> 00:00:02,000\n\n"):
+        assert not re.search("[a-z]", "".join(read(data, "a.srt").left))

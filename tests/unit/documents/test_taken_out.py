@@ -31,6 +31,20 @@ def test_numbers_of_notes_are_not_in_the_sentence(source: str) -> None:
     assert (data.lower(), report.flagged) == (page.lower(), ())
 
 
+@pytest.mark.parametrize("mark", ["①", "⑳", "㉑", "❶", "[1]", "［１］", "〔1〕", "*", "†", "‡"])
+@pytest.mark.parametrize("source", [
+    "买了书<a href='#n'><sup>{}</sup></a>。", "买了书。<a href='#n'>{}</a>",
+    "word<sup>{}</sup> on", "word<a href='#n'>{}</a>, on",
+])  # fmt: skip
+def test_marks_of_notes_are_not_in_the_sentence(source: str, mark: str) -> None:
+    """Raised or in a link; before letters of a script without spaces too."""
+    page = f"<p>a b {source.format(mark)}</p>"
+    data, lines, report = translated(page, "a.html")
+    assert lines == [re.sub(r"<.*>", "", f"a b {source}")]
+    assert (data.lower(), report.flagged) == (page.lower(), ())
+    assert translated(f"<p>a b 买了书<sup>{mark}</sup>的人</p>", "a.html")[1] == ["a b 买了书的人"]
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -41,7 +55,9 @@ def test_numbers_of_notes_are_not_in_the_sentence(source: str) -> None:
         'Press "<b>1</b>" to', 'Press "<sup>1</sup>" to', 'Press "<b>[1]</b>" to',
         "总计<b>25</b>。", "您有<b>3</b> 条消息", "word<sup>1</sup>st",
         "word<sup><a href=x>1</a></sup>2 of", "law <b>§</b> 5", "law<b>§</b> 5",
-        "word<sup><code>1</code></sup> of",
+        "word<sup><code>1</code></sup> of", "如图<b>①</b>所示", "请按<b>[1]</b>键",
+        "平方<sup>2</sup>的",
+        "Figure<b>❶</b> of", "word<sup>①</sup>st",
     ],
 )  # fmt: skip
 def test_other_numbers_are_read(source: str) -> None:

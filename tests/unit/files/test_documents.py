@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.errors import InputError
 from dragoman.files.documents import (
+    OTHER_SUBTITLES,
     kind_of_beginning,
     kind_of_name,
     lines_of_text,
@@ -17,6 +18,7 @@ from dragoman.files.documents import (
     ("name", "kind"),
     [
         ("film.srt", "a subtitle file"),
+        ("film.ass", OTHER_SUBTITLES),
         ("a.b.HTML", "an HTML page"),
         ("x.xliff.gz", "an XLIFF file"),
         ("lines.txt", None),
@@ -35,6 +37,7 @@ LOOKS: dict[str | None, list[str]] = {
         "WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n",
         "\ufeff1\n00:00:01,000 --> 00:00:02,000\nHi\n",
     ],
+    OTHER_SUBTITLES: ["[Script Info]\nTitle: a\n"],
     "an HTML page": ["<!DOCTYPE html>\n", "\n<html lang=de>\n"],
     "an XML file": ['<?xml version="1.0"?>\n'],
     "a translation memory": ['<tmx version="1.4">\n'],
@@ -61,6 +64,8 @@ def test_a_beginning_tells_the_kind(kind: str | None) -> None:
         ("page", "<!DOCTYPE html>", "; translate it as a document with --format html and"),
         ("app", 'msgid "a"', "; translate it as a document with --format po and --output, or add"),
         ("a", "<?xml version='1.0'?>", "; extract its text as lines, or add --plain"),
+        ("film.ssa", "", "; convert it to SRT and translate that as a"),
+        ("film.txt", "[Script Info]", "; convert it to SRT and translate that as a"),
         ("a.ipynb", "", "; extract its text as lines, or add --plain"),
         ("page.html.gz", "", "; decompress it and translate it as a document with --format html"),
     ],

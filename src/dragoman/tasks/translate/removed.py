@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import emoji
@@ -91,6 +91,9 @@ class Shortened:
             before, after = text[max(0, place - 1) : place], text[place : place + 1]
             put.append((place, _apart(gap, before, after), gap))
         put.sort(key=lambda each: each[0])
+        for n, (one, other) in enumerate(pairwise(put), start=1):
+            if one[0] == other[0] and one[1].endswith(" "):
+                put[n] = other[0], other[1].removeprefix(" "), other[2]
         in_line, in_text = self._in_line, _places([each[:2] for each in put])
         pieces, copied, end, written = list[str](), list[Copied](), 0, 0
         for place, letters, gap in put:
@@ -153,7 +156,9 @@ def words_copied(text: str, src: int, tgt: int) -> list[Copied]:
 def _apart(gap: Gap, before: str, after: str) -> str:
     """What is put back, with the spaces that it needs between these two characters.
 
-    Where it stood beside a space; or beside a bracket or a quote that the translation lacks.
+    Where it stood beside a space; beside a bracket or a quote that the translation lacks; or beside
+    a letter of a script without spaces, if now beside a word of one with spaces. Between two
+    letters without spaces there are two or none; but Korean has particles behind what is put back.
     Characters that do not show need none.
     """
     if _UNSEEN.fullmatch(gap.text):
@@ -163,8 +168,53 @@ def _apart(gap: Gap, before: str, after: str) -> str:
         return was.isspace() or (bool(was) and not was.isalnum() and is_spaced(char))
 
     first = is_glued(gap.beside[0], before) and (before.isalnum() or gap.beside[0].isspace())
+    first |= _is_unspaced(gap.beside[0]) and _is_word_before(before) and not _closes(gap.kept)
+    last = is_glued(gap.beside[1], after) and after.isalnum()
+    last |= _is_unspaced(gap.beside[1]) and _is_word(after) and not _opens(gap.kept)
+    if _is_ideograph(before) and _is_ideograph(after):
+        first = last = first or last
     spaces = first and bool(before) and not before.isspace()
-    return " " * spaces + gap.kept + " " * (is_glued(gap.beside[1], after) and after.isalnum())
+    return " " * spaces + gap.kept + " " * last
+
+
+def _is_unspaced(char: str) -> bool:
+    """Whether it is of a script without spaces, a letter or a mark that is as wide as one."""
+    return bool(char) and (not is_spaced(char) or (_is_wide(char) and _is_mark(char)))
+
+
+def _is_word(char: str) -> bool:
+    """Whether it is a letter or digit of a word with spaces around it."""
+    return char.isalnum() and is_spaced(char)
+
+
+def _is_word_before(char: str) -> bool:
+    """The same, or a mark behind a word, after which there is a space."""
+    return _is_word(char) or (bool(char) and char in ".,;:!?)]")
+
+
+def _is_ideograph(char: str) -> bool:
+    """Whether it is a letter of a script without spaces, but not of Korean, which has particles."""
+    return char.isalnum() and not is_spaced(char) and "HANGUL" not in unicodedata.name(char, "")
+
+
+def _closes(text: str) -> bool:
+    """Whether it begins with a mark that closes, before which there is no space; `%s` does not."""
+    if unicodedata.category(text[:1] or " ") in {"Pe", "Pf"}:
+        return True
+    return all(map(_is_mark, text)) or (_is_mark(text[0]) and _is_wide(text[0]))
+
+
+def _opens(text: str) -> bool:
+    """Whether it ends with a mark that opens, after which there is no space."""
+    return unicodedata.category(text[-1:] or " ") in {"Ps", "Pi"}
+
+
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] == "P"
+
+
+def _is_wide(char: str) -> bool:
+    return unicodedata.east_asian_width(char) in {"W", "F"}
 
 
 def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:

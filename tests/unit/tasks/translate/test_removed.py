@@ -3,6 +3,7 @@
 import re
 from typing import SupportsIndex
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,53 @@ def test_it_is_not_glued_to_a_word() -> None:
     (gap,) = left.gaps
     assert _apart(gap, "n", " ") == " 😀"
     assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"
+
+
+@pytest.mark.parametrize(
+    ("line", "beside", "written"),
+    [
+        ("喜欢{}。", ("s", " "), " {}"),
+        ("喜欢{}的书", ("k", "b"), " {} "),
+        ("喜欢{}。", ("?", ""), " {}"),
+        ("你好，{}。", (",", " "), " {}"),
+        ("ชอบ{}มาก", ("s", "."), " {}"),
+        ("{}님은", ("", "w"), "{} "),
+        ("喜欢{}。", ("(", ")"), "{}"),
+        ("un{}s", ("n", "s"), "{}"),
+        ("$5{}", ("5", " "), "{}"),
+        ("第3{}", ("3", "."), "{}"),
+        ("喜欢{}的", ("と", "が"), "{}"),
+        ("I like {} now", ("买", "雨"), " {} "),
+        ("we bought {}, and", ("买", "雨"), " {} "),
+        ("I like {}.", ("欢", "。"), " {}"),
+        ("I like {}.", ("는", "을"), " {}"),
+        ("Ich mag {}.", ("g", "."), " {}"),
+    ],
+)
+def test_scripts_with_and_without_spaces(line: str, beside: tuple[str, str], written: str) -> None:
+    """Words of a script with spaces are apart from what had none; ideographs have two or none."""
+    start = line.index("{")
+    for kept in ("{n}", "%s", "词", "😀"):
+        text = line.replace("{}", kept)
+        (gap,) = Shortened.of(text, [(start, start + len(kept))]).gaps
+        assert _apart(gap, *beside) == written.replace("{}", kept)
+
+
+@pytest.mark.parametrize("mark", ["」", "！", "…", "？！"])
+def test_no_space_before_a_closing_mark(mark: str) -> None:
+    """It closes what is before it, whatever the script."""
+    (gap,) = Shortened.of(f"喜欢{mark}是", [(2, 2 + len(mark))]).gaps
+    assert not _apart(gap, "s", " ").startswith(" ")
+
+
+def test_neighbours_share_a_space() -> None:
+    """What is put back at the same place has one space between."""
+    left = Shortened.of("我用{a}和{b}", [(2, 5), (6, 9)])
+    found = left.restored(linked(left.text, "I use", ((0, 1), (1, 2)), ((0, 1), (2, 5))))
+    assert found.text == "I use {a} {b}"
+    left = Shortened.of("use {a} and {b} now", [(4, 7), (12, 15)])
+    found = left.restored(linked(left.text, "使用吧", ((0, 3),), ((0, 2),)))
+    assert found.text == "使用 {a} {b} 吧"
 
 
 def test_characters_that_do_not_show_are_no_part_of_words() -> None:
