@@ -5,7 +5,6 @@ frequencies: all readings are of the same bytes, so that their sums can be compa
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -69,22 +68,6 @@ def likeliest(data: bytes) -> str | None:
     """The encoding in which these bytes are the most plausible text; None if in none they are."""
     found = next(iter(_readings(data)), None)
     return found if found and _is_plausible(data, found) else None
-
-
-def utf16(data: bytes) -> str | None:
-    """The encoding of a text in UTF-16 without its mark, which spaces and line ends tell."""
-    if 0 not in data:
-        return None
-    found = list[tuple[int, str]]()
-    for encoding in ("utf-16-le", "utf-16-be"):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if all(c in "\t\r\n" or unicodedata.category(c) not in {"Cc", "Cn"} for c in set(text)):
-            found.append((sum(map(str.isascii, text)), encoding))
-    most = max(found, default=(0, None))
-    return most[1] if most[0] else None
 
 
 def _conversion(line: bytes, start: int, others: bytes) -> str:
