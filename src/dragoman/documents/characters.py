@@ -7,6 +7,7 @@ from functools import partial
 from io import BytesIO
 
 from dragoman.errors import InputError
+from dragoman.files.encodings import likeliest, not_utf8
 
 Encode = Callable[[Iterable[str]], bytes]
 """Makes a file of the pieces of its text, without the whole text in memory."""
@@ -24,6 +25,9 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 """Encodings that a file may declare: of each character by itself, in linear time."""
+_ENOUGH = 1 << 16
+"""Bytes of lines that tell an encoding."""
+_WITHOUT_CONTROLS = b" " * 32 + bytes(range(32, 256))
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A byte that is not UTF-8."""
 
@@ -34,10 +38,12 @@ def decoded(
     """The text of a file without its byte order mark, and what makes a file as that one was.
 
     The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
-    that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252.
+    that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252,
+    where that is the likeliest reading.
     Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
     any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
-    for one in an unknown encoding; writing does for characters that Windows-1252 lacks.
+    for one in an encoding that it does not declare; writing does for characters that Windows-1252
+    lacks.
     """
     mark = next((each for each in _BY_MARK if data.startswith(each)), b"")
     if mark:
@@ -55,8 +61,8 @@ def decoded(
     text = "" if found else data.decode(errors="surrogateescape")
     if not declared and _is_not_utf8(text):
         found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
-        if found is None:
-            raise InputError(f"{name} is neither UTF-8 nor Windows-1252; save it as UTF-8.")
+        if found is None or not _is_western(data):
+            raise _in_another(data, name)
         return found[0], partial(_encoded, b"", partial(_as_before, found[1], name))
     text, encode = found or (text, _as_utf8)
     return text, partial(_encoded, b"", encode)
@@ -71,6 +77,31 @@ def _is_not_utf8(text: str) -> bool:
     """Whether fewer characters than bytes that are none stand among the ASCII."""
     rest = len(text) - len(text.encode("ascii", "ignore"))
     return rest < 2 * sum(1 for _ in SURROGATE.finditer(text))
+
+
+def _is_western(data: bytes) -> bool:
+    """Whether Windows-1252 is the likeliest encoding of the lines that are not UTF-8."""
+    lines = [line for _, line, _ in _lines_not_utf8(data)]
+    return likeliest(b" ".join(lines).translate(_WITHOUT_CONTROLS)) == "cp1252"
+
+
+def _in_another(data: bytes, name: str) -> InputError:
+    (number, line, start), *others = _lines_not_utf8(data)
+    return not_utf8(f"{name} line {number}", line, start, b" ".join(each for _, each, _ in others))
+
+
+def _lines_not_utf8(data: bytes) -> list[tuple[int, bytes, int]]:
+    """Lines that are not UTF-8: number, bytes, where the first wrong one is; as many as tell."""
+    found, size = list[tuple[int, bytes, int]](), 0
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            found.append((number, line, error.start))
+            size += len(line)
+            if size > _ENOUGH:
+                break
+    return found
 
 
 def _encoded(mark: bytes, encode: Callable[[str], bytes], pieces: Iterable[str]) -> bytes:

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from dragoman.errors import InputError
+from dragoman.files.encodings import not_utf8
 
 LONGEST_LINE = 1 << 24
 """Default maximum of bytes of a line, its end included."""
@@ -39,17 +40,11 @@ an object takes up to 25 times the bytes of its file."""
 POINTER = b"version https://git-lfs"
 """How a pointer file of git-lfs begins."""
 
-ENCODINGS = ("cp1252", "cp1251", "koi8-r", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr")
-"""What files are written in beside UTF-8, by names that Python and iconv share."""
-
 FIRST_LINES = 64
 """Lines that tell a file in another encoding from one with damaged lines: as many as are read
 before the first answer. It is in another if at least `FEWEST` of them are not UTF-8, and more than
 those that are UTF-8 beyond ASCII."""
 FEWEST = 3
-
-SHOWN = 12
-"""Characters that a message shows on each side of the first one that is not UTF-8."""
 
 DOCUMENTS = {
     b"PK\x03\x04": "a document (docx, xlsx, odt) or another zip archive",
@@ -186,7 +181,7 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
             right += bool(text)
             not_ascii += not text.isascii()
         except UnicodeDecodeError as error:
-            first = first or _not_utf8(f"{name} line {number}", line, error.start)
+            first = first or not_utf8(f"{name} line {number}", line, error.start)
             wrong += 1
             if strict or (number <= FIRST_LINES and wrong >= FEWEST and wrong > not_ascii):
                 raise first from None
@@ -194,36 +189,6 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
         yield text + "\n" if raw.endswith(b"\n") else text
     if first is not None and not right:
         raise first
-
-
-def _not_utf8(place: str, line: bytes, start: int) -> InputError:
-    return InputError(
-        f"{place} is not UTF-8: byte 0x{line[start]:02x} at position {start + 1}; "
-        f"{_conversion(line, start)}."
-    )
-
-
-def _conversion(line: bytes, start: int) -> str:
-    """How to convert a file: each encoding that reads a line of it, with what it reads there.
-
-    The line is read in full, and shown around `start`, the first byte that is not UTF-8.
-    """
-    readings: dict[str, str] = {}  # the encodings, by what they read
-    for encoding in ENCODINGS:
-        try:
-            text, before = line.decode(encoding), line[:start].decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if all(character.isprintable() or character == "\t" for character in text):
-            shown = text[max(0, len(before) - SHOWN) : len(before) + SHOWN].strip()
-            readings.setdefault(shown, encoding.upper())
-    if not readings:
-        return "correct the line, or save the file as UTF-8 with the program that wrote it"
-    choices = ", ".join(f"{encoding} reads {text!r}" for text, encoding in readings.items())
-    return (
-        f"correct it, or convert the file from the encoding that reads it right ({choices}): "
-        f"iconv -f {next(iter(readings.values()))} -t UTF-8 OLD > NEW"
-    )
 
 
 def _reject_other_kinds(start: bytes, name: str) -> None:

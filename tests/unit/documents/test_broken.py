@@ -80,8 +80,59 @@ def test_undeclared_windows_1252(source: str, name: str) -> None:
     made = translated(source.encode("cp1252"), name)[0].decode("cp1252")
     assert "ÇA VA" in made
     assert made == translated(source, name)[0]
-    with pytest.raises(InputError, match=rf"{name} is neither UTF-8 nor Windows-1252; save it as"):
+    with pytest.raises(InputError, match=rf"{name} line \d is not UTF-8: byte 0xe\d at position"):
         read_document(source.encode("cp1252") + b"\x81", name)
+
+
+@pytest.mark.parametrize("source", ["{}", "<p>{}</p>", "1\n00:01,000 --> 00:02,000\n{}\n"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("我喜欢喝绿茶。", "gb18030"),
+        ("茶", "gb18030"),
+        ("我喜歡喝綠茶。", "big5"),
+        ("お茶を飲む。", "shift_jis"),
+        ("차를 마신다.", "euc-kr"),
+        ("Я люблю чай.", "cp1251"),
+    ],
+)
+def test_another_encoding_is_refused(text: str, encoding: str, source: str) -> None:
+    """With what each reads, as lines of text are, and the likeliest to convert it from."""
+    data = source.format(text).encode(encoding)
+    name = "a.srt" if "-->" in source else "a.html" if "<" in source else "a.md"
+    with pytest.raises(InputError, match=rf"{name} line \d is not UTF-8.*: iconv -f (\S+)") as told:
+        read_document(data, name)
+    assert f"iconv -f {encoding.upper()} -t" in str(told.value)
+    assert text in str(told.value)
+
+
+@pytest.mark.parametrize("encoding", ["cp874", "cp1255"])
+def test_an_encoding_that_is_not_known_is_refused(encoding: str) -> None:
+    """Words of letters that are all accented are none of Western Europe."""
+    data = {"cp874": "ผมชอบดื่มชา", "cp1255": "שלום עולם"}[encoding].encode(encoding)
+    with pytest.raises(InputError, match=r"a\.md line 1 is not UTF-8"):
+        read_document(data, "a.md")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It’s “5 €”.",
+        "25 °C ± 2, ½ cup",
+        "Größe",
+        "Il va à la plage où il a été.",
+        "Það er það sem þú þarft.",
+        "Hää, tää on työ.",
+        "¿Qué? ¡Sí, señor!",
+        "ÜBERSICHT\x1a",
+        "“",
+    ],
+)
+def test_texts_of_western_europe_are_read(text: str) -> None:
+    """Whatever they have beyond ASCII, and written with the same bytes."""
+    data = f"{text}\n".encode("cp1252")
+    document = read_document(data, "a.txt")
+    assert translate_document(document, WordTranslator(str))[0] == data
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,170 @@
+"""Which encoding bytes are in that are not UTF-8: what each reads, and how plausible that is.
+
+A reading is the more plausible the less its characters surprise, in natural logarithms of rough
+frequencies: all readings are of the same bytes, so that their sums can be compared.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from dragoman.errors import InputError
+
+SHOWN = 12
+"""Characters that a message shows on each side of the first one that is not UTF-8."""
+
+_ASCII, _USUAL, _ORDINARY, _RARE = 3, 6, 9, 14
+"""Surprise of characters of ASCII and, in the scripts of East Asia, of those that half of a text
+consists of, of those that the standard of an encoding lists first, and of others."""
+_IN_PLACE, _SIGN, _OUT_OF_PLACE = 5, 8, 10
+"""Surprise of letters and usual signs of an alphabet, of other signs, and of letters that stand
+where words do not have them."""
+_PLAUSIBLE = 7
+"""Surprise for each byte beyond ASCII that no plausible reading reaches."""
+
+_LETTERS = "À-ÖØ-öø-ÿŠšŽžŒœŸ"
+_WESTERN = re.compile(
+    rf"(?<=[A-Za-z])[{_LETTERS}]{{1,2}}(?![{_LETTERS}])"
+    rf"|(?<![{_LETTERS}])[{_LETTERS}]{{1,2}}(?=[A-Za-z])"
+    r"|(?<![^\0-\x7f«»“‘„\xa0])[àáâåäæèéêíìòóôöøùúÀÁÅÈÉÊÍÓÔÖØÚ](?![^\0-\x7f«»”’\xa0])"
+    r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·\xa0\xad]"
+)
+"""Letters as words of Western Europe have them, one or two among those of ASCII, and signs."""
+_FREQUENT = re.compile(  # seven letters of ten
+    "(?<=[а-яёА-ЯЁ])[оеаинтсрвл](?![A-Za-z])|(?<![A-Za-z])[оеаинтсрвл](?=[а-яё])"
+)
+_CYRILLIC = re.compile(
+    "(?<![а-яёіїєґўA-Za-z])[А-ЯЁІЇЄ](?![A-Za-z])|(?<=[А-ЯЁ])[А-ЯЁ]+(?![а-яё])"
+    "|(?<![A-Za-z])[а-яёіїєґў](?![A-Za-z])|[’‘“”„«»–—…№€°§\xa0]"
+)
+"""The same of Cyrillic: letters small but at the beginnings of words, and none among Latin ones."""
+_HAN = (
+    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之"
+    "年过发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样"
+    "理心她本前开但因只从想实日者意无力它与长把机十民第公此已工使情明性知全三又关点正外将两高"
+    "這個們來為國說時會對於著過發後裡種經麼學現當沒動還進樣開從實無與長機關點將兩間問頭見話"
+)
+_KANA = "".join(map(chr, range(0x3041, 0x3100)))
+_HANGUL = (
+    "이다는을의에가고한하지로은를도나사리어기자인서해들아그있대"
+    "수시만니었부라일정과보여스적전장면구제게했요습"
+)
+_POINTS = "，。、！？：；“”‘’（）《》〈〉「」『』【】…—·　～"
+
+
+def not_utf8(place: str, line: bytes, start: int, others: bytes = b"") -> InputError:
+    """That a line is not UTF-8 at `start`, with what each encoding reads there, likeliest first.
+
+    `others` are other lines of the file, which may tell more of its encoding.
+    """
+    return InputError(
+        f"{place} is not UTF-8: byte 0x{line[start]:02x} at position {start + 1}; "
+        f"{_conversion(line, start, others)}."
+    )
+
+
+def likeliest(data: bytes) -> str | None:
+    """The encoding in which these bytes are the most plausible text; None if in none they are."""
+    found = next(iter(_readings(data)), None)
+    return found if found and _is_plausible(data, found) else None
+
+
+def _conversion(line: bytes, start: int, others: bytes) -> str:
+    """How to convert a file: each encoding that reads a line of it, with what it reads there.
+
+    The line is read in full, and shown around `start`, the first byte that is not UTF-8.
+    """
+    readings: dict[str, str] = {}  # the encodings, by what they read
+    data = line + b" " + others if others else line
+    for encoding, text in _readings(data).items():
+        first = text[: len(line.decode(encoding))]
+        if not all(each.isprintable() or each in "\t\xa0\xad\u3000" for each in first):
+            continue
+        before = len(line[:start].decode(encoding, "ignore"))
+        shown = first[max(0, before - SHOWN) : before + SHOWN].strip()
+        readings.setdefault(shown, encoding)
+    if not readings:
+        return "correct the line, or save the file as UTF-8 with the program that wrote it"
+    choices = ", ".join(f"{name.upper()} reads {text!r}" for text, name in readings.items())
+    best = next(iter(readings.values()))
+    return (
+        f"correct it, or convert the file from the encoding that reads it right ({choices}): "
+        f"iconv -f {best.upper() if _is_plausible(data, best) else 'ENCODING'} -t UTF-8 OLD > NEW"
+    )
+
+
+def _readings(data: bytes) -> dict[str, str]:
+    """What each encoding reads that can read all of the bytes, the most plausible first."""
+    found = list[tuple[int, str, str]]()
+    for encoding, surprise in ENCODINGS.items():
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if all(each.isprintable() or each in "\xa0\xad\u3000" for each in _beyond(text)):
+            found.append((surprise(text) + _ASCII * _in_ascii(text), encoding, text))
+    return {encoding: text for _, encoding, text in sorted(found, key=lambda each: each[0])}
+
+
+def _is_plausible(data: bytes, encoding: str) -> bool:
+    text = data.decode(encoding)
+    return ENCODINGS[encoding](text) < _PLAUSIBLE * (len(data) - _in_ascii(text))
+
+
+def _in_ascii(text: str) -> int:
+    return len(text.encode("ascii", "ignore"))
+
+
+def _beyond(text: str) -> Counter[str]:
+    """How often each character beyond ASCII occurs."""
+    return Counter({each: n for each, n in Counter(text).items() if not each.isascii()})
+
+
+def _western(text: str) -> int:
+    """The surprise of what is not ASCII, read as an alphabet of Western Europe."""
+    return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text)
+
+
+def _cyrillic(text: str) -> int:
+    """The same, as Cyrillic."""
+    found, frequent = _matched(_CYRILLIC, text), _matched(_FREQUENT, text)
+    rest = _CYRILLIC.sub("", text)
+    return _of_alphabet(rest) + _USUAL * (found - frequent) + _ASCII * frequent
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> int:
+    return sum(map(len, pattern.findall(text)))
+
+
+def _of_alphabet(text: str) -> int:
+    """The surprise of letters and signs that are not where words have them."""
+    return sum(
+        n * (_OUT_OF_PLACE if each.isalpha() else _SIGN) for each, n in _beyond(text).items()
+    )
+
+
+def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
+    """The same, as characters of two bytes: `usual` ones, and those with such a `first` byte."""
+    surprise = 0
+    for each, count in _beyond(text).items():
+        if each in usual or each in _POINTS or "！" <= each <= "～":
+            surprise += _USUAL * count
+        else:
+            written = each.encode(encoding, "ignore") or b"\0"
+            surprise += (_ORDINARY if written[0] in first else _RARE) * count
+    return surprise
+
+
+ENCODINGS: dict[str, Callable[[str], int]] = {
+    "cp1252": _western,
+    "cp1251": _cyrillic,
+    "koi8-r": _cyrillic,
+    "gb18030": partial(_eastern, "gb2312", range(0xB0, 0xD8), _HAN),
+    "big5": partial(_eastern, "big5", range(0xA4, 0xC7), _HAN),
+    "shift_jis": partial(_eastern, "shift_jis", range(0x88, 0x99), _KANA),
+    "euc-jp": partial(_eastern, "euc-jp", range(0xB0, 0xD0), _KANA),
+    "euc-kr": partial(_eastern, "euc-kr", range(0xB0, 0xC9), _HANGUL),
+}
+"""What files are written in beside UTF-8, by names that Python and iconv share, and what tells how
+surprising a reading in each is. Of two that surprise as much, the first is taken."""
