@@ -18,7 +18,7 @@ from dragoman.data.checks import SCRIPT_OF, script_of
 from dragoman.decoding import LangCodes
 from dragoman.languages import base_of, label_of
 from dragoman.tasks.translate.preserved import differences
-from dragoman.text.detection import is_told, likely_language
+from dragoman.text.detection import by_main_script, is_told, likely_language, without_asides
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
@@ -209,10 +209,15 @@ _WITH_CHINESE = ("HIRAGANA", "HANGUL")
 
 
 def is_in_another(text: str, language: str, sure: float) -> bool:
-    """Whether a text is in another script than its language, or surely in another language."""
+    """Whether a text is in another script than its language, or surely in another language.
+
+    Addresses and placeholders do not count, nor Latin names in a text of another script.
+    """
+    text = without_asides(text)
     script, wanted = script_of(text), SCRIPT_OF.get(base_of(language))
     if script and wanted and script not in {wanted, "CJK" if wanted in _WITH_CHINESE else wanted}:
         return True
+    text = by_main_script(text)
     if sum(map(str.isalpha, text)) < LEAST_LETTERS or not is_told(language):
         return False
     found, share = likely_language(text)

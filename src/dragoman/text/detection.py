@@ -1,13 +1,14 @@
 """The language of a text, by its script and its words."""
 
+import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from dragoman.errors import how_to_install
@@ -72,12 +73,13 @@ class LanguageDetector:
 
         Where it is not clearly one that no model reads, it is one of the others.
         """
-        scripts = _scripts(text[:SAMPLE])
+        text = without_asides(text[:SAMPLE])
+        scripts = _scripts(text)
         tags = [each for each in self._tags if _can_be(each, scripts)]
         if not scripts or not tags:
             return Detected()
         bases = sorted({base_of(each) for each in tags})
-        ranked = [(bases[0], 1.0)] if len(bases) == 1 else _ranked(text[:SAMPLE], bases)
+        ranked = [(bases[0], 1.0)] if len(bases) == 1 else _ranked(by_main_script(text), bases)
         if ranked[0][0] not in self._read and ranked[0][1] < CLEAR:
             ranked = [each for each in ranked if each[0] in self._read] or ranked
         found = [Candidate(self._written(base, text, tags), share) for base, share in ranked[:3]]
@@ -89,7 +91,7 @@ class LanguageDetector:
     def _written(base: str, text: str, tags: Sequence[str]) -> str:
         """The tag of a language: of Chinese by its characters, else the one that is served."""
         if base == "zh":
-            return chinese(text[:SAMPLE])
+            return chinese(text)
         return next(each for each in tags if base_of(each) == base)
 
 
@@ -113,20 +115,75 @@ def _has(charset: str, char: str) -> bool:
     return True
 
 
-def _scripts(text: str) -> Counter[str]:
-    """How many letters of each script a text has."""
-    names = (unicodedata.name(char, "").split(maxsplit=1) for char in text if char.isalpha())
-    return Counter(name[0] for name in names if name)
+_ASIDES = re.compile(
+    r"(?:https?://|ftp://|www\.)[!-;=?-~]*|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|`[^`]*`|</?[a-z][^<>]*>"
+    r"|\{\{[^{}]*\}\}|[$%#]?\{[\w.:-]*\}|%(?:\(\w+\)|\d+\$)?[sdif@](?![a-z])|(?<!\w)[a-z]\w*_\w*",
+    re.ASCII | re.IGNORECASE,
+)
+"""URLs, addresses of mail, code, tags and placeholders: they are the same in every language."""
+_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
+_WEIGHTS = {"CJK": 3.0, "KATAKANA": 2.0, "HIRAGANA": 2.0, "HANGUL": 2.0}
+"""How many letters of an alphabet say as much as one of these."""
+_NAMES = 0.25
+"""What a letter weighs that has capitals, where no word is in small letters: it is of a name, or of
+a button, as are found in texts of every language."""
 
 
-def _can_be(code: str, scripts: Counter[str]) -> bool:
-    """Whether a language is written in the script that most letters are of."""
+def without_asides(text: str) -> str:
+    """The text without what is the same in every language; as it is, if it has no other letter."""
+    rest = _ASIDES.sub(" ", text)
+    return rest if any(map(str.isalpha, rest)) else text
+
+
+def by_main_script(text: str) -> str:
+    """The text without Latin names, where most of it is in another script."""
+    if not text.isascii() and _LATIN.search(text):
+        most = max(_scripts(text).items(), key=lambda item: item[1], default=("LATIN", 0.0))[0]
+        return text if most == "LATIN" else _LATIN.sub(" ", text)
+    return text
+
+
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a]+")
+
+
+def _scripts(text: str) -> dict[str, float]:
+    """How much of a text is in each script; what is in brackets beside other text is left out."""
+    rest = _BRACKETS.sub(" ", text)
+    text = rest if any(map(str.isalpha, rest)) else text
+    counts = Counter((_script(char), _has_capitals(char)) for char in text if char.isalpha())
+    words = ("".join(run) for cased, run in groupby(text, _has_capitals) if cased)
+    names = 1.0 if any(len(word) > 1 and word.islower() for word in words) else _NAMES
+    found = dict[str, float]()
+    for (script, cased), count in counts.items():
+        weight = names if cased else _WEIGHTS.get(script, 1.0)
+        found[script] = found.get(script, 0.0) + count * weight
+    return found
+
+
+def _has_capitals(char: str) -> bool:
+    return char.lower() != char.upper()
+
+
+def _script(char: str) -> str:
+    """The first word of the name of a letter, be it of half or full width."""
+    name = unicodedata.name(unicodedata.normalize("NFKC", char)[0], "unnamed")
+    return re.split("[ -]", name)[0]
+
+
+def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
+    """Whether a language is written in the script that most of a text is in.
+
+    Kana and Chinese characters count together, and are Japanese unless kana are few.
+    """
     if not scripts:
         return False
-    language, kana = base_of(code), scripts["HIRAGANA"] + scripts["KATAKANA"]
-    if "CJK" in scripts and kana * 10 > scripts["CJK"]:
+    language = base_of(code)
+    kana = scripts.get("HIRAGANA", 0.0) + scripts.get("KATAKANA", 0.0)
+    chinese, most = scripts.get("CJK", 0.0), max(scripts, key=lambda script: scripts[script])
+    if kana and kana + chinese >= scripts[most]:
+        most = "HIRAGANA" if kana * 15 > chinese else "CJK"
+    if most == "HIRAGANA":
         return language == "ja"
-    most = scripts.most_common(1)[0][0]
     if most in SCRIPTS:
         return language in SCRIPTS[most]
     return language not in _ONLY

@@ -24,6 +24,7 @@ from typing import Literal, Self
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
 from dragoman.files.records import ROWS, separator_in
+from dragoman.languages import language_named
 from dragoman.text.spans import Span, in_common
 from dragoman.wording import counted
 
@@ -168,6 +169,8 @@ class Glossary:
         """The same of a file's content, which messages call `name`."""
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for number, columns in _rows(content, name, as_csv=csv):
+            if number == 1 and _are_names(columns):
+                continue
             try:
                 term = _term(columns)
                 glossary._add(term, f"line {lines.setdefault(term.key, number)}")
@@ -254,6 +257,17 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
     else:
         numbered = enumerate(lines, start=1)
         yield from ((number, line.split("\t")) for number, line in numbered if line.strip())
+
+
+_NAMES = {"source target", "src tgt", "原文 译文", "术语 译文", "源语言 目标语言"}
+_NAMES |= {"中文 英文", "英文 中文"}
+
+
+def _are_names(columns: Sequence[str]) -> bool:
+    """Whether a first row names the columns: as sides, or by the names of two languages."""
+    names = [column.strip().lower() for column in columns[:2]]
+    spoken = {language_named(name) for name in names if len(name) > len("eng")} - {None}
+    return " ".join(names) in _NAMES or len(spoken) == 2
 
 
 def _term(columns: list[str]) -> GlossaryTerm:

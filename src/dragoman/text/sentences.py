@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 _CUTS = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
-        r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)\s*|[。！？…]+[”’」』）]*\s*|\n\s*",
+        r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)\s*|[。！？｡…]+[”’」』）｣]*\s*|\n\s*",
         r"(?<![,;:–—])[,;:–—]++(?=\s)\s*|[，；：、]\s*",
         r"\s+",
         r".(?![\u0300-\u036F\u200D\uFE0F])(?<!\u200D)",  # not inside an accent or joined emoji
@@ -44,13 +44,27 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     following = text[match.end() : match.end() + 4].lstrip("\"'“‘«„([¿¡「『（《")[:1]
     if not marks:  # a line feed
         return bool(following)
-    if marks[0] in "。！？":  # a sentence may continue after a quotation
-        return following.isalnum() and marks[-1] in "。！？…"
+    if marks[0] in "。！？｡":  # a sentence may continue after a quotation
+        ended = following.isalnum() and marks[-1] in "。！？｡…"
+        return ended and not _is_inside(text, match)
     if not following.isalpha() or following.islower() or marks[0] == "…":
         return False
     marks = marks.rstrip("\"'”’»)]")
     before = text[max(0, match.start() - 8) : match.start()]
     return marks != "." * len(marks) or (marks == "." and not _ABBREVIATION.search(before))
+
+
+def _is_inside(text: str, match: re.Match[str]) -> bool:
+    """Whether a mark is in the title of a book, or a straight quotation mark closes after it."""
+    before = text[max(0, match.start() - NEAR) : match.start()]
+    after = text[match.end() : match.end() + NEAR]
+    if after.startswith('"') and before.count('"') % 2:
+        return True
+    return before.rfind("《") > before.rfind("》") and "》" in after.partition("《")[0]
+
+
+NEAR = 200
+"""Characters in which a quotation or a title begins and ends."""
 
 
 def split_long(text: str, limit: int, length: Callable[[str], int]) -> list[str]:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.rules import rules_of, without_addresses
+from dragoman.corpus.rules import is_in_another, rules_of, without_addresses
 from dragoman.errors import InputError
 
 GOOD = [
@@ -98,3 +98,20 @@ def test_what_is_skipped_is_a_rule() -> None:
     """With the rule that is wrong."""
     with pytest.raises(InputError, match=r"copies is no rule.* did you mean"):
         CleaningConfig(skip=("copies",))
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "told"),
+    [
+        ("zh", "请访问https://example.com/some/long/path/in/english/words，谢谢。", False),
+        ("zh", "请安装Microsoft Visual Studio Code。", False),
+        ("zh", "This sentence was never translated at all, except 这 word.", True),
+        ("zh", "Settings", True),
+        ("en", "我喜欢喝茶。", True),
+    ],
+)
+def test_names_and_addresses_make_no_other_language(
+    language: str, text: str, *, told: bool
+) -> None:
+    """In a text of another script; a text that is mostly Latin is still one in another language."""
+    assert is_in_another(text, language, 0.5) == told

@@ -29,6 +29,36 @@ def test_sentences_are_told_apart(language: str) -> None:
     assert found.candidates[0] == Candidate(language, found.confidence)
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh-Hans", "我们使用Python和GitHub来管理代码。"),
+        ("zh-Hans", "请打开Settings。"),
+        ("zh-Hans", "请安装Microsoft Visual Studio Code。"),
+        ("zh-Hans", "登录GitHub Enterprise Server"),
+        ("zh-Hans", "请访问https://example.com/a/long/path，谢谢。"),
+        ("zh-Hans", "请写信给chen.longname@example.com。"),
+        ("zh-Hans", "使用`git commit --amend`"),
+        ("zh-Hans", "点击 {button_label} 按钮"),
+        ("zh-Hans", "陈丽 (Chen Li)"),
+        ("ja", "Microsoft Visual Studio Codeを開く"),
+        ("ja", "ﾃﾞｰﾀを開く"),
+        ("ko", "Microsoft Visual Studio Code를 설치하세요."),
+        ("en", "The minister met Chen Li (陈丽) in Chengdu."),
+        ("en", "Mr. Chen 陈 said that he would not come."),
+        ("en", "Alibaba (阿里巴巴) Reports Earnings"),
+        ("en", "Open the 设置 menu and choose a file."),
+        ("en", "Toyota (トヨタ自動車) builds cars in Japan."),
+        ("en", "Click 저장 to save the file."),
+        ("de", "Der Minister traf Li Keqiang 李克强 gestern in der Stadt."),
+        ("ru", "Комитет использует Python и GitHub."),
+    ],
+)
+def test_names_and_addresses_in_another_script_do_not_count(language: str, text: str) -> None:
+    """One Chinese character says as much as three letters, kana and hangul as much as two."""
+    assert LanguageDetector(SENTENCES).detect(text).language == language
+
+
 def test_what_could_be_anything_is_unsure() -> None:
     """With three candidates; what has no letters, or no language of the models, has none."""
     detector = LanguageDetector(["en", "de", "fr", "es", "it", "nl", "sv", "ru"])

@@ -199,3 +199,14 @@ def test_terms_may_stand_side_by_side(translation: str) -> None:
     """Chinese has no space between them: the end of one is the beginning of the next."""
     found = Glossary({"apple": "苹果", "ice": "冰"}).find("apple ice")
     assert judge(found, translation) == ["applied", "applied"]
+
+
+@pytest.mark.parametrize(
+    "names", ["原文,译文", "术语,译文", "中文,英文", "Source,Target", "English,German"]
+)
+def test_a_first_row_of_names_is_no_term(names: str) -> None:
+    """In other rows the same words are one."""
+    rows = f"{names}\ntea,Tee\n".encode()
+    assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
+    rows = f"tea,Tee\n{names}\n".encode()
+    assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2

@@ -88,6 +88,9 @@ def test_a_limit_below_one_is_a_bug() -> None:
         "我喜欢学习。你呢？",
         "我喜欢。“你呢？”",
         "Привет! Как дела?",
+        "我喜欢｡你呢",
+        '我走了。"你好"是什么？',
+        "我看《茶》。你看《书》。",
     ],
 )
 def test_several_sentences_are_seen(text: str) -> None:
@@ -109,6 +112,8 @@ def test_several_sentences_are_seen(text: str) -> None:
         "Well... I think so.",
         '"Well..." I said.',
         "他说“好。”然后走了。",
+        '他说:"我喜欢茶。"农民看书。',
+        "我看《早安！小猫》了。",
         "然后……他走了。",
         "It costs 3.14 dollars, no. 5 says.",
     ],

@@ -19,9 +19,10 @@ from typing import Any, Self, overload
 
 from dragoman.decode import Course, Head, Hypothesis, Request, Scheduler, Strategy
 from dragoman.decode.shortlist import Shortlist
-from dragoman.decoding import TRANSLATING, Decoding, merged
+from dragoman.decoding import TRANSLATING, Decoding, LangCodes, merged
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
+from dragoman.languages import resolve
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
@@ -52,6 +53,9 @@ class Translator(Answering[Decoding, Translation]):
     another one. The model may be in training, in another thread too (its mode never changes), and
     on any device, where it stays. `options` are what a call uses unless told otherwise.
     """
+
+    _pair: LangCodes = (None, None)
+    """The languages of a model of one pair, where its folder names them."""
 
     def __init__(  # noqa: PLR0913 -- all that a folder has
         self,
@@ -96,7 +100,7 @@ class Translator(Answering[Decoding, Translation]):
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
         """Make one of a folder that was read. Raises InputError unless its model translates."""
-        return cls(
+        made = cls(
             Held.read(folder, EncoderDecoder, precision),
             *folder.tokenizers,
             decoding=folder.config.decoding,
@@ -105,6 +109,8 @@ class Translator(Answering[Decoding, Translation]):
             languages=languages_of(folder),
             alignment=folder.config.alignment,
         )
+        made._pair = folder.config.src_lang, folder.config.tgt_lang
+        return made
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
@@ -125,11 +131,15 @@ class Translator(Answering[Decoding, Translation]):
         """Return a translator from one language to another, of the same model.
 
         Raises InputError, with the nearest code, for a language that the model does not have, or
-        where it needs one that is not given. Both None change nothing.
+        where it needs one that is not given. Both None change nothing, nor do the two of a model
+        of one pair.
         """
         if src_lang is None and tgt_lang is None:
             return self
         if self._languages is None:
+            asked = zip((src_lang, tgt_lang), self._pair, strict=True)
+            if all(code is None or (own and resolve(code, [own])) for code, own in asked):
+                return self
             raise InputError(
                 "The model translates one pair of languages; leave out src_lang and tgt_lang "
                 "(--src-lang and --tgt-lang)."

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.unit.tasks.tiny import save_translator
 
 import dragoman
 from dragoman.convert.probe import two_languages
@@ -345,3 +346,13 @@ def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
         changed = TranslateRecipe(data=data, tokenizer=recipe.tokenizer, out=recipe.out)
         with pytest.raises(InputError, match=r"data\.valid has a corpus too many"):
             read_texts(changed, RunFolder.of(changed), lambda _: None)
+
+
+def test_a_model_of_one_pair_takes_its_own_languages(tmp_path: Path) -> None:
+    """In any form of their codes; others are refused."""
+    one_pair = Translator.load(save_translator(tmp_path / "model"))
+    for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh-CN")):
+        assert one_pair.between(*asked) is one_pair
+    for asked in (("zh", "en"), ("en", "de"), ("de", None)):
+        with pytest.raises(InputError, match="one pair of languages"):
+            one_pair.between(*asked)
