@@ -52,14 +52,15 @@ SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
 the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
 Hand, Handschuh)."""
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
     "\U00020000-\U0003ffff"
 )
-"""Scripts in which words are not parted by spaces, or, as in Korean, go on with particles."""
-_UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
-_TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|\S")
+"""Letters of scripts in which words are not parted by spaces, or, as in Korean, go on with
+particles; as in a class of a pattern."""
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+_TOKEN = re.compile(rf"[^\W{UNSPACED}]+|\S")
 
 
 @dataclass(frozen=True, slots=True)

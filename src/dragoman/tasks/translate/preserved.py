@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from html.entities import name2codepoint
 
+from dragoman.text.glossary import UNSPACED
 from dragoman.text.spans import Span
 
 PRESERVED = ("urls", "tags", "placeholders", "symbols", "numbers")
@@ -28,8 +29,12 @@ _FORMS = rf"\{{\s*[^\s{{}},]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_
 """A choice of ICU's messages, `{n, plural, one {# file} other {# files}}`, or one in another."""
 _FORMATTED = r"\{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}"
 """An argument with its format, `{p, number, percent}`."""
-_NO_LETTER = r"(?!(?u:[^\W\d_]))"
-"""Not before a letter of any script: %80a is 80 % in Basque, and %5'i in Turkish."""
+_NO_LETTER = rf"(?!(?u:[^\W\d_{UNSPACED}]))"
+"""Not before a letter of a script with spaces: %80a is 80 % in Basque, and %5'i in Turkish."""
+_BESIDE, _SPACED = r"(?u:[\w:])", rf"(?u:[^\W{UNSPACED}]|:)"
+_NAMED = r":(?:[a-z][a-z0-9_+-]+|[+-]1|100):"
+_EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE})"
+"""`:smile:`, which touches no letter of a script with spaces, nor others on both its sides."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
@@ -37,7 +42,7 @@ _PATTERNS = {
         rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two of templates
         r"\{\{\{?[^{}]*\}\}\}?|\$\{[^{}]*\}|[%#]?\{[\w.:!#<>^+-]*\}|\{ ?\$[\w-]+ ?\}"
         r"|\$t\([^()]*\)|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
-        r"|(?<!(?u:[\w:])):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?!(?u:[\w:]))"
+        rf"|{_EMOJI}"
         rf"|&(?:#\d+|#[xX][\da-fA-F]+|apos|{'|'.join(name2codepoint)});|%%"
         rf"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@]{_NO_LETTER}"
         rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H, of times

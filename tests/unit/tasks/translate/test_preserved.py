@@ -33,6 +33,11 @@ SAME = [
     ("it is :5: at 10:30:15 & so; $5, %5", "es ist :5: um 10:30:15 & so; $5, %5"),
     ("80% of those at AT&T; H&M; C&A", "%80a biztanleen, %50e varan, %40lık, 5 %w/w"),
     ("注意:name:值 and :s: for 10 $us", "Пример:name:значение"),
+    ("Delete %d files of %1$s?", "删除%1$s的%d个文件吗？"),
+    ("%@ has %s, %(n)d of %-d", "%@님은 %s를, %(n)d개 %-dか"),
+    ("on %d at %H by %s", "ใน%dที่%Hโดย%sคน"),
+    ("to 80%d and 最大50%OFFセール", "80%da 50%D할인"),
+    ("a :smile: for :tada: you", "给:smile:。:tada:你"),
     ("", ""),
 ]
 OTHER = [
@@ -63,6 +68,8 @@ OTHER = [
     ("see $t(a.b) and @:a.b or @.lower:c.", "siehe $t(a.b) und @:a.b.", "placeholders"),
     ("a :smile: and :+1: cat", "eine Katze und :+1:", "placeholders"),
     ("a cat :+1:", "eine Katze", "placeholders"),
+    ("共%d个文件", "all files", "placeholders"),
+    ("%sさんの:cat: です", "%s's cat", "placeholders"),
     ("a &copy; b &#60; c, 5%% of", "ein &copy; b < c, 5%% von", "placeholders"),
     ("a <1>red</1> <2/> cat", "eine <1>rote</1> Katze", "tags"),
     ("a <b>bold</b> word", "ein <b>fettes Wort", "tags"),
