@@ -64,6 +64,8 @@ _NUMBER = re.compile(
 )
 """Digits in groups of three, or of two as in India, or any number of digits. All patterns here take
 linear time."""
+_WIDE = re.compile("(?<=[０-９])[，．](?=[０-９])")
+"""Full-width separators, which a Chinese text in other digits has between two numbers."""
 _SCALED = re.compile(
     r"\d\s?-?(?:[万亿萬億千百兆]|(?:[mb]illi|trilli|thousand|tausend|mio|mrd|lakh|crore|bn\b|m\b|k\b))",
     re.IGNORECASE,
@@ -185,8 +187,11 @@ def _numbers(text: str) -> Counter[int]:
 
 
 def _in_ascii(text: str) -> str:
-    """The text with its digits in those of ASCII, each where it was."""
-    return text if text.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in text)
+    """The text with its digits, and what parts full-width ones, in ASCII, each where it was."""
+    if text.isascii():
+        return text
+    text = _WIDE.sub(lambda match: "," if match[0] == "，" else ".", text)
+    return "".join(str(unicodedata.decimal(c, c)) for c in text)
 
 
 def _number(match: re.Match[str]) -> int:
