@@ -30,6 +30,7 @@ _ENOUGH = 1 << 16
 _WITHOUT_CONTROLS = b" " * 32 + bytes(range(32, 256))
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A byte that is not UTF-8."""
+_REPEATED, _WORD = re.compile(rb"([\x80-\xff])\1{2,}"), re.compile(rb"[\x80-\xff]{4}")
 
 
 def decoded(
@@ -80,9 +81,14 @@ def _is_not_utf8(text: str) -> bool:
 
 
 def _is_western(data: bytes) -> bool:
-    """Whether Windows-1252 is the likeliest encoding of the lines that are not UTF-8."""
-    lines = [line for _, line, _ in _lines_not_utf8(data)]
-    return likeliest(b" ".join(lines).translate(_WITHOUT_CONTROLS)) == "cp1252"
+    """Whether Windows-1252 is the likeliest encoding of the lines that are not UTF-8.
+
+    Where none is likely, whether they have no words of other letters than those of ASCII.
+    """
+    lines = b" ".join(line for _, line, _ in _lines_not_utf8(data))
+    lines = _REPEATED.sub(rb"\1", lines.translate(_WITHOUT_CONTROLS))
+    found = likeliest(lines)
+    return found == "cp1252" or (found is None and not _WORD.search(lines))
 
 
 def _in_another(data: bytes, name: str) -> InputError:

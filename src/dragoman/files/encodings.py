@@ -17,6 +17,8 @@ SHOWN = 12
 _ASCII, _USUAL, _ORDINARY, _RARE = 3, 6, 9, 14
 """Surprise of characters of ASCII and, in the scripts of East Asia, of those that half of a text
 consists of, of those that the standard of an encoding lists first, and of others."""
+_AMONG_LATIN = 5
+"""More of it for one that touches a Latin letter and no other of its script."""
 _IN_PLACE, _SIGN, _OUT_OF_PLACE = 5, 8, 10
 """Surprise of letters and usual signs of an alphabet, of other signs, and of letters that stand
 where words do not have them."""
@@ -28,7 +30,7 @@ _WESTERN = re.compile(
     rf"(?<=[A-Za-z])[{_LETTERS}]{{1,2}}(?![{_LETTERS}])"
     rf"|(?<![{_LETTERS}])[{_LETTERS}]{{1,2}}(?=[A-Za-z])"
     r"|(?<![^\0-\x7f«»“‘„\xa0])[àáâåäæèéêíìòóôöøùúÀÁÅÈÉÊÍÓÔÖØÚ](?![^\0-\x7f«»”’\xa0])"
-    r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·\xa0\xad]"
+    r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·†‡¶¥¢‰¬¦¤ƒˆ˜´¨¸¯\xa0\xad]"
 )
 """Letters as words of Western Europe have them, one or two among those of ASCII, and signs."""
 _FREQUENT = re.compile(  # seven letters of ten
@@ -39,6 +41,9 @@ _CYRILLIC = re.compile(
     "|(?<![A-Za-z])[а-яёіїєґў](?![A-Za-z])|[’‘“”„«»–—…№€°§\xa0]"
 )
 """The same of Cyrillic: letters small but at the beginnings of words, and none among Latin ones."""
+_CYRILLIC_WORD, _LATIN = re.compile("[а-яёіїєґўА-ЯЁІЇЄ]{2}"), re.compile("[A-Za-z]")
+_LONE = re.compile(r"(?<=[A-Za-z])[^\0-\x7f](?![^\0-\x7f])|(?<![^\0-\x7f])[^\0-\x7f](?=[A-Za-z])")
+"""A character between Latin letters, as two accented ones look that are read as one."""
 _HAN = (
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之"
     "年过发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样"
@@ -127,7 +132,9 @@ def _western(text: str) -> int:
 
 
 def _cyrillic(text: str) -> int:
-    """The same, as Cyrillic."""
+    """The same, as Cyrillic, of which a Latin text has whole words."""
+    if not _CYRILLIC_WORD.search(text) and _LATIN.search(text):
+        return _RARE * sum(_beyond(text).values())
     found, frequent = _matched(_CYRILLIC, text), _matched(_FREQUENT, text)
     rest = _CYRILLIC.sub("", text)
     return _of_alphabet(rest) + _USUAL * (found - frequent) + _ASCII * frequent
@@ -146,7 +153,7 @@ def _of_alphabet(text: str) -> int:
 
 def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
     """The same, as characters of two bytes: `usual` ones, and those with such a `first` byte."""
-    surprise = 0
+    surprise = _AMONG_LATIN * len(_LONE.findall(text))
     for each, count in _beyond(text).items():
         if each in usual or each in _POINTS or "！" <= each <= "～":
             surprise += _USUAL * count

@@ -126,6 +126,17 @@ def test_an_encoding_that_is_not_known_is_refused(encoding: str) -> None:
         "¿Qué? ¡Sí, señor!",
         "ÜBERSICHT\x1a",
         "“",
+        "AÇÃO E REAÇÃO",
+        "RÉÉLECTION",
+        "Öö on külm, töötajad jäävad.",
+        "¶ I love it ¶",
+        "99¢, ¥100, 35‰, ¬x †",
+        "Ü30-Party",
+        "ä, ö, ü und ß",
+        "La letra ñ.",
+        "Nããão! Nooooóóóó!",
+        "—" * 16,
+        "•" * 10,
     ],
 )
 def test_texts_of_western_europe_are_read(text: str) -> None:
