@@ -40,7 +40,7 @@ def decoded(
 
     The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
     that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252,
-    where that is the likeliest reading.
+    unless another encoding is likelier.
     Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
     any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
     for one in an encoding that it does not declare; writing does for characters that Windows-1252
