@@ -54,7 +54,7 @@ from dragoman.train.report import ConsoleReport, Reporter, end_card, model_card,
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
 from dragoman.train.start import published_files
 from dragoman.train.step import Skipped, Stepper, StepResult
-from dragoman.wording import counted
+from dragoman.wording import counted, format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class Trainer:
 
         `started` is the moment (`time.monotonic`) from which this part of the run is timed; the
         time of earlier parts is in `progress`. Raises DragomanError where there is no memory, too
-        many steps in a row are skipped, or the disk is full.
+        many steps in a row are skipped, the time is over before the first, or the disk is full.
         """
         largest = self.processes.together(self.job.batches.largest)
         rehearse(self.stepper, [batch.to(self.place.device) for batch in largest], self.recipe)
@@ -175,6 +175,12 @@ class Trainer:
             if self.recipe.start.model is not None and self.progress.step == 0:
                 self.validate()  # the run may not come to surpass what it starts from
             reason = self._take_steps()
+            if self.progress.step == 0 and reason != "interrupted":
+                took = format_time(self.progress.prepared)
+                raise DragomanError(
+                    f"{self.folder.path}: train.max_minutes = {self.config.max_minutes} was over "
+                    f"before the first step, which took {took} to prepare; set more."
+                )
             self._stop(reason)
             pressed = self.processes.gather(self.interrupt.pressed, patient=True)
             interrupted = reason == "interrupted" or any(pressed)

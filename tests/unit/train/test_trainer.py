@@ -150,6 +150,14 @@ def test_the_first_step_follows_no_clock(go: Go) -> None:
     assert go(1, started=30.0, max_steps=2, max_minutes=1).done == [0.0, 0.5]
 
 
+def test_time_that_is_over_before_the_first_step(go: Go) -> None:
+    """Nothing was learned, so there is no model to name, and the run can go on with more time."""
+    short = r"max_minutes = 0\.1 was over before the first step, which took 30 s to prepare; set"
+    with pytest.raises(DragomanError, match=short):
+        go(1, started=30.0, max_minutes=0.1, ema=0.9)
+    assert go(1, max_minutes=9, max_steps=1).result.reason == "1 step"
+
+
 def test_validations_are_timed(go: Go) -> None:
     """The time of a validation is in the checkpoint after it."""
     quick = go(1, max_steps=5)
