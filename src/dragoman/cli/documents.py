@@ -1,8 +1,8 @@
 """Documents of `dragoman translate`: which they are, and how one is translated and reported."""
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
-from dragoman.cli.pipes import read_stdin, say, to_stdout
+from dragoman.cli.pipes import check_output, read_stdin, say, to_stdout
 from dragoman.decoding import Decoding, LangCodes
 from dragoman.documents.formats import FORMATS, LARGEST, REFUSED, format_of_name, read_document
 from dragoman.errors import InputError
@@ -61,10 +61,10 @@ class AsDocument:
     def translate(
         self,
         file: str | None,
-        command: Mapping[str, object],
-        load: "Callable[[], tuple[Translator, Decoding]]",
         to: Destination,
         *,
+        command: Mapping[str, object],
+        load: "Callable[[], tuple[Translator, Decoding]]",
         glossary: Glossary | None,
         languages: LangCodes,
     ) -> None:
@@ -102,7 +102,76 @@ class AsDocument:
             say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
         else:
             say(f"{name} has no text to translate; {to.output} is a copy of it")
-        _tell(report, as_json=bool(command["--json"]))
+        _tell(report, name, as_json=bool(command["--json"]))
+
+
+def places_of(
+    files: Sequence[str], folder: Path | None, model: Path, *, plain: bool
+) -> dict[str, Path]:
+    """Where the translation of each of several documents goes: in the folder, under its name.
+
+    Raises InputError for files that are not all there or have one name, for no folder, and as
+    `check_output` does.
+    """
+    if folder is None or (folder.exists() and not folder.is_dir()):
+        raise InputError(
+            f"The translations of {len(files)} documents go into a folder; name it with --output."
+        )
+    if plain:
+        raise InputError("--plain reads the lines of one file; leave it out, or name one file.")
+    places = dict[str, Path]()
+    for file in files:
+        if not os.path.isfile(file):  # noqa: PTH113 -- as above
+            raise InputError(f"There is no file '{file}'; several arguments are documents.")
+        place = folder / Path(file).name
+        if place in places.values():
+            raise InputError(f"Another file would be {place}, too; translate {file} by itself.")
+        if folder.exists():
+            check_output(place, model, Path(file))
+        places[file] = place
+    return places
+
+
+def each_document(
+    places: Mapping[str, Path],
+    translate: Callable[[str, Destination], None],
+    load: Callable[[], object],
+    to: Destination,
+) -> None:
+    """Translate documents into a folder, which is made; a faulty one stops no other.
+
+    With --resume those that are there already stay. Raises InputError where some are and may not
+    be replaced, before the model is loaded, and at the end where a document was left out.
+    """
+    there = {file for file, place in places.items() if _is_there(place)}
+    if there and not (to.resume or to.overwrite):
+        raise InputError(
+            f"{places[min(there)]} exists already; add --overwrite to replace it, or --resume to "
+            "translate what is not there yet."
+        )
+    load()  # what is wrong with the model is wrong for all
+    folder = next(iter(places.values())).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    failed = 0
+    for number, (file, place) in enumerate(places.items(), 1):
+        is_kept = to.resume and file in there
+        say(f"{number}/{len(places)} {file}{' was translated before' if is_kept else ''}")
+        try:
+            if not is_kept:
+                translate(file, replace(to, output=place))
+        except InputError as error:
+            say(error.sentence)
+            failed += 1
+    if failed:
+        raise InputError(f"{failed} of {len(places)} documents were not translated: see above.")
+
+
+def _is_there(place: Path) -> bool:
+    """Whether a translation is there as a whole."""
+    return place.exists() and not ResumableFile(place, {}).partial.exists()
 
 
 def _reject_other_ending(file: Path, output: Path, known: str | None) -> None:
@@ -121,11 +190,11 @@ with_document = with_options("document", AsDocument())
 """The verb takes them as `document`."""
 
 
-def _tell(report: "DocumentReport", *, as_json: bool) -> None:
+def _tell(report: "DocumentReport", name: str, *, as_json: bool) -> None:
     """Print what was not translated, and what somebody should look at; as JSON all of it."""
     if as_json:
         with to_stdout() as write:
-            write(to_json(report))
+            write(to_json({"document": name} | report.to_dict()))
         return
     for sentence in report.left:
         say(f"left as it is: {sentence}")

@@ -55,6 +55,14 @@ FileOrText = Annotated[
         help="A file of lines (also .gz, .bz2, .xz, .zst) or a text; standard input if omitted."
     ),
 ]
+FilesOrText = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="file",
+        help="A file of lines (also .gz, .bz2, .xz, .zst), a text, or documents; standard input if "
+        "omitted.",
+    ),
+]
 PlainLines = Annotated[
     bool,
     option(

@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
-from dragoman.cli.documents import AsDocument, with_document
+from dragoman.cli.documents import AsDocument, each_document, places_of, with_document
 from dragoman.cli.flags import names_of_flags
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH, with_options
 from dragoman.cli.output import (
     Destination,
-    FileOrText,
+    FilesOrText,
     ModelFolder,
     PlainLines,
     content_hash,
@@ -67,7 +67,7 @@ with_ensemble = with_options("asked", TranslateOptions(), only=("ensemble",))
 @with_destination
 def translate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
-    file: FileOrText = None,
+    files: FilesOrText = None,
     *,
     decoding: Decoding,
     pair: LanguagePair,
@@ -77,13 +77,16 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     document: AsDocument,
     to: Destination,
 ) -> None:
-    """Translate lines of text, or a document. Prints one line for each, in the same order.
+    """Translate lines of text, or documents. Prints one line for each, in the same order.
 
     A document (HTML, docx, subtitles, ...) is written to --output: only its text changes.
+    The translations of several go into that folder, under the same names.
 
     dragoman translate runs/en-zh < lines.en > lines.zh
 
     dragoman translate runs/en-zh page.html --output page.zh.html
+
+    dragoman translate runs/en-zh manual/*.docx --output manual.zh
     """
     n_best, as_json = decoding.given().get("n_best", 1), asked.as_json
     terms = None if asked.glossary is None else Glossary.read(asked.glossary)
@@ -95,12 +98,22 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--json": as_json,
         "--as-published": asked.as_published or None,
     }
-    load = partial(load_translator, model, loading, decoding, pair.languages, asked)
-    if document.known(file, plain=plain) is not None:
-        check_output(to.output, model, None if file is None else Path(file))
-        command |= {"model": digest_of(model)}
-        known = languages_of(model, pair.languages)
-        document.translate(file, command, load, to, glossary=terms, languages=known)
+    load = cache(partial(load_translator, model, loading, decoding, pair.languages, asked))
+    file, several = (files[0], len(files) > 1) if files else (None, False)
+    if several or document.known(file, plain=plain) is not None:
+        translate = partial(
+            document.translate,
+            command=command | {"model": digest_of(model)},
+            load=load,
+            glossary=terms,
+            languages=languages_of(model, pair.languages),
+        )
+        if files and (several or (to.output and to.output.is_dir())):
+            places = places_of(files, to.output, model, plain=plain)
+            each_document(places, translate, load, to)
+        else:
+            check_output(to.output, model, None if file is None else Path(file))
+            translate(file, to)
         return
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if asked.prefixes is None else lines_from(asked.prefixes)

@@ -126,6 +126,70 @@ def test_a_document_on_standard_input_is_translated(run: Run, tmp_path: Path) ->
     assert "--plain reads lines" in done.err
 
 
+def test_several_documents_are_translated(run: Run, tmp_path: Path) -> None:
+    """Into a folder; what is wrong with one is told and stops no other, and --resume does it."""
+    files, folder = [tmp_path / name for name in ("a.html", "b.json", "c.txt")], tmp_path / "x/y"
+    for file, text in zip(files, ("<p>a b", "{", "e f\n"), strict=True):
+        file.write_text(text)
+    done = translated(run, tmp_path, *files, "--output", folder)
+    assert done.code == 2
+    assert f"2/3 {files[1]}\n{files[1]} line 1 is not JSON; correct it.\n3/3" in done.err
+    assert "1 of 3 documents were not translated" in done.err
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {
+        "a.html": "<p>A B",
+        "c.txt": "E F\n",
+    }
+    files[1].write_text('{"g": "h i"}')
+    done = translated(run, tmp_path, *files, "--output", folder)
+    assert f"{folder / 'a.html'} exists already; add --overwrite" in done.err
+    done = translated(run, tmp_path, *files, "--output", folder, "--resume", "--json", most=1)
+    assert json.loads(done.out)["document"] == str(files[1])
+    assert f"1/3 {files[0]} was translated before" in done.err
+    assert (folder / "b.json").read_text() == '{"g": "H I"}'
+    files[0].write_text("<p>j k")
+    translated(run, tmp_path, files[0], "--output", folder, "--overwrite").succeeded()
+    assert (folder / "a.html").read_text() == "<p>J K"
+
+
+def test_several_documents_of_an_interrupted_command(run: Run, tmp_path: Path) -> None:
+    """The one that was begun goes on, and those before stay."""
+    files, folder = [tmp_path / "a.html", tmp_path / "b.html"], tmp_path / "out"
+    for file in files:
+        file.write_text(PAGE)
+    assert translated(run, tmp_path, *files, "--output", folder, most=5).code == 130
+    assert sorted(file.name for file in folder.glob("*.html")) == ["a.html"]
+    translated(run, tmp_path, *files, "--output", folder, "--resume", most=2).succeeded()
+    assert (folder / "b.html").read_text() == IN_CAPITALS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["a.html", "b.html"], "2 documents go into a folder; name it with --output."),
+        (["a.html", "b.html", "--output", "c.html"], "2 documents go into a folder; name it"),
+        (["a.html", "no.html", "--output", "d"], "There is no file 'no.html'; several arguments"),
+        (["a.html", "d/a.html", "--output", "o"], "Another file would be o/a.html, too"),
+        (["a.html", "b.html", "--output", "o", "--plain"], "--plain reads the lines of one file"),
+        (["a.html", "b.html", "--output", "."], "a.html is the file to read; give another"),
+        (["a.html", "b.html", "--output", "c.html/d"], "is not a model folder"),
+    ],
+)
+def test_several_documents_that_cannot_be(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+) -> None:
+    """In a sentence; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    for name in ("a.html", "b.html", "c.html", "d/a.html"):
+        Path(name).write_text("<p>a")
+    done = run("translate", tmp_path, *arguments)
+    assert done.code == 2
+    assert sentence in " ".join(done.err.split())
+    assert sorted(file.name for file in tmp_path.rglob("*")) == sorted(
+        ["a.html", "b.html", "c.html", "d", "a.html"]
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
