@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate, repeat
 
+from dragoman.documents import choices
 from dragoman.documents.asides import unused
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import (
     Document,
+    Left,
     Part,
     Segment,
     Segments,
@@ -17,7 +19,7 @@ from dragoman.documents.document import (
     reject_more,
 )
 from dragoman.documents.fragments import with_elements
-from dragoman.documents.paragraphs import lines
+from dragoman.documents.paragraphs import Replacing, lines
 from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
@@ -37,10 +39,12 @@ def read(data: bytes, name: str) -> Document:
     charset = re.search(rb"charset=([\w-]+)", data)
     text, encode = decoded(data, name, charset[1].decode() if charset else "")
     segments, parts, whole = Segments(name), list[Part](), list[Segment]()
-    mark, cuts = unused(text), list[tuple[int, int, str]]()
+    mark, cuts, left = unused(text), list[tuple[int, int, str]](), Left()
     for segment in _segments(text, name):
-        found = in_rows(segment, lambda _: False, ("", Marked.written, ""))
-        if isinstance(found, Segment):
+        found = _texts_of(segment)
+        if found is None:
+            left.add(choices.LEFT, segment.where)
+        elif isinstance(found, Segment):
             segments.append(found)
         else:
             cuts.append((segment.start, segment.end, f"{mark}{len(parts)}{mark}"))
@@ -68,7 +72,7 @@ def read(data: bytes, name: str) -> Document:
             )
         return new
 
-    document = Document((Part(rest, segments), *parts), assemble)
+    document = Document((Part(rest, segments), *parts), assemble, tuple(left))
     reject_more(document.firsts[-1], name)
     return document
 
@@ -94,8 +98,17 @@ def _segments(text: str, name: str) -> Iterator[Segment]:
             width = len(text) if max(map(len, rows)) > _WIDTH + 1 else _WIDTH
             end = "\r\n" if "\r\n" in text[each.start : each.end + 2] else "\n"
             write = partial(_written, before + keyword, width=width, end=end)
-            marked, where = with_elements(_pieces(source.value)), f"line {message.line}"
+            chooses, where = choices.CHOICE.search(source.value), f"line {message.line}"
+            marked = Marked((source.value,)) if chooses else with_elements(_pieces(source.value))
             yield Segment(begin, each.end, marked, write, where, beside=True)
+
+
+def _texts_of(segment: Segment) -> Segment | Replacing | None:
+    """The message, or its rows or branches by themselves; None for branches that cannot be read."""
+    if not choices.CHOICE.search(segment.source.text):
+        return in_rows(segment, lambda _: False, ("", Marked.written, ""))
+    part = choices.part_of(segment.source.pieces, segment.where)
+    return None if part is None else Replacing(segment.start, segment.end, part)
 
 
 _ARGUMENT = re.compile(r"(%L?\d{1,2}(?![\w$]))")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 
+from dragoman.documents.document import Part, Segment
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import lines
 from dragoman.text.marked import Marked, Tag, merged, verbatim
@@ -65,10 +66,13 @@ def branches(raw: str, message: str, quote: str) -> list[Branch] | None:
     return [(places[a], places[b], mark(pieces)) for a, b, pieces in found] if whole else None
 
 
-def with_branches(
-    pieces: Sequence[str | Tag], write: Callable[[str], str]
-) -> list[str | Tag | Marked] | None:
-    """The pieces of a message with tags, where the text of each branch is one piece.
+def part_of(
+    pieces: Sequence[str | Tag],
+    where: str,
+    write: Callable[[str], str] = str,
+    around: tuple[str, str] = ("", ""),
+) -> Part | None:
+    """A message with tags, written between two texts, whose branches are its segments.
 
     None as of `branches`. The document has elements of HTML as `write` makes them.
     """
@@ -78,12 +82,20 @@ def with_branches(
     if found is None:
         return None
     rest, mark = iter(tags), _marker(message, write)
-    made, place = list[str | Tag | Marked](), 0
+    made, segments, place = around[0], list[Segment](), 0
+
+    def raw(text: str) -> str:
+        between = _with_tags([text], rest)
+        return "".join(each.raw if isinstance(each, Tag) else write(each) for each in between)
+
     for start, end, inner in found:
-        made += _with_tags([message[place:start]], rest)
-        made.append(mark(_with_tags(inner, rest)))
-        place = end
-    return [*made, *_with_tags([message[place:]], rest)]
+        made += raw(message[place:start])
+        branch, place = mark(_with_tags(inner, rest)), end
+        there = written(branch, write)
+        span = len(made), len(made) + len(there)
+        segments.append(Segment(*span, branch, partial(written, escape=write), where))
+        made += there
+    return Part(made + raw(message[place:]) + around[1], tuple(segments))
 
 
 def _with_tags(pieces: Iterable[str | Tag], tags: Iterator[Tag]) -> Iterator[str | Tag]:

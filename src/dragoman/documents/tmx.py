@@ -6,11 +6,12 @@ from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
-from dragoman.documents.bilingual import indent_of, marked_of, pieces_of, writer_of
+from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
+from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Segment
-from dragoman.documents.paragraphs import Half, Raw, decode_xml, has_letters, read_xml
+from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
 from dragoman.errors import InputError
-from dragoman.files.xml import Element
+from dragoman.files.xml import Element, escape_xml
 from dragoman.languages import base_of, resolve, tag
 from dragoman.text.marked import Tag
 
@@ -42,7 +43,7 @@ _CODE = re.compile(r"<tuv\s[^<>]*?\blang\s*=\s*[\"']([\w-]+)")
 
 def _read_entry(
     languages: tuple[str, str], left: Left, entry: Element, text: str, raw: Raw
-) -> Segment | None:
+) -> Segment | Replacing | None:
     """A unit of TMX; one that has only other languages is told to `left`."""
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
     variants = {_language_of(each): each for each in entry.elements if each.local == "tuv"}
@@ -61,9 +62,13 @@ def _read_entry(
         language = quoteattr(languages[1])
         start = f"{indent_of(source, text)}<{source.prefix}tuv xml:lang={language}>{start}"
         end += f"</{source.prefix}tuv>"
-    marked = marked_of(spoken, pieces_of(spoken, text, _role_in_tmx, raw))
-    write = writer_of(spoken, start, end)
-    segment = Segment(*place, marked, write, where, beside=True)
+    pieces = pieces_of(spoken, text, _role_in_tmx, raw)
+    if CHOICE.search((marked := marked_of(spoken, pieces)).text):
+        part = None if is_cdata(spoken) else part_of(pieces, where, escape_xml, (start, end))
+        if part is None:
+            left.add(LEFT, where)
+        return None if part is None else Replacing(*place, part)
+    segment = Segment(*place, marked, writer_of(spoken, start, end), where, beside=True)
     return segment if has_letters(marked) else None
 
 

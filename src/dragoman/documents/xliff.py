@@ -8,7 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 from dragoman.decoding import LangCodes
 from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
-from dragoman.documents.choices import CHOICE, LEFT, with_branches, written
+from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
 from dragoman.errors import InputError
@@ -207,30 +207,16 @@ def _read_whole(left: Left, unit: _XliffUnit, raw: Raw) -> Segment | Replacing |
         segment = Segment(*place, marked, write, unit.where, beside=True)
         return segment if has_letters(marked) else None
     is_plain = not unit.element.holds and not is_cdata(unit.source)
-    found = with_branches(pieces, escape_xml) if is_plain else None
-    if found is None:
+    part = part_of(pieces, unit.where, escape_xml, (before, after)) if is_plain else None
+    if part is None:
         left.add(LEFT, unit.where)
         return None
-    return Replacing(*place, _with_places(before, found, after, unit.where))
+    return Replacing(*place, part)
 
 
 def _start_tag(element: Element, text: str) -> str:
     """That of an element, which may be an empty one, as it is written around a text."""
     return text[element.start : element.content_start].rstrip("/> \t\r\n") + ">"
-
-
-def _with_places(before: str, found: list[str | Tag | Marked], after: str, where: str) -> Part:
-    """A message that chooses a form, whose branches are translated."""
-    made, segments = before, list[Segment]()
-    for piece in found:
-        if isinstance(piece, Marked):
-            end = len(made) + len(raw := written(piece, escape_xml))
-            write = partial(written, escape=escape_xml)
-            segments.append(Segment(len(made), end, piece, write, where))
-        else:
-            raw = piece.raw if isinstance(piece, Tag) else escape_xml(piece)
-        made += raw
-    return Part(made + after, tuple(segments))
 
 
 def _read_segments(left: Left, unit: _XliffUnit) -> Replacing | None:

@@ -3,7 +3,9 @@
 import json
 import re
 from random import Random
+from xml.sax.saxutils import escape, unescape
 
+import polib
 import pytest
 import yaml
 from hypothesis import assume, example, given
@@ -29,11 +31,32 @@ def changed(
     message: str, form: str, translator: WordTranslator | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """The message in the translated file, which is otherwise the same, and what is left."""
+    if form in {"po", "tmx"}:
+        return put_beside(message, form, translator)
     source, name = written(message, form)
     made, _, report = translated(source, name, translator)
     value = yaml.safe_load(made)["a"] if name == "a.yaml" else json.loads(made)["a"][0]
     assert (made, name) == written(value, form)
     return value, report.left
+
+
+def put_beside(
+    message: str, form: str, translator: WordTranslator | None
+) -> tuple[str, tuple[str, ...]]:
+    """The same of a file in which translations stand beside their sources, which stay."""
+    if form == "po":
+        source = polib.POFile()
+        source.append(polib.POEntry(msgid=message))
+        made, _, report = translated(str(source), "a.po", translator)
+        (entry,) = polib.pofile(made)
+        assert entry.msgid == message
+        return entry.msgstr or message, report.left
+    unit = '<tu><tuv xml:lang="en" xml:space="preserve"><seg>{}</seg></tuv></tu>'
+    source = f'<tmx><header srclang="en"/><body>{unit.format(escape(message))}</body></tmx>'
+    made, _, report = translated(source, "a.tmx", translator)
+    first, *others = map(unescape, re.findall("(?s)<seg>(.*?)</seg>", made))
+    assert first == message
+    return "".join(others) or message, report.left
 
 
 def drawn(draw: Random, depth: int, change: type[str] | None = None) -> str:
@@ -54,7 +77,7 @@ def drawn(draw: Random, depth: int, change: type[str] | None = None) -> str:
     return f"{{{space}{of},{space}{draw.choice(kinds)}{forms}{space}}}"
 
 
-@pytest.mark.parametrize("form", ["json", "ascii", "single", "double"])
+@pytest.mark.parametrize("form", ["json", "ascii", "single", "double", "po", "tmx"])
 def test_the_text_of_branches_is_translated(form: str) -> None:
     """Nested or not, in all escapes; arguments, #, quoted text and the skeleton stay."""
     for seed in range(60):
@@ -65,7 +88,7 @@ def test_the_text_of_branches_is_translated(form: str) -> None:
         assert changed(message, form) == (expected, ())
 
 
-@pytest.mark.parametrize("form", ["json", "ascii", "double"])
+@pytest.mark.parametrize("form", ["json", "ascii", "double", "po", "tmx"])
 def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
     """Never are its signs others than before."""
     for seed in range(120):
@@ -94,7 +117,8 @@ def test_a_damaged_message_is_copied_or_read_as_it_is(form: str) -> None:
 )
 def test_what_is_no_whole_message_is_copied_and_told(message: str) -> None:
     """Malformed, with text around a choice, too deep, too long."""
-    for form, where in (("json", 'line 1, "a"'), ("double", "line 1, a")):
+    wheres = {"json": 'line 1, "a"', "double": "line 1, a", "po": "line 5", "tmx": "unit"}
+    for form, where in wheres.items():
         new, left = changed(message, form)
         assert (new, left) == (message, (f"{LEFT}: {where}",))
 
