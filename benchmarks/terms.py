@@ -30,7 +30,8 @@ from dragoman.decoding import Decoding, merged
 from dragoman.evaluate import evaluate
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.glossary import Glossary, judge
+from dragoman.text.glossary import Glossary
+from dragoman.text.judging import judge
 
 WORD = re.compile(r"\w+(?:-\w+)*")
 MARKED = re.compile(r'<g id="(\d+)">(.*?)</g>')

@@ -10,7 +10,7 @@ from dragoman.decode import Prefixes
 from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.forbidding import ForbidWords
-from dragoman.text.glossary import exact
+from dragoman.text.judging import exact
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 

@@ -24,6 +24,7 @@ FLAGS = {
     "split": "translated in parts",
     "symbols": "with other emoji or symbols",
     "tags": "with other tags",
+    "terms_apart": "with a term that may stand in a sentence of its own",
     "terms_missed": "with a term that was missed",
     "unknown_characters": "with unknown characters",
     "untranslated_forms": "with plural or other forms that were copied",

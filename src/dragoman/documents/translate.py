@@ -26,7 +26,8 @@ from dragoman.documents.names import is_name
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
-from dragoman.text.glossary import Glossary, exact
+from dragoman.text.glossary import Glossary
+from dragoman.text.judging import exact
 from dragoman.text.marked import Marked, Pieces, Tag, merged
 from dragoman.text.putback import Link, put_back
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dragoman.decode import Prefixes
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
-from dragoman.text.glossary import exact, is_boundary
+from dragoman.text.glossary import is_boundary
+from dragoman.text.judging import exact
 from dragoman.text.tokenizer import Tokenizer
 
 _UNREADABLE = "\ufffd"

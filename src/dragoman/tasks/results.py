@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.plain import Plain
-from dragoman.text.glossary import Outcome
+from dragoman.text.judging import Outcome
 from dragoman.text.spans import Span
 
 
@@ -109,8 +109,10 @@ class Translation(Plain):
     (the model wrote nothing for a sentence, or for a part of it), "untranslated_forms"
     (plural forms and the like of a message were copied), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
-    "terms_missed" (see `terms`), "numbers", "urls", "placeholders", "tags", "symbols" (those of
-    source and translation differ), and "memory" (taken over from a translation memory)."""
+    "terms_missed" (see `terms`), "terms_apart" (a line with terms has more sentences than the
+    source, as where a term fitted none of them), "numbers", "urls", "placeholders", "tags",
+    "symbols" (those of source and translation differ), and "memory" (taken over from a translation
+    memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()
     """Where each separately translated sentence begins and ends, in the line and in `text`:
     (line start, line end, text start, text end), in characters."""

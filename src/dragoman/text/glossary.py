@@ -11,21 +11,20 @@ written only. A term with an empty target, or its source as the target, is not t
 import csv
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from io import BytesIO
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
 from dragoman.files.records import ROWS, separator_in
 from dragoman.languages import language_named
-from dragoman.text.spans import Span, in_common
+from dragoman.text.spans import Span
 from dragoman.wording import counted
 
 LARGEST = 10 << 20
@@ -44,13 +43,6 @@ _REFUSED = {
     "Zp": "a line break",
 }
 """Categories of characters that no term has."""
-
-Outcome = Literal["applied", "inflected", "missed"]
-
-SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
-"""A word is another form of a term's if both begin with the same letters, at least this share of
-the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
-Hand, Handschuh)."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u30ff"
@@ -127,10 +119,23 @@ class Occurrence:
             return (self.written,)
         forms = self.target, *self.term.forms
         capital = tuple(form[:1].upper() + form[1:] for form in forms)
-        in_capitals = self.written.isupper() and len(self.written) > 1
-        if in_capitals and not self.term.source.isupper():
+        if self.is_in_capitals:
             capital += tuple(form.upper() for form in forms)
         return tuple(dict.fromkeys((*forms, *capital)))
+
+    @property
+    def is_in_capitals(self) -> bool:
+        """Whether the text has it in capitals, and the glossary has not."""
+        is_one = self.written.isupper() and len(self.written) > 1
+        return is_one and not self.term.source.isupper()
+
+    @property
+    def alone(self) -> str:
+        """What a text becomes that is the term alone: the target, with capitals as the text has."""
+        target, is_small = self.target, self.term.source[:1].islower()
+        if not self.term.kept and self.is_in_capitals:
+            return in_capitals(target)
+        return target[:1].upper() + target[1:] if is_small and self.written[0].isupper() else target
 
 
 class Glossary:
@@ -331,68 +336,6 @@ def joins(char: str) -> bool:
     return word and not _UNSPACED_LETTER.match(char)
 
 
-def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
-    """What became of the terms of a text; one place in the translation is of one term only.
-
-    In a translation in capitals a form in capitals is applied.
-    """
-    in_capitals = translation.isupper()
-    forms_of = [
-        (*each.forms, *(_in_capitals(form) for form in each.forms if in_capitals)) for each in found
-    ]
-    outcomes: dict[int, Outcome] = {}
-    taken = bytearray(len(translation))
-    kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
-    kinds = ("applied", partial(exact, translation)), ("inflected", _Words(translation).akin)
-    longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
-    for outcome, places in kinds:
-        left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
-        for n in longest_first:
-            if n in outcomes or (found[n].term.kept and outcome == "inflected"):
-                continue
-            spans = (s for form in forms_of[n] for s in left.setdefault(form, places(form)))
-            if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
-                outcomes[n] = outcome
-                taken[slice(*span)] = b"\1" * (span[1] - span[0])
-    return [outcomes.get(n, "missed") for n in range(len(found))]
-
-
-def _in_capitals(form: str) -> str:
+def in_capitals(form: str) -> str:
+    """A form in capitals; ß has one of its own."""
     return form.replace("ß", "ẞ").upper()
-
-
-def exact(text: str, form: str) -> Iterator[Span]:
-    """Where a form stands as a whole word."""
-    start = text.find(form)
-    while start >= 0:
-        end = start + len(form)
-        if is_boundary(text, start) and is_boundary(text, end):
-            yield start, end
-        start = text.find(form, start + 1)
-
-
-class _Words:
-    """The words of a text, by their first letters."""
-
-    def __init__(self, text: str) -> None:
-        self._words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
-        self._numbers = defaultdict[str, list[int]](list)
-        for n, word in enumerate(self._words):
-            for size in range(1, min(LEAST_STEM, len(word[0])) + 1):
-                self._numbers[word[0][:size]].append(n)
-
-    def akin(self, form: str) -> Iterator[Span]:
-        """Where words stand that begin as those of a form do."""
-        wanted = fold(form).split()
-        for n in self._numbers.get(wanted[0][:LEAST_STEM], ()) if wanted else ():
-            some = self._words[n : n + len(wanted)]
-            pairs = zip(some, wanted, strict=False)
-            if len(some) == len(wanted) and all(_akin(word[0], each) for word, each in pairs):
-                yield some[0].start(), some[-1].end()
-
-
-def _akin(word: str, wanted: str) -> bool:
-    """Whether a word may be another form of one that was wanted."""
-    common = in_common(word, wanted)
-    needed = min(len(wanted), max(LEAST_STEM, SAME_STEM * len(wanted)))
-    return common >= needed and max(len(word), len(wanted)) - common <= LONGEST_ENDING

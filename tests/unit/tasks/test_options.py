@@ -29,7 +29,7 @@ from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.pretrain.batches import MaskConfig
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.translator import Translator
-from dragoman.text.glossary import exact
+from dragoman.text.judging import exact
 from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 

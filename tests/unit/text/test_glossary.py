@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import InputError
-from dragoman.text.glossary import Glossary, GlossaryTerm, judge
+from dragoman.text.glossary import Glossary, GlossaryTerm
+from dragoman.text.judging import judge
 
 TERMS = Glossary(
     [

@@ -15,6 +15,7 @@ from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimme
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_in_capitals
 from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.line import Line, is_readable
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
 from dragoman.tasks.translate.preserved import (
@@ -34,7 +35,7 @@ from dragoman.tasks.translate.removed import (
     words_copied,
 )
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
-from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
     WantedText,
     changed,
@@ -43,43 +44,9 @@ from dragoman.tasks.translate.terms import (
     wanted_of,
     with_terms,
 )
-from dragoman.text.glossary import Glossary, Occurrence
 from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
-
-Kept = Sequence[Span]
-"""The places of a line that are copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What is translated, and what is asked of its translation."""
-
-    text: str
-    parts: list[LinePart] | None
-    """Its sentences; None for a line that cannot be encoded."""
-    prefix: Ids = ()
-    """The ids that the translation begins with."""
-    glossary: Glossary | None = None
-    kept: Kept = ()
-    known: str | None = None
-    """Its translation, where a memory has one."""
-    placed: Kept = ()
-    """Where it has placeholders of the vocabulary, which the model copies by itself."""
-
-    def terms(self) -> list[Occurrence]:
-        """What it has of the glossary; a part of a placeholder or a URL is no term."""
-        return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
-
-    @property
-    def rest(self) -> str:
-        """What it has beside text that is copied."""
-        return Shortened.of(self.text, [*protected(self.text), *self.kept]).text
-
-    def known_places(self) -> set[int]:
-        """Where these stand."""
-        return {place for term in self.terms() for place in range(term.start, term.end)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +68,18 @@ class LineTranslator:
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
-        """Translate, unless a memory has it, or it has no letter and no digit but in copied text.
+        """Translate, unless a memory has it, it is a term as a whole, or all of it is copied.
 
         A line in capitals, which models have rarely read, is translated in small letters.
         """
         if line.known is not None and line.parts:
-            return _judged(line, self._remembered(line.text, line.known), retried=False)
+            return _judged(line, self._known(line.text, line.known, "memory"), retried=False)
+        if line.parts and (term := line.whole_term()) is not None:
+            return _judged(line, self._known(line.text, term), retried=False)
         if not (self.options.retry and line.parts):
             return (yield from self._placed(line))
         rest = line.rest
-        if not (line.prefix or _is_readable(rest) or line.terms()):
+        if not (line.prefix or is_readable(rest) or line.terms()):
             return _judged(line, _untranslated(line), retried=False)
         if not is_in_capitals(line.text, rest):
             return (yield from self._placed(line))
@@ -206,7 +175,7 @@ class LineTranslator:
         if not out:
             return (yield from self._translated(line, [*line.kept, *forced]))
         left = Shortened.of(line.text, out)
-        if not _is_readable(left.text):
+        if not is_readable(left.text):
             if line.prefix:
                 return (yield from self._translated(line, [*line.kept, *forced]))
             return _untranslated(line)
@@ -319,14 +288,13 @@ class LineTranslator:
             alternatives=alternatives,
         ).aligned_by(lambda: self._align(line, text, rendered))
 
-    def _remembered(self, line: str, text: str) -> Translation:
+    def _known(self, line: str, text: str, *flags: str) -> Translation:
         """A translation that the model has not written; where it looks when it reads it."""
         read, written = trimmed(line, self.src_tokenizer), trimmed(text, self.tgt_tokenizer)
         source = Source(self.src_tokenizer.encode(read), text=read)
         ids = tuple(self.tgt_tokenizer.encode(written))
-        result = Translation(
-            text=text, tokens=tuple(self.tgt_tokenizer.tokens(ids)), flags=("memory",)
-        )
+        tokens = tuple(self.tgt_tokenizer.tokens(ids))
+        result = Translation(text=text, tokens=tokens, flags=flags)
         most = self.ids.longest_target or len(ids)
         if len(source) > self.ids.longest_source(self.options.max_src_tokens) or len(ids) > most:
             return result
@@ -360,6 +328,7 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         "kept": bool(changed(line.text, line.kept, text)),
         "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
+        "terms_apart": bool(terms) and len(sentences_of(text)) > len(sentences_of(line.text)),
     }
     raised = [flag for flag, holds in flags.items() if holds]
     others = tuple(_judged(line, other, retried=retried) for other in translation.alternatives)
@@ -387,8 +356,3 @@ def _adds_number(line: str, before: str, after: str) -> bool:
     """Whether the right number only stands beside the wrong one, which then is not told."""
     most = max(map(count_numbers, (line, before)))
     return count_numbers(after) > most and "numbers" in differences(line, before)
-
-
-def _is_readable(text: str) -> bool:
-    """Whether it has anything for a model to translate."""
-    return any(map(str.isalnum, text))

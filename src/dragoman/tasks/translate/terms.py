@@ -15,7 +15,8 @@ from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
 from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
-from dragoman.text.glossary import Occurrence, exact, is_boundary, is_spaced, joins, judge
+from dragoman.text.glossary import Occurrence, is_boundary, is_spaced, joins
+from dragoman.text.judging import exact, judge
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
 

@@ -31,9 +31,10 @@ from dragoman.tasks.held import Held
 from dragoman.tasks.lines import as_texts, encode_each, encode_prefixes, trimmed
 from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
-from dragoman.tasks.translate.course import Kept, Line, LineTranslator
+from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.ids import IdTranslator, Specials
 from dragoman.tasks.translate.languages import Languages
+from dragoman.tasks.translate.line import Kept, Line
 from dragoman.tasks.translate.published import languages_of
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.source import Ids, Source

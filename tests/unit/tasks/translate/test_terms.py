@@ -44,6 +44,45 @@ def test_terms_are_applied_and_reported(
     assert [each.terms for each in translator.stream([TEXT], glossary=mapping)] == [found.terms]
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (" the cat ", "a tree"),
+        ("The cat.", "A tree."),
+        ("(THE CAT):", "(A TREE):"),
+        ("学习", "sees"),
+        ("Strauß", "Strauß"),
+        ("dog\u2019s end", "big houſe"),
+    ],
+)
+def test_a_line_that_is_a_term_becomes_its_target(
+    translator: Translator, line: str, text: str
+) -> None:
+    """With capitals as the line has them, also letters that the model cannot write."""
+    targets = {"the cat": "a tree", "学习": "sees", "Strauß": "", "dog's end": "big houſe"}
+    found = translator.translate(line, glossary=targets)
+    assert (found.text, found.flags) == (text, ())
+    assert [term.outcome for term in found.terms] == ["applied"]
+    assert translator.translate(line).text != text
+    (streamed,) = translator.stream([line], glossary=targets)
+    assert streamed == found
+
+
+@pytest.mark.parametrize("line", ["the cat the cat", "the cat 2", "学习.", "a the cat"])
+def test_a_line_with_more_than_a_term_is_translated(translator: Translator, line: str) -> None:
+    """Marks of one script are none of another."""
+    found = translator.translate(line, glossary={"the cat": "a tree", "学习": "sees"})
+    assert found.log_prob < 0  # as what a model has written
+
+
+def test_a_sentence_too_many_is_told_where_there_are_terms(translator: Translator) -> None:
+    """The model may have put a term behind the sentence."""
+    remembering = translator.remembering({"the cat.": "A dog. Tree."})
+    found = remembering.translate("the cat.", glossary={"cat": "Tree"})
+    assert found.flags == ("memory", "terms_apart")
+    assert "terms_apart" not in remembering.translate("the cat.", glossary={"dog": "Tree"}).flags
+
+
 def test_tokens_of_one_word_are_joined() -> None:
     """Where the text of two tokens has no boundary between them; rows without a token join none."""
     tokenizer = make_tokenizer()

@@ -1,0 +1,61 @@
+"""A line to translate, and what is known of its translation before a model reads it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman.tasks.lines import LinePart
+from dragoman.tasks.translate.preserved import protected
+from dragoman.tasks.translate.removed import Shortened
+from dragoman.tasks.translate.source import Ids
+from dragoman.text.glossary import Glossary, Occurrence, is_spaced
+from dragoman.text.spans import Span
+
+Kept = Sequence[Span]
+"""The places of a line that are copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is translated, and what is asked of its translation."""
+
+    text: str
+    parts: list[LinePart] | None
+    """Its sentences; None for a line that cannot be encoded."""
+    prefix: Ids = ()
+    """The ids that the translation begins with."""
+    glossary: Glossary | None = None
+    kept: Kept = ()
+    known: str | None = None
+    """Its translation, where a memory has one."""
+    placed: Kept = ()
+    """Where it has placeholders of the vocabulary, which the model copies by itself."""
+
+    def terms(self) -> list[Occurrence]:
+        """What it has of the glossary; a part of a placeholder or a URL is no term."""
+        return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
+
+    def whole_term(self) -> str | None:
+        """Its translation, if it is one term of the glossary, perhaps with marks around it."""
+        terms = self.terms()
+        if len(terms) != 1 or self.prefix:
+            return None
+        (term,), text = terms, self.text.strip()
+        before, found, after = text.partition(term.written)
+        is_alike = is_spaced(term.written) == is_spaced(term.alone)
+        if not found or is_readable(before + after) or not (is_alike or text == found):
+            return None
+        return f"{before}{term.alone}{after}"
+
+    @property
+    def rest(self) -> str:
+        """What it has beside text that is copied."""
+        return Shortened.of(self.text, [*protected(self.text), *self.kept]).text
+
+    def known_places(self) -> set[int]:
+        """Where these stand."""
+        return {place for term in self.terms() for place in range(term.start, term.end)}
+
+
+def is_readable(text: str) -> bool:
+    """Whether it has anything for a model to translate."""
+    return any(map(str.isalnum, text))

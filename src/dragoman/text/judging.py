@@ -1,0 +1,81 @@
+"""What became of the terms of a text in its translation: applied, inflected or missed."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Literal
+
+from dragoman.text.glossary import Occurrence, fold, is_boundary
+from dragoman.text.glossary import in_capitals as capitals
+from dragoman.text.spans import Span, in_common
+
+Outcome = Literal["applied", "inflected", "missed"]
+
+SAME_STEM, LEAST_STEM, LONGEST_ENDING = 0.7, 4, 4
+"""A word is another form of a term's if both begin with the same letters, at least this share of
+the term's, and so many; and the rest has at most so many letters (a longer one makes another word:
+Hand, Handschuh)."""
+
+
+def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
+    """What became of the terms of a text; one place in the translation is of one term only.
+
+    In a translation in capitals a form in capitals is applied.
+    """
+    in_capitals = translation.isupper()
+    forms_of = [
+        (*each.forms, *(capitals(form) for form in each.forms if in_capitals)) for each in found
+    ]
+    outcomes: dict[int, Outcome] = {}
+    taken = bytearray(len(translation))
+    kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
+    kinds = ("applied", partial(exact, translation)), ("inflected", _Words(translation).akin)
+    longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
+    for outcome, places in kinds:
+        left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
+        for n in longest_first:
+            if n in outcomes or (found[n].term.kept and outcome == "inflected"):
+                continue
+            spans = (s for form in forms_of[n] for s in left.setdefault(form, places(form)))
+            if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
+                outcomes[n] = outcome
+                taken[slice(*span)] = b"\1" * (span[1] - span[0])
+    return [outcomes.get(n, "missed") for n in range(len(found))]
+
+
+def exact(text: str, form: str) -> Iterator[Span]:
+    """Where a form stands as a whole word."""
+    start = text.find(form)
+    while start >= 0:
+        end = start + len(form)
+        if is_boundary(text, start) and is_boundary(text, end):
+            yield start, end
+        start = text.find(form, start + 1)
+
+
+class _Words:
+    """The words of a text, by their first letters."""
+
+    def __init__(self, text: str) -> None:
+        self._words = [*re.finditer(r"\w+(?:[-'’]\w+)*", fold(text))]
+        self._numbers = defaultdict[str, list[int]](list)
+        for n, word in enumerate(self._words):
+            for size in range(1, min(LEAST_STEM, len(word[0])) + 1):
+                self._numbers[word[0][:size]].append(n)
+
+    def akin(self, form: str) -> Iterator[Span]:
+        """Where words stand that begin as those of a form do."""
+        wanted = fold(form).split()
+        for n in self._numbers.get(wanted[0][:LEAST_STEM], ()) if wanted else ():
+            some = self._words[n : n + len(wanted)]
+            pairs = zip(some, wanted, strict=False)
+            if len(some) == len(wanted) and all(_akin(word[0], each) for word, each in pairs):
+                yield some[0].start(), some[-1].end()
+
+
+def _akin(word: str, wanted: str) -> bool:
+    """Whether a word may be another form of one that was wanted."""
+    common = in_common(word, wanted)
+    needed = min(len(wanted), max(LEAST_STEM, SAME_STEM * len(wanted)))
+    return common >= needed and max(len(word), len(wanted)) - common <= LONGEST_ENDING
