@@ -10,8 +10,10 @@ LONGEST = 35
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
+_CHINESE |= {"chs": "Hans", "cht": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
-"""Codes of LibreTranslate, and those that ISO has withdrawn."""
+_ALIASES |= {"chs": "zh-Hans", "cht": "zh-Hant", "enu": "en", "ptb": "pt-BR"}
+"""Codes of LibreTranslate, those that ISO has withdrawn, and those that only Windows has."""
 
 
 @cache

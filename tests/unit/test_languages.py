@@ -5,11 +5,11 @@ import pytest
 from dragoman.languages import language_named, resolve, tag
 
 TAGS = {
-    "en": ["en", "EN", "en_XX", "eng_Latn"],
-    "de": [">>deu<<"],
-    "zh-Hans": ["zh_CN", "cmn_Hans"],
-    "zh-Hant": ["zh-TW", "zho_Hant", "zt"],
-    "pt-BR": ["pt_br"],
+    "en": ["en", "EN", "en_XX", "eng_Latn", "ENU"],
+    "de": [">>deu<<", "DEU"],
+    "zh-Hans": ["zh_CN", "cmn_Hans", "CHS", "zh-CHS"],
+    "zh-Hant": ["zh-TW", "zho_Hant", "zt", "cht", "zh-CHT"],
+    "pt-BR": ["pt_br", "PTB"],
     "ar": ["arb_Arab"],
     "yue": ["yue"],
 }
