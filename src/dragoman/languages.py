@@ -7,11 +7,29 @@ from functools import cache, lru_cache
 LONGEST = 35
 """Characters of a code that count."""
 
+_NAMES = {
+    "de": "deutsch 德语 德文 德語",
+    "en": "englisch 英语 英文 英語",
+    "fr": "französisch français 法语 法文 法語",
+    "ja": "japanisch 日语 日文 日語 日本語",
+    "ko": "koreanisch 韩语 韩文 韓語 韓文 한국어",
+    "ru": "russisch русский 俄语 俄文 俄語",
+    "es": "spanisch español 西班牙语 西班牙文",
+    "zh": "chinesisch 中文 汉语 漢語 简体中文 簡體中文 繁体中文 繁體中文",
+}
+"""Names of languages that head columns, in German, in Chinese and in their own."""
+_SIDES = {
+    "source": "source src quelle quelltext quellsprache 原文 源文 术语 術語 源语言 源語言",
+    "target": "target tgt ziel zieltext zielsprache 译文 譯文 目标语言 目標語言",
+}
+_REGION = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
+_CHINESE |= {"chs": "Hans", "cht": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
-"""Codes of LibreTranslate, and those that ISO has withdrawn."""
+_ALIASES |= {"chs": "zh-Hans", "cht": "zh-Hant", "enu": "en", "ptb": "pt-BR"}
+"""Codes of LibreTranslate, those that ISO has withdrawn, and those that only Windows has."""
 
 
 @cache
@@ -64,11 +82,24 @@ def name_of(code: str) -> str:
 
 @lru_cache(1024)
 def language_named(text: str) -> str | None:
-    """Return the language that a text is the code or the English name of; None where it is none."""
-    name, names = text.strip().lower(), _listed()[1]
+    """Return the language that a text is the code or the name of; None where it is none.
+
+    Names are English, or those that head columns elsewhere; a region may follow: `English (US)`.
+    """
+    name, names = _REGION.sub("", text.strip().lower()), _listed()[1]
     if _CODE.fullmatch(name) and (base := base_of(name)) in names:
         return base
-    return next((code for code, each in names.items() if each.lower() == name), None)
+    known = (code for code, each in names.items() if each.lower() == name)
+    return next(known, None) or _listed_under(name, _NAMES)
+
+
+def side_named(text: str) -> str | None:
+    """Return `source` or `target` where a text names that side of a table; None otherwise."""
+    return _listed_under(text.strip().lower(), _SIDES)
+
+
+def _listed_under(word: str, words: dict[str, str]) -> str | None:
+    return next((key for key, some in words.items() if word in some.split()), None)
 
 
 def resolve(asked: str, codes: Iterable[str]) -> str | None:

@@ -5,11 +5,11 @@ import pytest
 from dragoman.languages import language_named, resolve, tag
 
 TAGS = {
-    "en": ["en", "EN", "en_XX", "eng_Latn"],
-    "de": [">>deu<<"],
-    "zh-Hans": ["zh_CN", "cmn_Hans"],
-    "zh-Hant": ["zh-TW", "zho_Hant", "zt"],
-    "pt-BR": ["pt_br"],
+    "en": ["en", "EN", "en_XX", "eng_Latn", "ENU"],
+    "de": [">>deu<<", "DEU"],
+    "zh-Hans": ["zh_CN", "cmn_Hans", "CHS", "zh-CHS"],
+    "zh-Hant": ["zh-TW", "zho_Hant", "zt", "cht", "zh-CHT"],
+    "pt-BR": ["pt_br", "PTB"],
     "ar": ["arb_Arab"],
     "yue": ["yue"],
 }
@@ -46,6 +46,9 @@ def test_a_code_is_found_in_a_model(asked: str, codes: list[str], found: str | N
         ("EN-us", "en"),
         ("deu_Latn", "de"),
         (" German ", "de"),
+        ("English (US)", "en"),
+        ("中文（简体）", "zh"),
+        ("英语", "en"),
         ("zh-Hant-TW", "zh"),
         ("xx", None),
         ("Yes", None),

@@ -21,7 +21,7 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, cut_elements
-from dragoman.languages import base_of, language_named
+from dragoman.languages import base_of, language_named, side_named
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""
@@ -205,15 +205,15 @@ def _of_messages(message: Message) -> Iterator[Unit]:
 def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] | None:
     """The columns of sources and targets that the first row of a table names; None if it does not.
 
-    Their names are "source" and "target", "src" and "tgt", or the languages; of two columns any two
-    languages.
+    Their names are "source" and "target", or the like, or the languages, which go before; of two
+    columns any two languages.
     """
-    names = [(cell.strip().lower(), language_named(cell)) for cell in row]
+    names = [(side_named(cell), language_named(cell)) for cell in row]
     wanted = (base_of(code) if code else "" for code in languages)
-    known = zip(("source", "target"), ("src", "tgt"), wanted, strict=True)
     sides = [
-        [n for n, (name, spoken) in enumerate(names) if name in words or spoken == language]
-        for *words, language in known
+        [n for n, (_, spoken) in enumerate(names) if spoken == language]
+        or [n for n, (named, _) in enumerate(names) if named == side]
+        for side, language in zip(("source", "target"), wanted, strict=True)
     ]
     if all(len(side) == 1 for side in sides):
         return sides[0][0], sides[1][0]
@@ -226,7 +226,7 @@ def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:
     """Warn of the first row of a table that is read as a pair though one side names a language, or
     is `named` columns by two codes, which may be words.
     """
-    if len(row) != 2 or any(cell.lower() in {"source", "src"} for cell in row):
+    if len(row) != 2 or any(side_named(cell) == "source" for cell in row):
         return
     src, tgt = (cell[:SHOWN] for cell in row)
     if named and max(map(len, row)) <= SHORT:

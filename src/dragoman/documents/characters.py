@@ -28,6 +28,7 @@ _DECLARED = re.compile(
 _ENOUGH = 1 << 16
 """Bytes of lines that tell an encoding."""
 _WITHOUT_CONTROLS = b" " * 32 + bytes(range(32, 256))
+_CONTROL = re.compile("[\0-\x08\x0e-\x1f\ufffe\uffff]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A byte that is not UTF-8."""
 _REPEATED, _WORD = re.compile(rb"([\x80-\xff])\1{2,}"), re.compile(rb"[\x80-\xff]{4}")
@@ -40,7 +41,7 @@ def decoded(
 
     The mark tells the encoding, else what the file has `declared`, else it is UTF-8, where bytes
     that are none become lone surrogates; if most that are not ASCII are none, it is Windows-1252,
-    unless another encoding is likelier.
+    unless another encoding is likelier. With the NULs of UTF-16 it is that.
     Characters that a declared encoding lacks are written as references (`&#8364;`), as they are in
     any file that `has_references`. Raises InputError for a damaged file in UTF-16 or UTF-32, and
     for one in an encoding that it does not declare; writing does for characters that Windows-1252
@@ -59,6 +60,8 @@ def decoded(
         web = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
         encoding = web.get(declared.lower(), declared)
         found = _read(data, encoding, "strict", "xmlcharrefreplace")
+    elif (plain := _utf_16(data)) is not None:
+        return plain[0], partial(_encoded, b"", plain[1])
     text = "" if found else data.decode(errors="surrogateescape")
     if not declared and _is_not_utf8(text):
         found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
@@ -72,6 +75,19 @@ def decoded(
 def without_damage(text: str) -> str:
     """The text for a parser: with as many characters, but no lone surrogates."""
     return SURROGATE.sub("\ufffd", text)
+
+
+def _utf_16(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
+    """What UTF-16 without a mark reads, if no other encoding can be meant.
+
+    So it is if a byte of one in eight characters is NUL, and no character a control.
+    """
+    before, after = (data[n::2].count(0) for n in range(2))
+    if 16 * max(before, after) < max(len(data), 1):
+        return None
+    encoding = "utf-16-le" if after > before else "utf-16-be"
+    found = _read(data, encoding, "strict", "surrogatepass")
+    return None if found is None or _CONTROL.search(found[0]) else found
 
 
 def _is_not_utf8(text: str) -> bool:

@@ -22,6 +22,8 @@ _AMONG_LATIN = 5
 _IN_PLACE, _SIGN, _OUT_OF_PLACE = 5, 8, 10
 """Surprise of letters and usual signs of an alphabet, of other signs, and of letters that stand
 where words do not have them."""
+_SELDOM = 10
+"""Surprise of a file in Greek, Hebrew or Thai, of which there are fewer."""
 _PLAUSIBLE = 7
 """Surprise for each byte beyond ASCII that no plausible reading reaches."""
 
@@ -42,6 +44,26 @@ _CYRILLIC = re.compile(
 )
 """The same of Cyrillic: letters small but at the beginnings of words, and none among Latin ones."""
 _CYRILLIC_WORD, _LATIN = re.compile("[а-яёіїєґўА-ЯЁІЇЄ]{2}"), re.compile("[A-Za-z]")
+_GREEK_FREQUENT = re.compile("(?<=[Α-ώ])[αοιετνησςρ](?![A-Za-z])|(?<![A-Za-z])[αοιετνησρ](?=[α-ώ])")
+_GREEK = re.compile(
+    "(?<![Ά-ώA-Za-z])[Ά-Ϋ](?![A-Za-z])|(?<=[Α-Ϋ])[Α-Ϋ]+(?![ά-ώ])|(?<=[Ά-ώ])ς(?![Ά-ώA-Za-z])"
+    "|(?<![A-Za-z])[ά-ία-ρτ-ωό-ώ](?![A-Za-z])|(?<![A-Za-z])σ(?=[ά-ώ])|[’‘“”„«»–—…€°§·\xa0]"
+)
+"""Of Greek, where ς ends words and σ does not, and no letter has a diaeresis."""
+_HEBREW_FREQUENT = re.compile(
+    "(?<=[א-ת])[יוהלארבתשמ](?![A-Za-z])|(?<![A-Za-z])[יוהלארבתשמ](?=[א-ת])"
+)
+_HEBREW = re.compile(
+    "(?<=[א-ת])[םןץףך](?![א-תA-Za-z])|(?<![A-Za-z])[א-יכלמנ-עפצ-ת](?![A-Za-z])|[’‘“”„–—…₪°§\xa0]"
+)
+"""Of Hebrew, where five letters only end words."""
+_THAI_FREQUENT = re.compile("[านรอกเงมยวลดทตสหัี่้](?=[ก-๛])|(?<=[ก-๛])[านรอกงมยวลดทตสหัี่้]")
+_THAI = re.compile(
+    "[ก-ฮๆฯ๐-๙]|(?<=[ก-ฮ])[ัิ-ฺ็-๎]|(?<=[ัิ-ู])[็-๎]|(?<=[ก-ฮัิ-ู็-๎า])[ะาำ]|[เ-ไ](?=[ก-ฮ])|[’‘“”–—…\xa0]"
+)
+"""Of Thai, where vowels and tones stand beside consonants."""
+_GREEK_WORD, _HEBREW_WORD = re.compile("[Ά-ώ]{2}"), re.compile("[א-ת]{2}")
+_THAI_WORD = re.compile("[ก-๛]{2}")
 _LONE = re.compile(r"(?<=[A-Za-z])[^\0-\x7f](?![^\0-\x7f])|(?<![^\0-\x7f])[^\0-\x7f](?=[A-Za-z])")
 """A character between Latin letters, as two accented ones look that are read as one."""
 _HAN = (
@@ -131,13 +153,21 @@ def _western(text: str) -> int:
     return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text)
 
 
-def _cyrillic(text: str) -> int:
-    """The same, as Cyrillic, of which a Latin text has whole words."""
-    if not _CYRILLIC_WORD.search(text) and _LATIN.search(text):
+def _lettered(
+    word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
+) -> int:
+    """The same, as another alphabet, of which a Latin text has whole words."""
+    if not word.search(text) and _LATIN.search(text):
         return _RARE * sum(_beyond(text).values())
-    found, frequent = _matched(_CYRILLIC, text), _matched(_FREQUENT, text)
-    rest = _CYRILLIC.sub("", text)
-    return _of_alphabet(rest) + _USUAL * (found - frequent) + _ASCII * frequent
+    often = _matched(frequent, text)
+    rest = in_place.sub("", text)
+    return _of_alphabet(rest) + _USUAL * (_matched(in_place, text) - often) + _ASCII * often
+
+
+def _seldom(
+    word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
+) -> int:
+    return _SELDOM + _lettered(word, in_place, frequent, text)
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> int:
@@ -165,8 +195,12 @@ def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
 
 ENCODINGS: dict[str, Callable[[str], int]] = {
     "cp1252": _western,
-    "cp1251": _cyrillic,
-    "koi8-r": _cyrillic,
+    "cp1251": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
+    "koi8-r": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
+    "cp1253": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),
+    "iso-8859-7": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),
+    "cp1255": partial(_seldom, _HEBREW_WORD, _HEBREW, _HEBREW_FREQUENT),
+    "cp874": partial(_seldom, _THAI_WORD, _THAI, _THAI_FREQUENT),
     "gb18030": partial(_eastern, "gb2312", range(0xB0, 0xD8), _HAN),
     "big5": partial(_eastern, "big5", range(0xA4, 0xC7), _HAN),
     "shift_jis": partial(_eastern, "shift_jis", range(0x88, 0x99), _KANA),

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -122,11 +121,12 @@ _ASIDES = re.compile(
 )
 """URLs, addresses of mail, code, tags and placeholders: they are the same in every language."""
 _BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
-_WEIGHTS = {"CJK": 3.0, "KATAKANA": 2.0, "HIRAGANA": 2.0, "HANGUL": 2.0}
-"""How many letters of an alphabet say as much as one of these."""
+_OF_A_WORD = dict.fromkeys(["CJK", "KATAKANA", "HIRAGANA", "HANGUL"], 2)
+"""How many characters say as much as a word in small letters; of other scripts that have no
+capitals, four."""
 _NAMES = 0.25
-"""What a letter weighs that has capitals, where no word is in small letters: it is of a name, or of
-a button, as are found in texts of every language."""
+"""What a word with a capital, or a single letter, says beside one in small letters: it is of a
+name, or of a button, as are found in texts of every language."""
 
 
 def without_asides(text: str) -> str:
@@ -147,21 +147,28 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a]+")
 
 
 def _scripts(text: str) -> dict[str, float]:
-    """How much of a text is in each script; what is in brackets beside other text is left out."""
+    """How many words of a text are in each script, Latin last, as its names are in all languages.
+
+    What is in brackets beside other text is left out.
+    """
     rest = _BRACKETS.sub(" ", text)
     text = rest if any(map(str.isalpha, rest)) else text
-    counts = Counter((_script(char), _has_capitals(char)) for char in text if char.isalpha())
-    words = ("".join(run) for cased, run in groupby(text, _has_capitals) if cased)
-    names = 1.0 if any(len(word) > 1 and word.islower() for word in words) else _NAMES
     found = dict[str, float]()
-    for (script, cased), count in counts.items():
-        weight = names if cased else _WEIGHTS.get(script, 1.0)
-        found[script] = found.get(script, 0.0) + count * weight
-    return found
+    for is_word, run in groupby(text, _is_of_word):
+        letters = [*filter(str.isalpha, run)]
+        if is_word:
+            small = len(letters) > 1 and "".join(letters).islower()
+            shares = [(_script(each), 1.0 if small else _NAMES) for each in letters[:1]]
+        else:
+            shares = [(script, 1 / _OF_A_WORD.get(script, 4)) for script in map(_script, letters)]
+        for script, share in shares:
+            found[script] = found.get(script, 0.0) + share
+    return dict(sorted(found.items(), key=lambda item: item[0] == "LATIN"))
 
 
-def _has_capitals(char: str) -> bool:
-    return char.lower() != char.upper()
+def _is_of_word(char: str) -> bool:
+    """Whether it is a letter that has capitals, or of one word with those beside it: `utf-8`."""
+    return char.lower() != char.upper() or char.isdecimal() or char in "-._/'’"
 
 
 def _script(char: str) -> str:
@@ -181,7 +188,7 @@ def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
     kana = scripts.get("HIRAGANA", 0.0) + scripts.get("KATAKANA", 0.0)
     chinese, most = scripts.get("CJK", 0.0), max(scripts, key=lambda script: scripts[script])
     if kana and kana + chinese >= scripts[most]:
-        most = "HIRAGANA" if kana * 15 > chinese else "CJK"
+        most = "HIRAGANA" if kana * 10 > chinese else "CJK"
     if most == "HIRAGANA":
         return language == "ja"
     if most in SCRIPTS:

@@ -11,6 +11,7 @@ written only. A term with an empty target, or its source as the target, is not t
 import csv
 import re
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from typing import Self
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
 from dragoman.files.records import ROWS, separator_in
-from dragoman.languages import language_named
+from dragoman.languages import language_named, side_named
 from dragoman.text.spans import Span
 from dragoman.wording import counted
 
@@ -176,6 +177,9 @@ class Glossary:
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for number, columns in _rows(content, name, as_csv=csv):
             if number == 1 and _are_names(columns):
+                first = "{!r} with {!r}, is read as the names of the columns".format(*columns[:2])
+                told = f"{name} line 1, {first}; if it is a term, write it in another line."
+                warnings.warn(told, stacklevel=2)
                 continue
             try:
                 term = _term(columns)
@@ -265,15 +269,13 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
         yield from ((number, line.split("\t")) for number, line in numbered if line.strip())
 
 
-_NAMES = {"source target", "src tgt", "原文 译文", "术语 译文", "源语言 目标语言"}
-_NAMES |= {"中文 英文", "英文 中文"}
-
-
 def _are_names(columns: Sequence[str]) -> bool:
     """Whether a first row names the columns: as sides, or by the names of two languages."""
-    names = [column.strip().lower() for column in columns[:2]]
-    spoken = {language_named(name) for name in names if len(name) > len("eng")} - {None}
-    return " ".join(names) in _NAMES or len(spoken) == 2
+    names = [column.strip() for column in columns[:2]]
+    spoken = {
+        language_named(each) for each in names if len(each) > len("eng") or not each.isascii()
+    }
+    return [*map(side_named, names)] == ["source", "target"] or len(spoken - {None}) == 2
 
 
 def _term(columns: list[str]) -> GlossaryTerm:

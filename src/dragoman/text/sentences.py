@@ -55,14 +55,22 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_inside(text: str, match: re.Match[str]) -> bool:
-    """Whether a mark is in the title of a book, or a straight quotation mark closes after it."""
+    """Whether a mark is in the title of a book, or a straight quotation mark closes after it.
+
+    Where a text has an odd number of those, one behind a digit stands for inches.
+    """
     before = text[max(0, match.start() - NEAR) : match.start()]
     after = text[match.end() : match.end() + NEAR]
-    if after.startswith('"') and before.count('"') % 2:
+    quotes = before.count('"')
+    if len(text) <= NEAR and text.count('"') % 2:
+        quotes -= len(_INCHES.findall(before))
+    if after.startswith('"') and quotes % 2:
         return True
     return before.rfind("《") > before.rfind("》") and "》" in after.partition("《")[0]
 
 
+_INCHES = re.compile(r'\d"')
+"""Straight quotation marks that may stand for inches: 27"."""
 NEAR = 200
 """Characters in which a quotation or a title begins and ends."""
 

@@ -244,6 +244,9 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path: Path) -> None:
     [
         ("en-GB,de", (None, None), ("a", "b")),
         ("en,de", ("en", "de"), ("a", "b")),
+        ("Ziel,Quelle", (None, None), ("b", "a")),
+        ("中文,英语", ("en", "zh"), ("b", "a")),
+        ("German,English,Quelle", ("en", "de"), ("b", "a")),
         ("English,German", (None, None), ("a", "b")),
         ("en-US,de", ("de", "en"), ("b", "a")),
         ("id,eng,fr,ger", ("en", "de"), ("b", "d")),

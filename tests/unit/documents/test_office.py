@@ -357,7 +357,7 @@ def test_flat_opendocument_is_xml(
         (docx_of(BODY[:-9]), "a.docx", "document.xml is not well-formed"),
         (docx_of("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"), "a.docx", "declares entities"),
         (docx_of("<a>" * 500), "a.docx", "more than 200 elements"),
-        (docx_of(BODY.replace("UTF-8", "").encode("utf-16-le")), "a.docx", "not in the encoding"),
+        (docx_of(BODY.replace("UTF-8", "").encode("utf-32-le")), "a.docx", "not in the encoding"),
         (
             packed({"content.xml": "<a/>", "META-INF/manifest.xml": "<m:encryption-data/>"}),
             "a.odt",

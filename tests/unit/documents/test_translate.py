@@ -52,6 +52,24 @@ def test_an_encoding_stays(encoding: str) -> None:
     assert translated(data, "a.txt")[0] == expected
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.tsv", "Nr\tText\r\n1\t{} 一切\r\n"),
+        ("a.srt", "1\r\n00:00:01,000 --> 00:00:02,000\r\n{} 一切\r\n"),
+        ("a.html", "<p>{} 你好</p>"),
+    ],
+)
+def test_utf_16_needs_no_mark(name: str, source: str, encoding: str) -> None:
+    """Its NULs tell it; a NUL in a text of single bytes does not."""
+    made, expected = source.format("grüße"), source.format("GRÜSSE").replace("Text", "TEXT")
+    data = translated(made.encode(encoding), name)[0]
+    assert data.decode(encoding).lower() == expected.lower()
+    assert "GRÜSSE" in data.decode(encoding)
+    assert translated(b"foo\0 bar\n", "a.txt")[0] == b"FOO\0 BAR\n"
+
+
 def test_a_full_line_goes_on_in_the_next() -> None:
     """Both are translated as one, and the line break is put back by alignment."""
     line = "This is a sentence of many words, which does not fit"

@@ -41,6 +41,9 @@ def test_sentences_are_told_apart(language: str) -> None:
         ("zh-Hans", "使用`git commit --amend`"),
         ("zh-Hans", "点击 {button_label} 按钮"),
         ("zh-Hans", "陈丽 (Chen Li)"),
+        ("zh-Hans", "我们在 GitHub 上用 Python 和 PyTorch 训练了一个 Transformer 模型"),
+        ("zh-Hans", "在 Linux 上 path 参数接受一个 path-like 对象，由 open-source 库提供。"),
+        ("zh-Hans", "python 教程"),
         ("ja", "Microsoft Visual Studio Codeを開く"),
         ("ja", "ﾃﾞｰﾀを開く"),
         ("ko", "Microsoft Visual Studio Code를 설치하세요."),
@@ -50,12 +53,15 @@ def test_sentences_are_told_apart(language: str) -> None:
         ("en", "Open the 设置 menu and choose a file."),
         ("en", "Toyota (トヨタ自動車) builds cars in Japan."),
         ("en", "Click 저장 to save the file."),
+        ("en", "I like 火锅 and 烤鸭 and 小笼包 a lot"),
+        ("en", "SALE 大减价 today only for all members"),
+        ("en", "Go to 设置 and then 通用 and then 关于本机"),
         ("de", "Der Minister traf Li Keqiang 李克强 gestern in der Stadt."),
         ("ru", "Комитет использует Python и GitHub."),
     ],
 )
 def test_names_and_addresses_in_another_script_do_not_count(language: str, text: str) -> None:
-    """One Chinese character says as much as three letters, kana and hangul as much as two."""
+    """Two characters of East Asia say as much as a word in small letters, names say less."""
     assert LanguageDetector(SENTENCES).detect(text).language == language
 
 

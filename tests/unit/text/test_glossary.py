@@ -203,11 +203,23 @@ def test_terms_may_stand_side_by_side(translation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", ["原文,译文", "术语,译文", "中文,英文", "Source,Target", "English,German"]
+    "names",
+    [
+        "原文,译文",
+        "术语,译文",
+        "源语言,目标语言",
+        "中文,英文",
+        "英语,中文",
+        "Source,Target",
+        "Quelle,Ziel",
+        "English,German",
+        "English (US),Deutsch",
+    ],
 )
 def test_a_first_row_of_names_is_no_term(names: str) -> None:
-    """In other rows the same words are one."""
+    """It is said; in other rows the same words are one."""
     rows = f"{names}\ntea,Tee\n".encode()
-    assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
+    with pytest.warns(UserWarning, match="^g.csv line 1, '.*' with '.*', is read as the names of"):
+        assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
     rows = f"tea,Tee\n{names}\n".encode()
     assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2

@@ -44,6 +44,12 @@ class Gap:
     beside: tuple[str, str]
     """The character before it, and that after it; none at an end of the line."""
 
+    @property
+    def begins_word(self) -> bool:
+        """Whether it stood behind a space and before none, as an opening bracket does."""
+        before, after = self.beside
+        return before == " " and bool(after) and not after.isspace()
+
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
@@ -88,6 +94,7 @@ class Shortened:
         put = list[tuple[int, str, Gap]]()
         for gap in self.gaps:
             place = place_of(gap.place)
+            place += gap.begins_word and text[place : place + 1] == " "
             before, after = text[max(0, place - 1) : place], text[place : place + 1]
             put.append((place, _apart(gap, before, after), gap))
         put.sort(key=lambda each: each[0])
@@ -159,6 +166,7 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     Where it stood beside a space; beside a bracket or a quote that the translation lacks; or beside
     a letter of a script without spaces, if now beside a word of one with spaces. Between two
     letters without spaces there are two or none; but Korean has particles behind what is put back.
+    None is behind a mark that is as wide as a letter, nor between marks and Chinese characters.
     Characters that do not show need none.
     """
     if _UNSEEN.fullmatch(gap.text):
@@ -173,13 +181,15 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     last |= _is_unspaced(gap.beside[1]) and _is_word(after) and not _opens(gap.kept)
     if _is_ideograph(before) and _is_ideograph(after):
         first = last = first or last
-    spaces = first and bool(before) and not before.isspace()
+    if all(map(_is_mark, gap.kept)) and not after.isspace():
+        first, last = first and not _is_wide(before), last and not _is_wide(after)
+    spaces = first and bool(before) and not before.isspace() and not _is_wide_mark(before)
     return " " * spaces + gap.kept + " " * last
 
 
 def _is_unspaced(char: str) -> bool:
     """Whether it is of a script without spaces, a letter or a mark that is as wide as one."""
-    return bool(char) and (not is_spaced(char) or (_is_wide(char) and _is_mark(char)))
+    return bool(char) and (not is_spaced(char) or _is_wide_mark(char))
 
 
 def _is_word(char: str) -> bool:
@@ -201,7 +211,7 @@ def _closes(text: str) -> bool:
     """Whether it begins with a mark that closes, before which there is no space; `%s` does not."""
     if unicodedata.category(text[:1] or " ") in {"Pe", "Pf"}:
         return True
-    return all(map(_is_mark, text)) or (_is_mark(text[0]) and _is_wide(text[0]))
+    return all(map(_is_mark, text)) or _is_wide_mark(text[0])
 
 
 def _opens(text: str) -> bool:
@@ -214,7 +224,13 @@ def _is_mark(char: str) -> bool:
 
 
 def _is_wide(char: str) -> bool:
-    return unicodedata.east_asian_width(char) in {"W", "F"}
+    """Whether it is of Chinese or Japanese; hangul, as wide, has spaces."""
+    wide = bool(char) and unicodedata.east_asian_width(char) in {"W", "F"}
+    return wide and "HANGUL" not in unicodedata.name(char, "")
+
+
+def _is_wide_mark(char: str) -> bool:
+    return _is_wide(char) and _is_mark(char)
 
 
 def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:

@@ -39,6 +39,8 @@ SAME = [
     ("%@ has %s, %(n)d of %-d", "%@님은 %s를, %(n)d개 %-dか"),
     ("on %d at %H by %s", "ใน%dที่%Hโดย%sคน"),
     ("to 80%d and 最大50%OFFセール", "80%da 50%D할인"),
+    ("端口:http:、键:count: 5", "Port und Taste 5"),
+    ("端口:https:", "Port"),
     ("a :smile: for :tada: you", "给:smile:。:tada:你"),
     ("", ""),
 ]

@@ -136,6 +136,8 @@ def test_it_is_not_glued_to_a_word() -> None:
         ("I like {}.", ("欢", "。"), " {}"),
         ("I like {}.", ("는", "을"), " {}"),
         ("Ich mag {}.", ("g", "."), " {}"),
+        ("I use {} daily", ("，", "每"), "{} "),
+        ("I use {} daily", ("用", ""), " {}"),
     ],
 )
 def test_scripts_with_and_without_spaces(line: str, beside: tuple[str, str], written: str) -> None:
@@ -152,6 +154,37 @@ def test_no_space_before_a_closing_mark(mark: str) -> None:
     """It closes what is before it, whatever the script."""
     (gap,) = Shortened.of(f"喜欢{mark}是", [(2, 2 + len(mark))]).gaps
     assert not _apart(gap, "s", " ").startswith(" ")
+
+
+@pytest.mark.parametrize(
+    ("line", "beside", "written"),
+    [
+        ("grew 50{} last year", ("0", "年"), "{}"),
+        ("it grew {} and fell", ("长", "也"), "{}"),
+        ("it grew {} and fell", ("是", " "), " {}"),
+        ("it grew {} and fell", ("е", "и"), " {} "),
+        ("it grew {} and fell", ("다", "그"), " {} "),
+    ],
+)
+@pytest.mark.parametrize("mark", ["%", "——"])
+def test_marks_have_no_space_beside_ideographs(
+    line: str, beside: tuple[str, str], written: str, mark: str
+) -> None:
+    """Unless the translation has one behind them; those of other scripts have."""
+    start = line.index("{")
+    (gap,) = Shortened.of(line.format(mark), [(start, start + len(mark))]).gaps
+    assert _apart(gap, *beside) == written.format(mark)
+
+
+@pytest.mark.parametrize(
+    "line", ["增长了50%，——但是", "张三 (李四) 来了", "带上了 #话题", "“一” “二”"]
+)
+def test_a_line_has_no_new_spaces(line: str) -> None:
+    """What begins a word is put behind the space before it."""
+    for n, letter in enumerate(line):
+        if not letter.isalnum() and not letter.isspace():
+            left = Shortened.of(line, [(n, n + 1)])
+            assert left.restored(identity(left.text)).text == line
 
 
 def test_neighbours_share_a_space() -> None:
