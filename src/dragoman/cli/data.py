@@ -194,10 +194,12 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
     """
     from dragoman.corpus.counting import count
     from dragoman.corpus.writing import read_of
+    from dragoman.data.corpus import named_languages
 
+    corpus, languages = files.corpus(), (files.src_lang, files.tgt_lang)
+    named = named_languages(corpus)
     with progress_of_pairs() as progress:
-        read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
-        found = count(read, languages, progress=progress)
+        found = count(read_of(corpus, say), languages, named=named, progress=progress)
     print_found(found, _counts(found), as_json=as_json)
 
 

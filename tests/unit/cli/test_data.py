@@ -9,6 +9,7 @@ import pytest
 from tests.system.cli.command import Run, write
 from tests.unit.tasks.tiny import make_translator, save_translator
 
+from dragoman.corpus.merging import LAYOUTS
 from dragoman.corpus.scoring import cross_entropies
 from dragoman.tasks.translate.translator import Translator
 
@@ -179,3 +180,50 @@ def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -
     done = run("data", "check", "--tsv", file, "--score-by", save_translator(tmp_path / "model"))
     assert (done.code, done.out) == (2, "")
     assert "en to zh, and here a model is needed that translates de to en." in done.err
+
+
+NAMED = "<xliff><file source-language='en' target-language='de'><trans-unit><source>a</source>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "languages"),
+    [
+        ("a.csv", "English,German\na,b\n", [], "en, de"),
+        (
+            "a.tsv",
+            "id\tGerman\tEnglish\n1\ta\tb\n",
+            ["--src-key=German", "--tgt-key=English"],
+            "de, en",
+        ),
+        ("a.tsv", "src\ttgt\na\tb\n", [], "not known, not known"),
+        ("a.tsv", "a\tb\n", [], "not known, not known"),
+        (
+            "a.jsonl",
+            '{"t": {"en": "a", "de": "b"}}\n',
+            ["--src-key=t.en", "--tgt-key=t.de"],
+            "en, de",
+        ),
+        ("a.jsonl", '{"src": "a", "tgt": "b"}\n', [], "not known, not known"),
+        ("a.xlf", f"{NAMED}<target>b</target></trans-unit></file></xliff>", [], "en, de"),
+        ("a.po", 'msgid "a"\nmsgstr "b"\n', [], "not known, not known"),
+        ("a.csv", "en,de\na,b\n", ["--tgt-lang=fr"], "en, fr"),
+    ],
+)
+def test_names_tell_languages_that_lines_do_not(
+    run: Run, tmp_path: Path, name: str, text: str, options: list[str], languages: str
+) -> None:
+    """Of columns and keys, and what XLIFF declares; what is given goes first."""
+    file = tmp_path / name
+    file.write_text(text)
+    layout = f"--{LAYOUTS[file.suffix]}"
+    done = run("data", "stats", layout, file, *options).succeeded()
+    assert done.lines[0] == f"1 pair, languages {languages}."
+
+
+def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None:
+    """By their endings, if these are two languages."""
+    for name, line in (("a.en", "a"), ("a.de", "b")):
+        write(tmp_path / name, [line])
+    for tgt, languages in (("a.de", "en, de"), ("a.en", "not known, not known")):
+        done = run("data", "stats", "--src", tmp_path / "a.en", "--tgt", tmp_path / tgt)
+        assert done.lines[0] == f"1 pair, languages {languages}."
