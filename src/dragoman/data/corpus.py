@@ -10,6 +10,7 @@ from typing import Literal
 
 from dragoman.data.memory import (
     MEMORIES,
+    XML,
     Entry,
     declared_languages,
     ending_of,
@@ -141,6 +142,23 @@ def read_pairs(
         yield from entry.pairs
         if left is not None:
             left.update(entry.left)
+
+
+def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Each pair with the line of its file where it begins, or of XML the number of its unit, of all
+    that there are, from 1; not `strict`.
+    """
+    line, unit = 1, 0
+    has_units = corpus.tm is not None and ending_of(Path(corpus.tm)) in XML
+    for (piece, *_), pairs, left in read_entries(corpus, strict=False):
+        unit += bool(pairs or left)
+        if isinstance(piece, str):
+            start, end = line, line + piece.count("\n") + 1
+        else:
+            blank = len(piece) - len(piece.lstrip())
+            start, end = line + piece.count(b"\n", 0, blank), line + piece.count(b"\n")
+        yield from ((unit if has_units else start, pair) for pair in pairs)
+        line = end
 
 
 def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry]:

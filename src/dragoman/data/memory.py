@@ -287,3 +287,5 @@ _READERS = {
 }
 MEMORIES = tuple(_READERS)
 """Endings of the names of memories; the last two are tables."""
+XML = MEMORIES[:-3]
+"""Those of XML, whose texts are in units."""

@@ -66,7 +66,7 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     po.write_text(f'{text}\nmsgid "One house"\nmsgstr "Ein Haus"\n')
     done = run("data", "clean", "--tm", po, "--out", tmp_path / "out").succeeded()
     assert (tmp_path / "out" / "a.po").read_text() == '\n\nmsgid "One house"\nmsgstr "Ein Haus"\n'
-    assert "pair 2 is the same on both sides" in done.out
+    assert "line 1 is the same on both sides" in done.out
     assert "a.po without 1 pair of pieces that have a bad one too" in done.err
     checked = run("data", "check", "--tm", po, "--report", page).succeeded()
     assert checked.err == f"wrote {page}\n"
