@@ -107,9 +107,10 @@ def load_memory(path: Path, languages: LangCodes) -> dict[str, str]:
 
 def _read_tmx(path: Path, languages: LangCodes) -> Iterator[Cut]:
     if None in languages:
+        known = f" ({', '.join(languages_in(path))})" if languages_in(path) else ""
         raise InputError(
-            f"{path} may have texts in several languages; name two by --src-lang and --tgt-lang, "
-            "or data.src_lang and data.tgt_lang in a recipe."
+            f"{path} may have texts in several languages{known}; name two by --src-lang and "
+            "--tgt-lang, or data.src_lang and data.tgt_lang in a recipe."
         )
     for raw, unit in cut_elements(read_chunks(path), {"tu"}, str(path)):
         yield raw, [] if unit is None else [_of_tmx(unit, languages)]

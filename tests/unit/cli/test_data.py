@@ -227,3 +227,12 @@ def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None
     for tgt, languages in (("a.de", "en, de"), ("a.en", "not known, not known")):
         done = run("data", "stats", "--src", tmp_path / "a.en", "--tgt", tmp_path / tgt)
         assert done.lines[0] == f"1 pair, languages {languages}."
+
+
+def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
+    """As OPUS gives two files; a document is no corpus either."""
+    file = tmp_path / "de-en.txt.zip"
+    file.write_bytes(b"PK\x03\x04 and more\n")
+    done = run("data", "check", "--src", file, "--tgt", file)
+    assert done.code == 2
+    assert done.err.endswith("save it as text in UTF-8, or unpack it (unzip).\n")

@@ -110,6 +110,9 @@ def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
     assert not [*read_memory(path, ("en", "de"))]
     with pytest.raises(InputError, match="name two by --src-lang and --tgt-lang"):
         next(read_memory(path, (None, "de")))
+    path.write_text(FILES["a.tmx"], "utf-8")
+    with pytest.raises(InputError, match=r"languages \(EN, de, en, en-US\); name two by"):
+        next(read_memory(path, (None, "de")))
     other = tmp_path / "a.xlf"
     other.write_text(XLIFF_1, "utf-8")
     left = Counter[str]()
