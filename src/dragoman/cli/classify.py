@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.loading import Loading, check_input, with_device
 from dragoman.cli.options import with_options
 from dragoman.cli.output import (
     Destination,
@@ -37,6 +37,7 @@ def classify(
 
     dragoman classify runs/sst2 < reviews.txt
     """
+    check_input(file, model, "classify")
     with each_line(model, file, {"--json": as_json}, to=to) as given:
         from dragoman.tasks.classify.classifier import Classifier
 

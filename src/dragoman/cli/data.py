@@ -35,7 +35,8 @@ HeldOut = Annotated[
     ),
 ]
 Removed = Annotated[
-    Path | None, option("Write what is removed to this TSV file: rule, line, source, target.")
+    Path | None,
+    option("Write what is removed to this TSV file: rule, line or unit, source, target."),
 ]
 ScoreBy = Annotated[
     list[Path] | None,
@@ -71,6 +72,7 @@ def check(  # noqa: PLR0913 -- the options of the verb
     dragoman data check --src a.en --tgt a.zh --report a.html
     """
     from dragoman.corpus.writing import check_unused
+    from dragoman.data.corpus import numbered_pairs
 
     corpus = files.corpus()
     if html is not None:
@@ -78,7 +80,7 @@ def check(  # noqa: PLR0913 -- the options of the verb
         check_writable(html, to_read, "--report")
         check_unused(html, to_read, "--report")
     read, found = _checked(files, config, held_out, score_by, loading)
-    report = found.report(read)
+    report = found.report(read, numbered_pairs(corpus))
     if html is not None:
         from dragoman.corpus.page import page
         from dragoman.files.writing import replacing
@@ -109,18 +111,19 @@ def clean(  # noqa: PLR0913 -- the options of the verb
     dragoman data clean --src a.en --tgt a.zh --out clean
     """
     from dragoman.corpus.writing import check_removed, files_of, write_removed, write_sets
+    from dragoman.data.corpus import numbered_pairs
 
     corpus = files.corpus()
     (paths,) = files_of(corpus, out, [""])
     if keep_removed is not None:
         check_removed(keep_removed, [*corpus.paths, *(held_out or ())], paths)
     read, found = _checked(files, config, held_out, score_by, loading)
-    report = found.report(read)
+    report = found.report(read, numbered_pairs(corpus))
     print_report(report, files.unit, as_json=as_json)
     check_kept(report)
     (written,) = write_sets(corpus, found.kept - 1, [paths])
     if keep_removed is not None:
-        write_removed(read, found, keep_removed)
+        write_removed(numbered_pairs(corpus), found, keep_removed)
     rest = report.kept - written
     also = f" without {counted(rest, 'pair')} of pieces that have a bad one too" * bool(rest)
     say(f"wrote {' and '.join(map(str, paths))}{also}")
@@ -194,10 +197,12 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
     """
     from dragoman.corpus.counting import count
     from dragoman.corpus.writing import read_of
+    from dragoman.data.corpus import named_languages
 
+    corpus, languages = files.corpus(), (files.src_lang, files.tgt_lang)
+    named = named_languages(corpus)
     with progress_of_pairs() as progress:
-        read, languages = read_of(files.corpus(), say), (files.src_lang, files.tgt_lang)
-        found = count(read, languages, progress=progress)
+        found = count(read_of(corpus, say), languages, named=named, progress=progress)
     print_found(found, _counts(found), as_json=as_json)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.options import with_options
-from dragoman.cli.pipes import say
+from dragoman.cli.pipes import file_or_text, say
 from dragoman.decoding import Precision
+from dragoman.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.nn import Arithmetic
@@ -48,6 +49,18 @@ class Loading:
         worst = verify(read_folder(folder, device="cpu"))
         whose = "of its publisher" if folder.config.as_it_is else "compared at its conversion"
         say(f"{folder.path} gives the logits {whose}, within {worst:.1e} of the largest.")
+
+
+def check_input(file: str | None, model: Path, task: str) -> None:
+    """Raise InputError for an input that is missing, but first for the model of another task."""
+    try:
+        file_or_text(file)
+    except InputError:
+        from dragoman.folder.opening import open_folder
+        from dragoman.tasks.task import check_task
+
+        check_task(open_folder(model), task)
+        raise
 
 
 with_loading = with_options("loading", Loading())

@@ -4,14 +4,15 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -38,9 +39,14 @@ from dragoman.plain import Plain, without_nan
 from dragoman.tasks.evaluation import Item as Item  # noqa: PLC0414 -- for the verbs
 from dragoman.wording import counted
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 T = TypeVar("T")
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
+MANY = 6
+"""Columns; a table of more is not squeezed into a terminal that is too narrow for its words."""
 
 
 def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: ANN401
@@ -85,7 +91,6 @@ def to_json(result: Plain | Mapping[str, Any]) -> str:
 def print_items(items: Iterable[Item]) -> None:
     """Print on standard output: tables have lines on a terminal, tabs between columns elsewhere."""
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False, markup=False, emoji=False)
     with to_stdout(styled=True) as write:
@@ -95,16 +100,44 @@ def print_items(items: Iterable[Item]) -> None:
             elif not console.is_terminal:
                 write("\n".join("\t".join(row) for row in item))
             else:
-                table = Table(*item[0])
-                for column in table.columns:
-                    column.overflow = "fold"  # no digit is left out
-                for column in table.columns[1:]:
-                    column.justify = "right"
-                for row in item[1:]:
-                    table.add_row(*map(escaped, row))
-                with console.capture() as captured:
-                    console.print(table)
-                write(captured.get().rstrip("\n"))
+                write(_drawn([item[0], *(tuple(map(escaped, row)) for row in item[1:])], console))
+
+
+def _drawn(rows: Sequence[Sequence[str]], console: "Console") -> str:
+    """A table; of more than `MANY` columns whose words do not fit, a paragraph for each row."""
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    table = Table(*rows[0])
+    for column in table.columns:
+        column.overflow = "fold"  # no digit is left out
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows[1:]:
+        table.add_row(*row)
+    unbound = console.options.update(max_width=10**6)
+    words = Measurement.get(console, unbound, table).minimum
+    if len(table.columns) > MANY and words > console.width:
+        return "\n".join(_paragraph(rows[0], row, console.width) for row in rows[1:])
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().rstrip("\n")
+
+
+def _paragraph(head: Sequence[str], row: Sequence[str], width: int) -> str:
+    """A row as lines: its first cell, then each other one behind the name of its column."""
+    cells = (f"{name} {cell}".replace(" ", "\xa0") for name, cell in zip(head, row, strict=True))
+    next(cells)
+    indent = "  "
+    rest = fill(
+        "; ".join(cells),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{row[0]}\n{rest}".replace("\xa0", " ")
 
 
 def print_found(found: Plain | Mapping[str, Any], shown: Iterable[Item], *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from dragoman.cli.flags import FLAGS
-from dragoman.cli.loading import Loading, with_device
+from dragoman.cli.loading import Loading, check_input, with_device
 from dragoman.cli.options import with_options
 from dragoman.cli.output import (
     Destination,
@@ -51,6 +51,7 @@ def tag(  # noqa: PLR0913 -- the options of the verb
     """
     options = {"--input": form, "--json": as_json}
     starts = None if as_json else _follows_blank
+    check_input(file, model, "tag")
     with each_line(model, file, options, to=to, starts=starts) as given:
         from dragoman.data.tagged import first_columns
         from dragoman.tasks.tag.tagger import Tagger

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
 from dragoman.cli.documents import AsDocument, each_document, places_of, with_document
 from dragoman.cli.flags import names_of_flags
-from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.loading import Loading, check_input, with_loading
 from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH, with_options
 from dragoman.cli.output import (
     Destination,
@@ -115,6 +115,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             check_output(to.output, model, None if file is None else Path(file))
             translate(file, to)
         return
+    check_input(file, model, "translate")
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if asked.prefixes is None else lines_from(asked.prefixes)
     to = replace(to, spares=asked.prefixes)

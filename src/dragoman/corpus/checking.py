@@ -60,7 +60,7 @@ class RuleFindings(Plain):
     broken: int
     """All pairs that break it."""
     examples: tuple[tuple[int, str, str], ...]
-    """The numbers of the first that it removes, from 1, and both sides, cut."""
+    """The lines or units of the first that it removes, from 1, and both sides, cut."""
 
     def __str__(self) -> str:
         return f"{self.removed:,} of {self.broken:,}"
@@ -101,8 +101,10 @@ class Checked:
         numbers[lowest > 0] = np.log2(lowest[lowest > 0])
         return numbers
 
-    def report(self, read: Read) -> CorpusReport:
-        """Count by rule, and read the corpus for examples."""
+    def report(
+        self, read: Read, numbered: Iterable[tuple[int, Pair]] | None = None
+    ) -> CorpusReport:
+        """Count by rule, and read the corpus for examples, `numbered` as its files have them."""
         first = self.first()
         wanted = {
             int(n): rule
@@ -111,9 +113,10 @@ class Checked:
         }
         shown: dict[int, list[tuple[int, str, str]]] = {rule: [] for rule in range(len(EVERY))}
         last = max(wanted, default=-1)
-        for number, (src, tgt) in enumerate(islice(read(), last + 1)):
+        pairs = enumerate(read(), start=1) if numbered is None else numbered
+        for number, (place, (src, tgt)) in enumerate(islice(pairs, last + 1)):
             if number in wanted:
-                shown[wanted[number]].append((number + 1, src[:SHOWN], tgt[:SHOWN]))
+                shown[wanted[number]].append((place, src[:SHOWN], tgt[:SHOWN]))
         src, tgt = self.lengths_P2.sum(0, dtype=np.float64)
         removed = np.bincount(first, minlength=len(EVERY) + 1)
         broken = [int((self.broken >> np.uint32(rule) & 1).sum()) for rule in range(len(EVERY))]

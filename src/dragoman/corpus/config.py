@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dragoman.data.corpus import KEYS, CorpusConfig
+from dragoman.data.memory import XML, ending_of
 from dragoman.errors import InputError, did_you_mean
 from dragoman.ranges import Positive, Range, check_ranges
 
@@ -59,8 +60,8 @@ class PairFiles:
 
     @property
     def unit(self) -> str:
-        """What the number of a pair counts: lines, or pairs where these are several lines."""
-        return "line" if self.src or self.jsonl else "pair"
+        """What the number of a pair counts: lines, or units of XML."""
+        return "unit" if self.tm and ending_of(self.tm) in XML else "line"
 
     def corpus(self) -> CorpusConfig:
         """The corpus. Raises InputError unless exactly one of the four layouts is named."""

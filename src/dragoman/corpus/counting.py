@@ -36,7 +36,7 @@ class SideStats(Plain):
     """The texts of one side."""
 
     language: str | None
-    """As it was named, or as most of the first lines tell it."""
+    """As it was given, as most of the first lines tell it, or as a column is named."""
     words: float
     characters: int
     lengths: tuple[float, ...]
@@ -100,12 +100,12 @@ class _Side:
         self._fresh.clear()
         return len(self._known)
 
-    def stats(self, language: str | None) -> SideStats:
+    def stats(self, language: str | None, named: str | None) -> SideStats:
         lengths, count = np.array(self.lengths), len(self.lengths)
         if not self.vocabulary or self.vocabulary[-1][0] < count:
             self.vocabulary.append((count, self._different()))
         return SideStats(
-            language=language or likely_side(self._first),
+            language=language or likely_side(self._first) or named,
             words=round(float(lengths.sum(dtype=np.float64)), 1),
             characters=self.characters,
             lengths=_quantiles(lengths),
@@ -115,9 +115,16 @@ class _Side:
 
 
 def count(
-    read: Read, languages: LangCodes = (None, None), *, progress: Progress = iter
+    read: Read,
+    languages: LangCodes = (None, None),
+    *,
+    named: LangCodes = (None, None),
+    progress: Progress = iter,
 ) -> CorpusStats:
-    """Count what is in a corpus, which is read once; a pair takes 8 bytes of memory."""
+    """Count what is in a corpus, which is read once; a pair takes 8 bytes of memory.
+
+    Of languages that are not given and that no lines tell, `named` are those.
+    """
     src, tgt = _Side(), _Side()
     for one, other in progress(read()):
         src.add(one)
@@ -125,8 +132,8 @@ def count(
     shorter = np.maximum(np.array(src.lengths), 1)
     return CorpusStats(
         pairs=len(src.lengths),
-        src=src.stats(languages[0]),
-        tgt=tgt.stats(languages[1]),
+        src=src.stats(languages[0], named[0]),
+        tgt=tgt.stats(languages[1], named[1]),
         ratios=_quantiles(np.array(tgt.lengths) / shorter),
     )
 

@@ -166,14 +166,14 @@ def writing(paths: Sequence[Path]) -> Iterator[Callable[[Sequence[str | bytes]],
         yield write
 
 
-def write_removed(read: Read, found: Checked, removed: Path) -> None:
+def write_removed(numbered: Iterable[tuple[int, Pair]], found: Checked, removed: Path) -> None:
     """Write the pairs that break a rule: rule, line, source, target, with tabs between them.
 
     Tabs and line breaks of a text become spaces.
     """
-    rows = zip(read(), found.first(), strict=True)
+    rows = zip(numbered, found.first(), strict=True)
     with writing([removed]) as write:
-        for number, (pair, rule) in enumerate(rows, start=1):
+        for (number, pair), rule in rows:
             if rule < len(EVERY):
                 write([in_cells((EVERY[rule], str(number), *pair))])
 

@@ -66,8 +66,9 @@ def forecast(recipe: RunRecipe) -> tuple[list[str], Check]:
     lines = [
         f"Estimate for the {what} on this machine: {', '.join(figures)}. Memory: "
         f"{format_bytes(peak_memory(work, rates.precision))} for weights, gradients, optimizer and "
-        "activations; Python and PyTorch need about 0.5 GB more. Reading the texts comes on "
-        "top; for a closer estimate run dragoman cost with --measure."
+        "activations; Python and PyTorch need about 0.5 GB more. Starting, reading the texts and "
+        "the long answers of a model that has learnt little come on top; for a closer estimate run "
+        "dragoman cost with --measure."
     ]
     if bill and bill.seconds > LONG and train.max_minutes is None:
         lines.append("Add train.max_minutes=30 to end after half an hour.")

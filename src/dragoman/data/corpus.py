@@ -8,10 +8,21 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from dragoman.data.memory import Entry, memory_entries, named_columns, tell_of_names
+from dragoman.data.memory import (
+    MEMORIES,
+    XML,
+    Entry,
+    declared_languages,
+    ending_of,
+    memory_entries,
+    named_columns,
+    tell_of_names,
+)
+from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
 from dragoman.files.records import read_records, read_rows, separator_of, text_at
+from dragoman.languages import language_named
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 
@@ -133,6 +144,23 @@ def read_pairs(
             left.update(entry.left)
 
 
+def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Each pair with the line of its file where it begins, or of XML the number of its unit, of all
+    that there are, from 1; not `strict`.
+    """
+    line, unit = 1, 0
+    has_units = corpus.tm is not None and ending_of(Path(corpus.tm)) in XML
+    for (piece, *_), pairs, left in read_entries(corpus, strict=False):
+        unit += bool(pairs or left)
+        if isinstance(piece, str):
+            start, end = line, line + piece.count("\n") + 1
+        else:
+            blank = len(piece) - len(piece.lstrip())
+            start, end = line + piece.count(b"\n", 0, blank), line + piece.count(b"\n")
+        yield from ((unit if has_units else start, pair) for pair in pairs)
+        line = end
+
+
 def read_entries(corpus: CorpusConfig, *, strict: bool = True) -> Iterator[Entry]:
     """The same with how each pair is written; together they are the files of the corpus."""
     if corpus.tm is not None:
@@ -184,6 +212,26 @@ def columns_of(corpus: CorpusConfig, row: Sequence[str]) -> tuple[int, int] | No
     if {*keys} <= {*row}:
         return row.index(keys[0]), row.index(keys[1])
     return named_columns(row, (corpus.src_lang, corpus.tgt_lang)) if keys == KEYS else None
+
+
+def named_languages(corpus: CorpusConfig) -> LangCodes:
+    """The languages of which the columns, keys or files of a corpus have the names, or that XLIFF
+    declares; none unless there is one for each side.
+    """
+    path, names = corpus.paths[0], ["", ""]
+    if corpus.src is not None:
+        names = [ending_of(each)[1:] for each in corpus.paths]
+    elif corpus.jsonl is not None:
+        names = [key.rpartition(".")[2] for key in (corpus.src_key, corpus.tgt_key)]
+    elif not path.is_file():  # a pipe is read once
+        return None, None
+    elif corpus.tm is not None and ending_of(path) not in MEMORIES[-2:]:
+        return declared_languages(path)
+    else:
+        _, row, _ = next(read_rows(path, strict=False))
+        names = [row[column] for column in columns_of(corpus, row) or ()] or names
+    src, tgt = map(language_named, names)
+    return (src, tgt) if src and tgt and src != tgt else (None, None)
 
 
 def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:

@@ -83,6 +83,14 @@ def languages_in(path: Path) -> list[str]:
     return sorted({found[1].decode() for found in _LANGUAGE.finditer(next(read_chunks(path), b""))})
 
 
+def declared_languages(path: Path) -> LangCodes:
+    """The languages that XLIFF declares for its first unit: from and into; none of others."""
+    if _READERS.get(ending_of(path)) is not _read_xliff:
+        return None, None
+    units = (unit for _, unit in _units_of_xliff(path) if unit is not None)
+    return next(map(languages_of, units), (None, None))
+
+
 def load_memory(path: Path, languages: LangCodes) -> dict[str, str]:
     """The translations of a memory by their sources; of several for a source, the last.
 
@@ -99,9 +107,10 @@ def load_memory(path: Path, languages: LangCodes) -> dict[str, str]:
 
 def _read_tmx(path: Path, languages: LangCodes) -> Iterator[Cut]:
     if None in languages:
+        known = f" ({', '.join(languages_in(path))})" if languages_in(path) else ""
         raise InputError(
-            f"{path} may have texts in several languages; name two by --src-lang and --tgt-lang, "
-            "or data.src_lang and data.tgt_lang in a recipe."
+            f"{path} may have texts in several languages{known}; name two by --src-lang and "
+            "--tgt-lang, or data.src_lang and data.tgt_lang in a recipe."
         )
     for raw, unit in cut_elements(read_chunks(path), {"tu"}, str(path)):
         yield raw, [] if unit is None else [_of_tmx(unit, languages)]
@@ -127,7 +136,7 @@ def _in_language(segments: Mapping[str, Element | None], code: str) -> Element |
 
 def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
     """Units of XLIFF 1.2, perhaps with segments; those of XLIFF 2 always have some."""
-    for raw, unit in cut_elements(read_chunks(path), {"trans-unit", "unit"}, str(path)):
+    for raw, unit in _units_of_xliff(path):
         if unit is None:
             yield raw, []
         elif unit.local == "unit":
@@ -135,6 +144,10 @@ def _read_xliff(path: Path, languages: LangCodes) -> Iterator[Cut]:
             yield raw, [each for part in segments for each in _of_xliff(part, languages)]
         else:
             yield raw, [*_of_xliff(unit, languages)]
+
+
+def _units_of_xliff(path: Path) -> Iterator[tuple[bytes, Element | None]]:
+    return cut_elements(read_chunks(path), {"trans-unit", "unit"}, str(path))
 
 
 def _of_xliff(unit: Element, languages: LangCodes) -> Iterator[Unit]:
@@ -275,3 +288,5 @@ _READERS = {
 }
 MEMORIES = tuple(_READERS)
 """Endings of the names of memories; the last two are tables."""
+XML = MEMORIES[:-3]
+"""Those of XML, whose texts are in units."""

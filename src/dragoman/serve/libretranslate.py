@@ -138,7 +138,7 @@ async def translate(call: Call) -> Response:
     if source == "auto":
         best, *_ = candidates(*await call.service.detect(call, ["\n".join(texts)]))
         source, answer["detectedLanguage"] = best["language"], [best] * len(texts)
-    chosen = choose(call.service.shelf, source, target)
+    chosen = choose(call.service.shelf, source, target, is_told=form.source == "auto")
     if form.format not in {None, "", "text", "html"}:
         raise bad(f"{form.format[:LONGEST_NAME]} format is not supported")
     if chosen is None:
@@ -155,8 +155,10 @@ async def translate(call: Call) -> Response:
     return json_response({name: each[0] for name, each in answer.items()} if one_text else answer)
 
 
-def choose(shelf: Shelf, source: str, target: str) -> Chosen | None:
+def choose(shelf: Shelf, source: str, target: str, *, is_told: bool = False) -> Chosen | None:
     """Return the translator for a pair; None for a text that is in its target's language already.
+
+    The source `is_told` where the text itself told it.
 
     Raises Refusal as LibreTranslate says it.
     """
@@ -166,6 +168,11 @@ def choose(shelf: Shelf, source: str, target: str) -> Chosen | None:
         return shelf.choose(None, source, target)
     except Refusal:
         pairs = shelf.languages(code_of)
+        if is_told and resolve(source, pairs) is None:
+            raise bad(
+                f"The text seems to be in {name_of(source)} ({source}), which is not available as "
+                f"a source language; available: {', '.join(pairs)}"
+            ) from None
         written = {each for one in pairs.values() for each in one}
         for code, codes in (source, pairs), (target, written):
             if resolve(code, codes) is None:

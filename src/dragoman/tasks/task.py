@@ -137,11 +137,20 @@ def evaluation_of(system: ModelFolder | Path, test: EvaluationData) -> Callable[
 def model_of(folder: ModelFolder, variant: type[ModelT]) -> ModelT:
     """Return the model of a folder if it is of a variant. Raises InputError for another one."""
     if not isinstance(folder.model, variant):
-        kind = folder.config.model.kind
-        raise InputError(
-            f"{folder.path} holds a model of the kind {kind}, which {does(folder.config)}."
-        )
+        raise InputError(_of_another(folder))
     return folder.model
+
+
+def check_task(folder: ModelFolder, name: str) -> None:
+    """Raise InputError for the model of another task, before anything of it is loaded."""
+    task = task_of(folder.config)
+    if task is None or task.kind != find_task(name).kind:
+        raise InputError(_of_another(folder))
+
+
+def _of_another(folder: ModelFolder) -> str:
+    kind = folder.config.model.kind
+    return f"{folder.path} holds a model of the kind {kind}, which {does(folder.config)}."
 
 
 def train(

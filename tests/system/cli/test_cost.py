@@ -156,7 +156,10 @@ def test_training_says_its_estimate_first(run: Run, tmp_path: Path) -> None:
     learning = said.index("Training a tokenizer")
     assert estimate < learning
     assert "for 1 step," in said[estimate:learning]
-    assert "Reading the texts comes on top" in said[estimate:learning]
+    assert (
+        "Starting, reading the texts and the long answers of a model that"
+        in said[estimate:learning]
+    )
     assert "for weights, gradients, optimizer and activations" in said[estimate:learning]
     again = run("train", "numbers", *NUMBERS, "train.max_steps=3", f"out={tmp_path / 'run'}")
     said = " ".join(again.err.split())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.cli.command import LINES, Done, Run, in_own_process, write
+from tests.unit.tasks.readers import CLASSIFY, TAG, save_reader
 
 
 def assert_refused(done: Done, *words: str) -> None:
@@ -78,10 +79,22 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
 @pytest.mark.parametrize(
     "name", ["lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
 )
-@pytest.mark.parametrize("verb", ["translate", "classify", "tag"])
-def test_a_misspelt_file_is_no_text(run: Run, model: Path, verb: str, name: str) -> None:
+def test_a_misspelt_file_is_no_text(run: Run, model: Path, name: str) -> None:
     """A word, and what looks like a path, is a file; it says how a text is given."""
-    assert_refused(run(verb, model, name), f"There is no file '{name}';", "echo TEXT")
+    assert_refused(run("translate", model, name), f"There is no file '{name}';", "echo TEXT")
+
+
+@pytest.mark.parametrize("verb", ["classify", "tag"])
+def test_the_model_of_another_task_is_told_first(
+    run: Run, model: Path, tmp_path: Path, verb: str
+) -> None:
+    """Before the file, which may be missing, as `generate` and `evaluate` do; so is no model."""
+    done = run(verb, model, tmp_path / "missing")
+    assert_refused(done, "holds a model of the kind encoder-decoder, which translates")
+    assert_refused(run(verb, tmp_path / "none", tmp_path / "missing"), "none")
+    reader = save_reader(tmp_path / "reader", CLASSIFY if verb == "classify" else TAG)
+    assert_refused(run(verb, reader, tmp_path / "missing"), "There is no file", "missing")
+    assert_refused(run("translate", reader, tmp_path / "missing"), f"(dragoman {verb})")
 
 
 def test_bytes_that_are_no_text_are_told_with_their_line(

@@ -9,6 +9,7 @@ import pytest
 from tests.system.cli.command import Run, write
 from tests.unit.tasks.tiny import make_translator, save_translator
 
+from dragoman.corpus.merging import LAYOUTS
 from dragoman.corpus.scoring import cross_entropies
 from dragoman.tasks.translate.translator import Translator
 
@@ -65,7 +66,7 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
     po.write_text(f'{text}\nmsgid "One house"\nmsgstr "Ein Haus"\n')
     done = run("data", "clean", "--tm", po, "--out", tmp_path / "out").succeeded()
     assert (tmp_path / "out" / "a.po").read_text() == '\n\nmsgid "One house"\nmsgstr "Ein Haus"\n'
-    assert "pair 2 is the same on both sides" in done.out
+    assert "line 1 is the same on both sides" in done.out
     assert "a.po without 1 pair of pieces that have a bad one too" in done.err
     checked = run("data", "check", "--tm", po, "--report", page).succeeded()
     assert checked.err == f"wrote {page}\n"
@@ -179,3 +180,59 @@ def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -
     done = run("data", "check", "--tsv", file, "--score-by", save_translator(tmp_path / "model"))
     assert (done.code, done.out) == (2, "")
     assert "en to zh, and here a model is needed that translates de to en." in done.err
+
+
+NAMED = "<xliff><file source-language='en' target-language='de'><trans-unit><source>a</source>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "languages"),
+    [
+        ("a.csv", "English,German\na,b\n", [], "en, de"),
+        (
+            "a.tsv",
+            "id\tGerman\tEnglish\n1\ta\tb\n",
+            ["--src-key=German", "--tgt-key=English"],
+            "de, en",
+        ),
+        ("a.tsv", "src\ttgt\na\tb\n", [], "not known, not known"),
+        ("a.tsv", "a\tb\n", [], "not known, not known"),
+        (
+            "a.jsonl",
+            '{"t": {"en": "a", "de": "b"}}\n',
+            ["--src-key=t.en", "--tgt-key=t.de"],
+            "en, de",
+        ),
+        ("a.jsonl", '{"src": "a", "tgt": "b"}\n', [], "not known, not known"),
+        ("a.xlf", f"{NAMED}<target>b</target></trans-unit></file></xliff>", [], "en, de"),
+        ("a.po", 'msgid "a"\nmsgstr "b"\n', [], "not known, not known"),
+        ("a.csv", "en,de\na,b\n", ["--tgt-lang=fr"], "en, fr"),
+    ],
+)
+def test_names_tell_languages_that_lines_do_not(
+    run: Run, tmp_path: Path, name: str, text: str, options: list[str], languages: str
+) -> None:
+    """Of columns and keys, and what XLIFF declares; what is given goes first."""
+    file = tmp_path / name
+    file.write_text(text)
+    layout = f"--{LAYOUTS[file.suffix]}"
+    done = run("data", "stats", layout, file, *options).succeeded()
+    assert done.lines[0] == f"1 pair, languages {languages}."
+
+
+def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None:
+    """By their endings, if these are two languages."""
+    for name, line in (("a.en", "a"), ("a.de", "b")):
+        write(tmp_path / name, [line])
+    for tgt, languages in (("a.de", "en, de"), ("a.en", "not known, not known")):
+        done = run("data", "stats", "--src", tmp_path / "a.en", "--tgt", tmp_path / tgt)
+        assert done.lines[0] == f"1 pair, languages {languages}."
+
+
+def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
+    """As OPUS gives two files; a document is no corpus either."""
+    file = tmp_path / "de-en.txt.zip"
+    file.write_bytes(b"PK\x03\x04 and more\n")
+    done = run("data", "check", "--src", file, "--tgt", file)
+    assert done.code == 2
+    assert done.err.endswith("save it as text in UTF-8, or unpack it (unzip).\n")

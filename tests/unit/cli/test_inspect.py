@@ -8,6 +8,7 @@ import pytest
 from tests.unit.tasks.test_runs import MACHINE, log, make_run, settings, step_line
 
 from dragoman.cli.inspect import inspect, is_run
+from dragoman.cli.runs import runs as list_them
 
 
 def test_a_run_is_told_from_a_text(tmp_path: Path) -> None:
@@ -35,3 +36,28 @@ def test_the_tables_leave_nothing_out(
     text = " ".join(columns)
     for wanted in ("0.3333333333333333", "[b]", ":x:", '["encoder"]', "cpu (AVX512)", "30 steps"):
         assert wanted in text
+
+
+@pytest.mark.parametrize(("width", "lines"), [("80", 3), ("100", 2), ("200", 1)])
+def test_many_columns_are_not_squeezed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    width: str,
+    lines: int,
+) -> None:
+    """A terminal that is too narrow for the words of a run gets them in lines below its name."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", width)
+    make_run(tmp_path / "a-run", log(), machine=MACHINE, examples=29_000)
+    list_them(folder=tmp_path)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert all(len(line) <= int(width) for line in shown)
+    if lines == 1:
+        assert re.search("a-run .* translate .* a .* 29 k ", shown[3])
+        return
+    name, *below = shown
+    assert (name, len(below)) == ("a-run", lines)
+    assert "".join(below).startswith("  task translate; data a; examples 29 k; parameters -; steps")
+    assert all(line.startswith("  ") and not line.endswith(" ") for line in below)

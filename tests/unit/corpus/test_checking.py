@@ -26,7 +26,7 @@ from dragoman.corpus.writing import (
     write_sets,
 )
 from dragoman.data.checks import Pair
-from dragoman.data.corpus import CorpusConfig
+from dragoman.data.corpus import CorpusConfig, numbered_pairs
 from dragoman.errors import InputError
 from dragoman.tasks.results import Scored
 
@@ -304,7 +304,7 @@ def test_a_removed_pair_is_one_line(tmp_path: Path) -> None:
     file.write_text('{"src": "same\\there\\r\\nnow", "tgt": "same here\\nnow"}\n', encoding="utf-8")
     corpus = CorpusConfig(jsonl=str(file))
     read, removed = read_of(corpus), tmp_path / "removed.tsv"
-    write_removed(read, check(read, CleaningConfig()), removed)
+    write_removed(numbered_pairs(corpus), check(read, CleaningConfig()), removed)
     assert removed.read_text(encoding="utf-8") == "encoding\t1\tsame here now\tsame here now\n"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.office import PO, TMX, XLIFF_1, XLIFF_2
 
-from dragoman.data.corpus import CorpusConfig, read_pairs
+from dragoman.data.corpus import CorpusConfig, numbered_pairs, read_pairs
 from dragoman.data.prepare import prepare
 from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
@@ -109,6 +109,9 @@ def test_languages_are_matched_whatever_their_regions(tmp_path: Path) -> None:
     assert [*read_memory(path, ("EN", "pt-PT"))] == [("c", "a")]
     assert not [*read_memory(path, ("en", "de"))]
     with pytest.raises(InputError, match="name two by --src-lang and --tgt-lang"):
+        next(read_memory(path, (None, "de")))
+    path.write_text(FILES["a.tmx"], "utf-8")
+    with pytest.raises(InputError, match=r"languages \(EN, de, en, en-US\); name two by"):
         next(read_memory(path, (None, "de")))
     other = tmp_path / "a.xlf"
     other.write_text(XLIFF_1, "utf-8")
@@ -257,3 +260,25 @@ def test_of_two_segments_the_confirmed_one_is_a_pair(tmp_path: Path) -> None:
         "<sdl:seg id='2' conf='Translated'/></sdl:seg-defs></trans-unit></file>"
     )
     assert [*read_memory(path, ("en", "de"))] == [("Two", "Zwei")]
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("a.tmx", [1, 3]),
+        ("b.xliff", [1]),
+        ("a.sdlxliff", [1, 1, 2]),
+        ("a.po", [23, 41, 41]),
+        ("a.csv", [2]),
+        ("c.csv", [2]),
+        ("d.csv", [1, 2]),
+    ],
+)
+def test_a_pair_has_the_number_of_its_line_or_unit(
+    tmp_path: Path, name: str, numbers: list[int]
+) -> None:
+    """Headers, lines in cells and units that are no pairs count, so that it can be found."""
+    path = tmp_path / name
+    path.write_text(FILES[name], "utf-8")
+    corpus = CorpusConfig(tm=str(path), src_lang="en", tgt_lang="de")
+    assert [number for number, _ in numbered_pairs(corpus)] == numbers

@@ -141,9 +141,11 @@ class Translator(Answering[Decoding, Translation]):
             asked = zip((src_lang, tgt_lang), self._pair, strict=True)
             if all(code is None or (own and resolve(code, [own])) for code, own in asked):
                 return self
+            src, tgt = self._pair
+            pair = f", {src} to {tgt}" if src and tgt else ""
             raise InputError(
-                "The model translates one pair of languages; leave out src_lang and tgt_lang "
-                "(--src-lang and --tgt-lang)."
+                f"The model translates one pair of languages{pair}; leave out src_lang and "
+                "tgt_lang (--src-lang and --tgt-lang)."
             )
         bound, languages = copy(self), self._languages.between(src_lang, tgt_lang)
         bound._languages = languages  # noqa: SLF001 -- the same class

@@ -354,5 +354,5 @@ def test_a_model_of_one_pair_takes_its_own_languages(tmp_path: Path) -> None:
     for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh-CN")):
         assert one_pair.between(*asked) is one_pair
     for asked in (("zh", "en"), ("en", "de"), ("de", None)):
-        with pytest.raises(InputError, match="one pair of languages"):
+        with pytest.raises(InputError, match="one pair of languages, en to zh; leave out src_lang"):
             one_pair.between(*asked)
