@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from html import unescape
 from io import BytesIO
 
 from dragoman.errors import InputError
@@ -72,6 +73,14 @@ def decoded(
 def without_damage(text: str) -> str:
     """The text for a parser: with as many characters, but no lone surrogates."""
     return SURROGATE.sub("\ufffd", text)
+
+
+def unescaped(text: str) -> str:
+    """What a text with references of HTML means: itself if one is a number of too many digits."""
+    try:
+        return unescape(text)
+    except ValueError:  # thousands of them
+        return text
 
 
 def _is_not_utf8(text: str) -> bool:
