@@ -62,7 +62,7 @@ _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
-_LINE = re.compile(r"\s*\n[>\s]*")
+_LINE = re.compile(r"(?<!\s)\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
 
 

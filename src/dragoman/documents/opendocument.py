@@ -36,7 +36,7 @@ _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
 _VALUE = re.compile(r"\soffice:string-value\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _CELL = re.compile(
-    rf"(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern}([^<>]*(?<!/)>)"
+    rf"(?>(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern})([^<>]*(?<!/)>)"
     r"((?s:.*?)(?:</table:(?:covered-)?table-cell\s*>|\Z))"
 )
 """A cell that has its text in an attribute too: what is around the attribute, and its content.

@@ -66,16 +66,28 @@ def test_a_long_name_of_a_member_is_refused() -> None:
         read_document(packed({**book, "n" * 501: ""}), "a.epub")
 
 
+CELL = "<table:table-cell"
+VALUE = ' office:string-value="a b"'
+
+
 @pytest.mark.parametrize(
-    "start", ['<table:table-cell office:string-value="a">', "<office:annotation>"]
+    "comment",
+    [f"{CELL}{VALUE}>" * 9_000, "<office:annotation>" * 9_000, f"{CELL}{VALUE * 20_000}/>"],
+    ids=["cell", "remark", "values"],
 )
-def test_what_a_comment_begins_is_not_sought_anew(start: str) -> None:
+def test_what_a_comment_begins_is_not_sought_anew(comment: str) -> None:
     """The end of each was sought to the end of the file: for seconds in one of 400 kB."""
-    cell = '<table:table-cell office:string-value="a b"><text:p>a b</text:p>'
     space = 'xmlns:office="o" xmlns:table="u" xmlns:text="t"'
-    comment = f"<!--{start * 9_000}-->"
-    data = f"<a {space}>{cell}{comment}</table:table-cell>{comment}</a>"
+    cell = f"{CELL}{VALUE}><text:p>a b</text:p><!--{comment}--></table:table-cell>"
     begin = thread_time()
-    made, *_ = translated(data, "a.fods")
+    made, *_ = translated(f"<a {space}>{cell}<!--{comment}--></a>", "a.fods")
     assert thread_time() - begin < 3
     assert "<text:p>A B</text:p>" in made
+
+
+def test_tabs_in_a_line_of_markdown_are_read_once() -> None:
+    """The end of the line was sought from each of them, when a translation was looked at."""
+    begin = thread_time()
+    made, *_ = translated(f"a{chr(9) * 100_000}[b](c)\n", "a.md")
+    assert thread_time() - begin < 3
+    assert made.startswith("A")
