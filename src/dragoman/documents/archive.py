@@ -23,6 +23,8 @@ LARGEST_TEXT = 3 << 24
 """Bytes of all members that are read, unpacked."""
 HIGHEST_RATIO = 250
 """Of the bytes of a member that is read to those that it takes in the archive."""
+LONGEST_NAME = 500
+"""Characters of the name of a member, which names the place of each text in it."""
 SMALL = 1 << 20
 """Bytes up to which a member may be packed as it likes."""
 
@@ -79,6 +81,8 @@ class Archive:
             return "is encrypted; save it without a password"
         if any(name.startswith("/") or ".." in name.split("/") for name in names):
             return "has a member whose name leads out of it"
+        if any(len(name) > LONGEST_NAME for name in names):
+            return f"has a member with a name of more than {LONGEST_NAME} characters; save it anew"
         place = self.file.start_dir
         for _ in infos:
             place += _CENTRAL.size + sum(_CENTRAL.unpack_from(self.data, place)[10:13])

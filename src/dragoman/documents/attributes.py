@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from html import unescape
 
 from dragoman.documents.asides import Asides
+from dragoman.documents.characters import unescaped
 from dragoman.documents.document import Segment
 from dragoman.documents.paragraphs import SetAside, has_letters, lines
 from dragoman.files.xml import escape_xml
@@ -42,7 +42,7 @@ def attributes_of(names: Mapping[str, str], most: Mapping[str, int] | None = Non
         def each(element: str, found: re.Match[str]) -> str:
             name, quoted = found.groups()
             quote, raw = quoted[0], quoted[1:-1]
-            value = merged(lines(unescape(re.sub(r"[\t\r\n]", " ", raw))))
+            value = merged(lines(unescaped(re.sub(r"[\t\r\n]", " ", raw))))
             if name not in wanted[element] or not has_letters(value):
                 return found[0]
             where = f"{place}{name} of <{element}>"
@@ -75,11 +75,11 @@ def headers_of_sheets(text: str, asides: Asides, place: str) -> str:
     def sections(found: re.Match[str]) -> str:
         if found[1] is None:
             return found[0]
-        parts, whole = _SECTION.split(found[3]), len(unescape(found[3]))
+        parts, whole = _SECTION.split(found[3]), len(unescaped(found[3]))
         room = max(0, _LONGEST_HEADER - whole) // (len(parts) // 2 + 1)
         for n, part in enumerate(parts):
-            if any(map(str.isalpha, unescape(_CODE.sub("", part)))):
-                fault = partial(_fault, most=len(unescape(part)) + room)
+            if any(map(str.isalpha, unescaped(_CODE.sub("", part)))):
+                fault = partial(_fault, most=len(unescaped(part)) + room)
                 marked, where = merged(_header(part)), f"{place}{found[2]}"
                 segment = Segment(0, 0, marked, _written_header, where, fault)
                 parts[n] = asides.put(part, segment)
@@ -92,7 +92,7 @@ def _header(raw: str) -> Iterator[str | Tag]:
     """Its text, and codes as tags; what is computed is copied."""
     end = 0
     for code in _CODE.finditer(raw):
-        yield from lines(unescape(raw[end : code.start()]))
+        yield from lines(unescaped(raw[end : code.start()]))
         end = code.end()
         if code[1]:
             yield "&"
@@ -100,7 +100,7 @@ def _header(raw: str) -> Iterator[str | Tag]:
             yield from verbatim(f"&{code[2]}")
         else:
             yield Tag(code[0])
-    yield from lines(unescape(raw[end:]))
+    yield from lines(unescaped(raw[end:]))
 
 
 def _written_header(marked: Marked) -> str:

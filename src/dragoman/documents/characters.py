@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from html import unescape
 from io import BytesIO
 
 from dragoman.errors import InputError
@@ -88,6 +89,14 @@ def _utf_16(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     encoding = "utf-16-le" if after > before else "utf-16-be"
     found = _read(data, encoding, "strict", "surrogatepass")
     return None if found is None or _CONTROL.search(found[0]) else found
+
+
+def unescaped(text: str) -> str:
+    """What a text with references of HTML means: itself if one is a number of too many digits."""
+    try:
+        return unescape(text)
+    except ValueError:  # thousands of them
+        return text
 
 
 def _is_not_utf8(text: str) -> bool:

@@ -57,7 +57,7 @@ def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Seg
             return
         expected = _next(expected, sign, opened)
         if sign[:1] == '"' and expected == ":":
-            key = sign
+            key = sign[:40]
             if len(opened) <= about:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:

@@ -13,14 +13,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from html import unescape
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dragoman.documents.asides import Asides
-from dragoman.documents.characters import SURROGATE, decoded, without_damage
+from dragoman.documents.characters import SURROGATE, decoded, unescaped, without_damage
 from dragoman.documents.dialects import (
     ATTRIBUTES,
     DIRECTIVE,
@@ -63,7 +62,7 @@ _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
-_LINE = re.compile(r"\s*\n[>\s]*")
+_LINE = re.compile(r"(?<!\s)\s*\n[>\s]*")
 """The end of a line, in a quotation too."""
 
 
@@ -153,7 +152,7 @@ class _Paragraphs:
         for kind, name, more, start, end in chain(self._events(), [last]):
             while definitions and name in _SEEN and definitions[0].start() < end:
                 if (found := definitions.popleft()).end() <= start:
-                    self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescape(found[1])))
+                    self._set_aside(*found.span(1), _ESCAPED.sub(r"\1", unescaped(found[1])))
             if skipped:
                 skipped = "" if (kind, name) == ("End", skipped) else skipped
             elif self._depth or (_is_inline(name, more) and not (is_term and name == "SoftBreak")):

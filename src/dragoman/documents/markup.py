@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape, unescape
+from html import escape
 from typing import Literal, NamedTuple
 
 from dragoman.documents.asides import Asides
-from dragoman.documents.characters import Encode
+from dragoman.documents.characters import Encode, unescaped
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -295,11 +295,7 @@ def _until_closed(
 
 def _read_text(raw: str) -> str:
     """What raw text means, with white space as it is shown."""
-    text = _SPACE.sub(" ", raw)
-    try:
-        return unescape(text)
-    except ValueError:  # a number of thousands of digits
-        return text
+    return unescaped(_SPACE.sub(" ", raw))
 
 
 def _written(marked: Marked) -> str:

@@ -36,11 +36,14 @@ _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
 _VALUE = re.compile(r"\soffice:string-value\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _CELL = re.compile(
-    rf"(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern}([^<>]*(?<!/)>)"
-    r"((?s:.*?)</table:(?:covered-)?table-cell\s*>)"
+    rf"(?>(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern})([^<>]*(?<!/)>)"
+    r"((?s:.*?)(?:</table:(?:covered-)?table-cell\s*>|\Z))"
 )
-"""A cell that has its text in an attribute too: what is around the attribute, and its content."""
-_ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?</office:annotation\s*>")
+"""A cell that has its text in an attribute too: what is around the attribute, and its content.
+
+One in a comment may have no end, which would be sought anew for each.
+"""
+_ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?(?:</office:annotation\s*>|\Z)")
 
 
 def read(data: bytes, name: str) -> Document:

@@ -27,6 +27,8 @@ _SENTENCE = re.compile(r"[.!?:;…。！？：；][\"'”’»)\]」』]*\s*\Z")
 
 _DEEPEST = 4
 """Elements in one another that are split at most, as each tab in them is written with them."""
+_MOST_REPEATED = 1 << 16
+"""Characters of a segment's elements, and of the properties of its texts, that come again."""
 
 
 def in_rows(
@@ -46,11 +48,13 @@ def in_rows(
     begin, write, end = parts or ("", segment.write, "")
     first, last = (write(merged(map(_alone, each))) for each in (before, after))
     written, texts = [begin + first], list[Segment]()
-    place = len(written[0])
+    place, most = len(written[0]), _MOST_REPEATED + 8 * len(segment.source.written())
     for pieces in rows:
         row = Marked(pieces)
         written.append(write(row))
         start, place = place, place + len(written[-1])
+        if place > most:
+            return segment
         if has_letters(row):
             texts.append(replace(segment, start=start, end=place, source=row, write=write))
     part = Part("".join([*written, last, end]), tuple(texts))
@@ -65,7 +69,7 @@ def _alone(piece: str | Tag) -> str | Tag:
 def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
     """The text, where elements that may be split end before a tab and begin anew after it."""
     partners, made, begun = source.partners, list[str | Tag](), list[tuple[Tag, str | Tag]]()
-    is_anew = False  # whether what has begun has nothing in it since a tab
+    room, is_anew = _MOST_REPEATED, False  # whether what has begun has nothing in it since a tab
     for n, piece in enumerate(source.pieces):
         if isinstance(piece, Tag) and piece.kind == "open":
             begun.append((piece, source.pieces[partners[n]]))
@@ -74,8 +78,14 @@ def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
             if is_anew:
                 _end(made, piece)
                 continue
-        elif _is_tab(piece) and 0 < len(begun) <= _DEEPEST and all(splits(tag) for tag, _ in begun):
+        elif (
+            room > 0
+            and _is_tab(piece)
+            and 0 < len(begun) <= _DEEPEST
+            and all(splits(tag) for tag, _ in begun)
+        ):
             opens, ends = [tag for tag, _ in begun], [end for _, end in reversed(begun)]
+            room -= sum(len(tag.raw) for tag in opens)
             for each in ends:
                 _end(made, each)
             made += (*opens, piece, *ends, *opens)

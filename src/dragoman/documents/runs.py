@@ -25,6 +25,8 @@ _AROUND = {
 _DROPPED = {"proofErr", "lastRenderedPageBreak", "rPh", "phoneticPr"}
 """Elements that a changed paragraph is written without."""
 _BREAKS = {"br", "cr", "tab", "ptab"}
+_LONG = 1 << 9
+"""Characters of properties that are not written anew for a space that lacks them."""
 _NEUTRAL = re.compile(
     r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>"
     r"|\s(?:lang|altLang|dirty|err|smtClean)=(?:\"[^\"]*\"|'[^']*')"
@@ -199,7 +201,8 @@ class _ParagraphRuns:
 
         for item in self._items(elements):
             if isinstance(item, _Run):
-                if item.properties != properties and item.pieces != (" ",):
+                is_space = item.pieces == (" ",) and len(properties) < _LONG
+                if item.properties != properties and not is_space:
                     switch(item.properties)
                 pieces += item.pieces
             elif isinstance(item, Tag):

@@ -13,10 +13,10 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
+from html import escape
 from itertools import accumulate, chain, pairwise, tee
 
-from dragoman.documents.characters import decoded
+from dragoman.documents.characters import decoded, unescaped
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
@@ -269,7 +269,7 @@ def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:
     place = 0
     for match in (*_TAG.finditer(line), None):
         text = line[place : match.start() if match else len(line)]
-        yield " ", unescape(text) if escapes else text
+        yield " ", unescaped(text) if escapes else text
         if match:
             place, name = match.end(), match[2] or ""
             yield name, Tag(match[0], "close" if match[1] else "open" if name.isalpha() else "void")

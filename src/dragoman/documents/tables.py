@@ -48,7 +48,7 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             head.append(cell.strip())
             continue
         chosen = chosen or {_number(asked, head, name) for asked in columns}
-        where = f"row {row}, {head[column] if column < len(head) else column + 1}"
+        where = f"row {row}, {head[column][:40] if column < len(head) else column + 1}"
         if (chosen and column not in chosen) or not any(map(str.isalpha, raw)):
             continue
         if raw[:1] == '"' and not closed:
@@ -92,7 +92,7 @@ def _number(asked: str, head: list[str], name: str) -> int:
         return head.index(asked)
     if asked.isdecimal() and len(asked) < 7 and 1 <= int(asked) <= len(head):
         return int(asked) - 1
-    near = did_you_mean(asked, head) or f"; it has {', '.join(head)}."
+    near = did_you_mean(asked, head) or f"; it has {', '.join(head)[:1000]}."
     raise InputError(f"{name} has no column {asked}{near}")
 
 

@@ -105,7 +105,7 @@ class _XliffUnit:
     @property
     def where(self) -> str:
         """What a reader finds it by."""
-        return f"unit {self.element.inherited('id') or ''}".rstrip()
+        return f"unit {(self.element.inherited('id') or '')[:60]}".rstrip()
 
     @property
     def has_target(self) -> bool:

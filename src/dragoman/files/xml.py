@@ -190,6 +190,7 @@ class _Scanner:
         parser.EndCdataSectionHandler = partial(self._cdata, begins=False)
         parser.DefaultHandler = self._other
         parser.EntityDeclHandler = self._refuse_entity
+        parser.specified_attributes = True  # as each element would have a copy of a long default
 
     def feed(self, chunk: bytes, *, last: bool = False) -> list[Element]:
         """Parse more, and return the elements that are whole."""

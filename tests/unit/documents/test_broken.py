@@ -368,3 +368,21 @@ def test_a_page_inside_an_attribute_is_told_of() -> None:
         "<iframe>, a page or a text of its own: line 1",
     )
     assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.html", "<p title='{}'>a b {}</p>"),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na b {}\n"),
+        ("a.fodt", "<a xmlns:form='f'><form:button form:label='a b {}'/></a>"),
+        ("a.md", "[a]: x 'a b {}'\n\n[a] b {}\n"),
+    ],
+)
+def test_a_reference_with_thousands_of_digits_is_text(name: str, source: str) -> None:
+    """Python refuses to read such a number."""
+    data = source.replace("{}", f"&#{'9' * 5000};").encode()
+    document = read_document(data, name)
+    assert [*document.segments]
+    assert document.written(lambda _: None) == data
+    assert translated(data, name, WordTranslator())[0] == data

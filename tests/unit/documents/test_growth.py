@@ -1,0 +1,93 @@
+"""What small files could make slow or large: what comes again with each text."""
+
+import json
+import tracemalloc
+from time import thread_time
+
+import pytest
+from tests.archives import packed, replaced
+from tests.office import CONTAINER, PACKAGE, W, docx
+from tests.word_translator import translated
+
+from dragoman.documents.formats import read_document
+from dragoman.errors import InputError
+
+LONG, MANY = "k" * 20_000, 500
+TMX = (
+    f'<!DOCTYPE tmx [<!ATTLIST ph a CDATA "{LONG}">]><tmx><header srclang="en"/><tu>'
+    f'<tuv xml:lang="en"><seg>a b {"<ph/>" * MANY}</seg></tuv></tu></tmx>'
+)
+UNITS = "<trans-unit><source>a b</source></trans-unit>" * MANY
+TABS = "<text:tab/>".join(["a b"] * MANY)
+STYLED = f'<w:r><w:rPr><w:x w:val="{LONG}"/></w:rPr>%s</w:r>'
+SPACES = "<w:r><w:t> </w:t></w:r><w:bookmarkEnd/>" * MANY
+CELLS = "<w:tab/>".join(["<w:t>a b</w:t>"] * MANY)
+
+
+def paragraph(runs: str) -> bytes:
+    """A document of Word that has it."""
+    return replaced(docx(), {"word/document.xml": f"<w:body {W}><w:p>{runs}</w:p></w:body>"})
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.json", json.dumps({LONG: ["a b"] * MANY}).encode()),
+        ("a.csv", (f"a,{LONG}\n" + "1,a b\n" * MANY).encode()),
+        ("a.xlf", f'<xliff><file id="{LONG}">{UNITS}</file></xliff>'.encode()),
+        ("a.tmx", TMX.encode()),
+        ("a.fodt", f'<a xmlns:text="t"><text:p><text:span text:style-name="{LONG}">{TABS}'
+         "</text:span> c</text:p></a>".encode()),
+        ("a.docx", paragraph(STYLED % "<w:t>a b c</w:t>" + SPACES + STYLED % "<w:t>d</w:t>")),
+        ("a.docx", paragraph(STYLED % CELLS)),
+        ("a.docx", paragraph(f"<w:r><w:t>{'a b ' * MANY}</w:t></w:r>" + STYLED % CELLS)),
+    ],
+    ids=["key", "column", "id", "default", "span", "spaces", "tabs", "styled tabs"],
+)  # fmt: skip
+def test_a_long_name_or_property_is_not_copied_for_each_text(name: str, data: bytes) -> None:
+    """Each would take ten megabytes."""
+    translated(data, name)  # which imports what it needs
+    tracemalloc.start()
+    try:
+        made, _, report = translated(data, name)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert report.translated
+    assert len(made) < len(data) + 200_000
+    assert peak < 4_000_000
+
+
+def test_a_long_name_of_a_member_is_refused() -> None:
+    """It says where each text of the member is."""
+    book = {"META-INF/container.xml": CONTAINER, "OPS/book.opf": PACKAGE}
+    assert [*read_document(packed({**book, "n" * 500: ""}), "a.epub").segments]
+    with pytest.raises(InputError, match="a member with a name of more than 500 characters"):
+        read_document(packed({**book, "n" * 501: ""}), "a.epub")
+
+
+CELL = "<table:table-cell"
+VALUE = ' office:string-value="a b"'
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [f"{CELL}{VALUE}>" * 9_000, "<office:annotation>" * 9_000, f"{CELL}{VALUE * 20_000}/>"],
+    ids=["cell", "remark", "values"],
+)
+def test_what_a_comment_begins_is_not_sought_anew(comment: str) -> None:
+    """The end of each was sought to the end of the file: for seconds in one of 400 kB."""
+    space = 'xmlns:office="o" xmlns:table="u" xmlns:text="t"'
+    cell = f"{CELL}{VALUE}><text:p>a b</text:p><!--{comment}--></table:table-cell>"
+    begin = thread_time()
+    made, *_ = translated(f"<a {space}>{cell}<!--{comment}--></a>", "a.fods")
+    assert thread_time() - begin < 3
+    assert "<text:p>A B</text:p>" in made
+
+
+def test_tabs_in_a_line_of_markdown_are_read_once() -> None:
+    """The end of the line was sought from each of them, when a translation was looked at."""
+    begin = thread_time()
+    made, *_ = translated(f"a{chr(9) * 100_000}[b](c)\n", "a.md")
+    assert thread_time() - begin < 3
+    assert made.startswith("A")
