@@ -195,7 +195,8 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
     """Raise InputError if the first line is that of a document, or is UTF-16."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
-            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8.")
+            table = ", a table as CSV or TSV" * ("xls" in kind)
+            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{table}.")
     if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
         order = "" if start[0] > 0x7F else "BE" if start[0] == 0 else "LE"  # a mark tells it
         raise InputError(
