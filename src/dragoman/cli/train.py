@@ -11,7 +11,7 @@ import typer
 from dragoman.cli.data import with_corpus
 from dragoman.cli.main import INTERRUPTED
 from dragoman.cli.options import names_and_settings
-from dragoman.cli.pipes import talk
+from dragoman.cli.pipes import talk, telling_interrupt
 from dragoman.corpus.config import PairFiles
 from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @with_corpus
+@telling_interrupt()
 def train(
     arguments: Annotated[
         list[str] | None,
