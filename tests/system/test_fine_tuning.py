@@ -41,6 +41,17 @@ def test_without_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) ->
     assert dragoman.run("translate", out, tmp_path / "a.src").code == 0
 
 
+def test_a_model_of_several_directions(dragoman: CommandLine, tmp_path: Path) -> None:
+    """What is said to come next names the languages that were learned, of all that there are."""
+    languages = ("--src-lang", "de", "--tgt-lang", "en")
+    both, tuned = tmp_path / "both", tmp_path / "tuned"
+    words = (*given(tmp_path), *languages, *STEPS)
+    ways = ('data.directions=["en-de", "de-en"]', "tokenizer.vocab_size=320")
+    dragoman.run("train", *words, "--out", both, *SMALL, *ways).succeeded()
+    said = dragoman.run("train", *words, "--from", both, "--out", tuned).succeeded()
+    assert f"translate {tuned} --src-lang de --tgt-lang en < FILE" in " ".join(said.split())
+
+
 def test_by_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
     """A recipe says the rest, its sizes come from the folder, and parts can be kept fixed."""
     recipe = tmp_path / "my.toml"

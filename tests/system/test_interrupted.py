@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from tests.system.conftest import CommandLine, Running
 from tests.unit.cost.test_scaling_runs import write_run
 from tests.unit.tasks.tiny import save_translator
@@ -16,6 +17,20 @@ def interrupt(running: Running) -> None:
     ended = running.end(signal.SIGINT)
     assert ended.code == 130, ended.said
     assert "Traceback" not in ended.said
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "score", "data check"])
+def test_reading_is_interrupted(dragoman: CommandLine, tmp_path: Path, verb: str) -> None:
+    """While it waits for a text: one word."""
+    folder, texts = tmp_path / "model", tmp_path / "a.txt"
+    save_translator(folder)
+    os.mkfifo(texts)  # whoever reads it waits for a writer
+    model = [] if verb == "data check" else [folder]
+    other = "--ref" if verb == "evaluate" else "--tgt"
+    running = dragoman.start((*verb.split(), *model, "--src", texts, other, texts))
+    assert running.wait_until(running.is_asleep), running.said()
+    ended = running.end(signal.SIGINT)
+    assert (ended.code, ended.said) == (130, "Interrupted.\n")
 
 
 def test_timing_is_interrupted(dragoman: CommandLine, environment: dict[str, str]) -> None:

@@ -227,8 +227,8 @@ def _usage(error: Click, given: Sequence[str]) -> str:
             there = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
             there.append("--quiet")  # which may be anywhere
             settings = any("KEY=VALUE" in (each.metavar or "") for each in error.ctx.command.params)
-            hint = settings and _setting(error.option_name, given)
-            hint = hint or _hint(error.option_name, there)
+            hint = _hint(error.option_name, there)
+            hint = _setting(error.option_name, given, hint) if settings else hint
             wrong = f"{name} has no option {error.option_name}{hint}"
         case "MissingParameter":
             wrong = f"{name} needs {_name(error.param)}"
@@ -261,18 +261,22 @@ def _hint(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close}?)" if close else ""
 
 
-def _setting(option: str, given: Sequence[str]) -> str:
-    """How the setting of a recipe is written that was given as an option; "" for none."""
-    from dragoman.settings.fields import paths_by_name
+def _setting(option: str, given: Sequence[str], hint: str) -> str:
+    """How the setting of a recipe is written that was given as an option; the hint for none.
+
+    The hint at an option is better than a setting that is named in part.
+    """
+    from dragoman.settings.fields import key_for, paths_by_name
     from dragoman.tasks.task import TASKS, find_task
 
     key, value = option.lstrip("-").replace("-", "_"), _value([option], given)
     for task in TASKS:
-        path = paths_by_name(find_task(task).recipe).get(key, ())
-        if len(path) > 1:  # else it is a whole section
+        recipe = find_task(task).recipe
+        path = key_for(key, recipe, cutoff=1) or ()
+        if len(path) > 1 and (not hint or key in paths_by_name(recipe)):  # else it is a section
             shown = "VALUE" if value.startswith(("-", '"')) else value
             return f" (write {'.'.join(path)}={shown})"
-    return ""
+    return hint
 
 
 def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- a type

@@ -11,7 +11,7 @@ import typer
 from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Item, option, print_found
-from dragoman.cli.pipes import say
+from dragoman.cli.pipes import say, telling_interrupt
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
 from dragoman.decoding import LangCodes
@@ -54,6 +54,7 @@ with_thresholds = with_options("config", CleaningConfig())
 @with_corpus
 @with_thresholds
 @with_device
+@telling_interrupt()
 def check(  # noqa: PLR0913 -- the options of the verb
     *,
     files: PairFiles,
@@ -95,6 +96,7 @@ def check(  # noqa: PLR0913 -- the options of the verb
 @with_corpus
 @with_thresholds
 @with_device
+@telling_interrupt()
 def clean(  # noqa: PLR0913 -- the options of the verb
     *,
     files: PairFiles,

@@ -8,7 +8,7 @@ from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import with_options
 from dragoman.cli.output import ModelFolder, PlainLines, option, print_found
-from dragoman.cli.pipes import check_output, say
+from dragoman.cli.pipes import check_output, say, telling_interrupt
 from dragoman.cli.progress import progress_of
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.files.documents import reject_document
@@ -20,6 +20,7 @@ from dragoman.tasks.evaluation import EvaluationData, holds_lines
 @with_options("test", EvaluationData())
 @decoding_options(TRANSLATING, only=("beam_size", "length_penalty", "max_batch_tokens"))
 @with_loading
+@telling_interrupt()
 def evaluate(  # noqa: PLR0913 -- the options of the verb
     model: ModelFolder,
     *,

@@ -66,6 +66,16 @@ def say(text: str) -> None:
     Talk(sys.stderr).write(f"{text}\n")
 
 
+@contextmanager
+def telling_interrupt() -> Iterator[None]:
+    """Inside, and in a verb that it decorates, Ctrl-C is answered with a word."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("Interrupted.")
+        raise
+
+
 def talk(*, stderr: bool = True) -> "Console":
     """Make the console for a command's messages. What cannot be written to it is dropped."""
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.output import WINDOW, ModelFolder, option, to_json, with_languages
-from dragoman.cli.pipes import say, to_stdout
+from dragoman.cli.pipes import say, telling_interrupt, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @with_languages
 @with_device
+@telling_interrupt()
 def score(
     model: ModelFolder,
     *,

@@ -11,7 +11,7 @@ import typer
 from dragoman.cli.data import with_corpus
 from dragoman.cli.main import INTERRUPTED
 from dragoman.cli.options import names_and_settings
-from dragoman.cli.pipes import talk
+from dragoman.cli.pipes import talk, telling_interrupt
 from dragoman.corpus.config import PairFiles
 from dragoman.data.corpus import KEYS
 from dragoman.errors import InputError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @with_corpus
+@telling_interrupt()
 def train(
     arguments: Annotated[
         list[str] | None,
@@ -130,6 +131,7 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
     Once it can begin it says what the recipe is, in a sweep before the `first` run alone, and what
     it will take. Ends the command where the run was interrupted.
     """
+    from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import find_task
     from dragoman.tasks.task import train as train_task
 
@@ -144,11 +146,14 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
         return check
 
     result = train_task(recipe, console=console, estimate=estimate)
-    use = (recipe.use or find_task(recipe.task).use).format(folder=result.folder)
-    step = result.progress.step
+    use, step = "", result.progress.step
+    if (result.folder / "config.json").exists():
+        config = open_folder(result.folder).config
+        use = recipe.use(config.directions) or find_task(recipe.task).use
+        use = use.format(folder=result.folder)
     if result.interrupted:
         console.print(f"Saved at step {step:,}. The same command resumes from there.")
-        if (result.folder / "config.json").exists():
+        if use:
             console.print(f"The best model so far can be used already:\n{use}")
         raise typer.Exit(INTERRUPTED)
     if more := result.progress.minutes_needed(recipe):

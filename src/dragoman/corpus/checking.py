@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dragoman.corpus.config import EVERY, CleaningConfig
 from dragoman.corpus.relation import Numbers, Relation, surprise
 from dragoman.corpus.rules import likely_side, rules_of, words
-from dragoman.data.checks import Pair
+from dragoman.data.checks import Pair, prepared_warnings
 from dragoman.data.lexical import MOST_LINKS
 from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
@@ -154,6 +154,7 @@ def check(
         for name, rule in rules_of(config, (None, None)).items()
         if name not in config.skip
     ]
+    _warn_of_prepared(read)
     held = {key_of(normalised(line)) for line in held_out}
     bits, keys, lengths = array("I"), array("Q"), array("f")
     for pair in progress(read()):
@@ -188,6 +189,12 @@ def check(
         while _mark_unlikely(found, scores_P, config.max_surprise):
             told = settle()
     return Checked(told, found, lengths_P2)
+
+
+def _warn_of_prepared(read: Read) -> None:
+    """Warn where the first pairs have been in a tool that cuts or escapes texts."""
+    for found in prepared_warnings(dict(enumerate(islice(read(), SAMPLE)))):
+        warnings.warn(found, stacklevel=3)
 
 
 def _mark_foreign(

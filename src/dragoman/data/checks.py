@@ -7,7 +7,7 @@ values of all corpora that they were measured on (docs/decisions.md).
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -43,6 +43,7 @@ def corpus_warnings(
     if not lengths.size:
         return
     sample = {number: pair_at(number) for number in _evenly(lengths.shape[1], SAMPLE)}
+    yield from (f"{name}: {found}" for found in prepared_warnings(sample))
     for side, language in enumerate(languages):
         if language:
             texts = {number + 1: pair[side] for number, pair in sample.items()}
@@ -73,6 +74,38 @@ def _evenly(count: int, most: int) -> list[int]:
 
 def _cut(text: str) -> str:
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+
+
+PREPARED = (
+    ("pieces of subword-nmt", re.compile(r"\S@@(?: |$)"), "sed -r 's/(@@ )|(@@ ?$)//g'"),
+    ("pieces of SentencePiece", re.compile(r"(?:^| )▁[^\W_]"), "spm_decode"),
+    (
+        "tokens of Moses",
+        re.compile(r"(?:^| )(?:&apos;[a-z]*|&quot;|&#(?:91|93|124);|@-@)(?= |$)"),
+        "detokenizer.perl",
+    ),
+)
+"""What other tools make of texts, the signs of it, and what undoes it."""
+FEW, SOME = 3, 0.01
+"""Pairs with such signs, the least and their share; no raw corpus that was looked at has one."""
+
+
+def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
+    """Yield a sentence for each tool that the texts of pairs, by number (from 0), have been in."""
+    for what, sign, undo in PREPARED:
+        found = {
+            number: text
+            for number, pair in pairs.items()
+            for text in pair[::-1]
+            if sign.search(text)
+        }
+        if len(found) >= max(FEW, SOME * len(pairs)):
+            number = min(found)
+            yield (
+                f"{len(found) / len(pairs):.0%} of the pairs have {what}, such as line "
+                f"{number + 1:,}, {_cut(found[number])}; give the raw texts, or undo it ({undo}): "
+                "a model learns pieces of its own, and writes what it has read."
+            )
 
 
 # ---------------------------------------------------------------- shifted lines

@@ -148,7 +148,8 @@ def kept(
         except OSError as error:
             reason = error.strerror or "not all of it was taken, so the disk is full"  # NumPy's
             raise DragomanError(
-                f"Cannot write the cache of tokenised corpora {cache}: {reason}."
+                f"Cannot write the cache of tokenised corpora {cache}: {reason}; name a folder "
+                "with room by data.cache, or by the environment variable XDG_CACHE_HOME."
             ) from error
         loaded = _load(folder, types)
         assert loaded is not None  # noqa: S101

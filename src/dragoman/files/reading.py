@@ -195,8 +195,8 @@ def _reject_other_kinds(start: bytes, name: str) -> None:
     """Raise InputError if the first line is that of a document, or is UTF-16."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
-            unpack = ", or unpack it (unzip)" if signature == b"PK\x03\x04" else ""
-            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{unpack}.")
+            how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
+            raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{how}.")
     if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
         order = "" if start[0] > 0x7F else "BE" if start[0] == 0 else "LE"  # a mark tells it
         raise InputError(

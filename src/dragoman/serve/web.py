@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, ended
 from dragoman.text.unreadable import is_library_error
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.serve.endpoints import Endpoint
@@ -263,7 +264,8 @@ class Call(ServeJob):
         try:
             found = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
-            raise Refusal(400, "The form cannot be read.", "Correct it.", where="body") from error
+            do = f"Correct it: it may have {counted(most, 'file')}, and all else as text."
+            raise Refusal(400, "The form cannot be read.", do, where="body") from error
         for value in found.values():
             if not isinstance(value, str):
                 name = PurePosixPath((value.filename or "").replace("\\", "/")).name

@@ -5,7 +5,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -28,6 +28,7 @@ def section(cls: type[T], value: object, at: Origin, base: object) -> T:
     """
     if not isinstance(value, Mapping):
         raise must_be(at, "a section", value)
+    at = at if at.path else replace(at, whole=cls)
     types = get_type_hints(cls, include_extras=True)
     known = keys_of(cls)
     for name in value:
@@ -51,41 +52,63 @@ def section(cls: type[T], value: object, at: Origin, base: object) -> T:
 
 
 def _unknown(at: Origin, cls: type) -> str:
-    """The sentence about an unknown key, with the closest known one in this section or inside it.
+    """The sentence about an unknown key, with the one that is meant.
 
-    It may be an abbreviation: `lr` or `learning` for `train.learning_rate`.
+    That is one in this section or inside it, else the same word anywhere, or a similar one here.
     """
-    word, known, inner = str(at.path[-1]), keys_of(cls), paths_by_name(cls)
+    word, known = str(at.path[-1]), keys_of(cls)
+    everywhere = paths_by_name(at.whole) if at.whole else {}
+    meant: tuple[str | int, ...]
+    if path := key_for(word, cls):
+        meant = (*at.path[:-1], *path)
+    elif close := nearest(word, everywhere, cutoff=0.8):
+        meant = everywhere[close]
+    elif close := nearest(word, known):
+        meant = (*at.path[:-1], close)
+    else:
+        return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
+    return f"unknown key {at.key}; did you mean {'.'.join(map(str, meant))}?"
+
+
+def key_for(word: str, cls: type, *, cutoff: float = 0.8) -> tuple[str, ...] | None:
+    """The shortest way to a key that has about this name, or that this is a part of.
+
+    A part is also an abbreviation: `lr` or `learning` for `train.learning_rate`. `cutoff` is that
+    of `nearest`.
+    """
+    inner = paths_by_name(cls)
     abbreviated = (
         name
         for name in inner
         if word in {*name.split("_"), "".join(part[:1] for part in name.split("_"))}
     )
-    close = nearest(word, inner, cutoff=0.8) or nearest(word, known) or next(abbreviated, None)
-    if close:
-        meant = ".".join(map(str, (*at.path[:-1], *inner[close])))
-        return f"unknown key {at.key}; did you mean {meant}?"
-    return f"unknown key {at.key}; known here: {', '.join(sorted(known))}"
+    names = filter(None, (nearest(word, inner, cutoff=cutoff), next(abbreviated, None)))
+    return min((inner[name] for name in names), key=len, default=None)
 
 
 def paths_by_name(cls: type) -> dict[str, tuple[str, ...]]:
-    """The way to each key of a section and of those inside it; of one name the shortest."""
+    """The way to each key of a section and of those inside it; of one name the shortest.
+
+    A class with `also_called`, as `TrainConfig` has it, tells what other programs call its keys.
+    """
     found: dict[str, tuple[str, ...]] = {}
-    for path in sorted(_paths(cls), key=len):
-        found.setdefault(path[-1], path)
+    for name, path in sorted(_paths(cls), key=lambda named: len(named[1])):
+        found.setdefault(name, path)
     return found
 
 
-def _paths(cls: type) -> Iterator[tuple[str, ...]]:
-    """The keys of a section and of those inside it."""
+def _paths(cls: type) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The keys of a section and of those inside it by their names."""
     types = get_type_hints(cls)
+    for other, name in getattr(cls, "also_called", {}).items():
+        yield other, (name,)
     for name in keys_of(cls):
         expected = types[name]
-        yield (name,)
+        yield name, (name,)
         union = get_origin(expected) in {Union, UnionType}
         for arm in get_args(expected) if union else (expected,):
             if is_dataclass(arm) and isinstance(arm, type):
-                yield from ((name, *path) for path in _paths(arm))
+                yield from ((key, (name, *path)) for key, path in _paths(arm))
 
 
 def _convert(expected: Any, value: object, at: Origin, base: object) -> object:  # noqa: ANN401

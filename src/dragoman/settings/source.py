@@ -35,6 +35,8 @@ class Origin:
     """The content of the file, if it is one."""
     overrides: tuple[Override, ...] = ()
     path: KeyPath = ()
+    whole: type | None = None
+    """The dataclass of all of them."""
 
     @property
     def key(self) -> str:

@@ -1,7 +1,8 @@
 """How a model learns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dragoman.errors import InputError
 from dragoman.ranges import BelowOne, Count, Index, NonNegative, Positive, check_ranges
@@ -12,6 +13,14 @@ PrecisionSetting = Literal["auto", "fp32", "bf16", "fp16"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """Options of a training run. A run ends at the first limit that it reaches."""
+
+    also_called: ClassVar[Mapping[str, str]] = {
+        "early_stopping": "patience",
+        "max_update": "max_steps",
+        "update_freq": "accumulate",
+        "valid_freq": "validate_every",
+    }
+    """Options of other programs that train translators, to lead from them to the keys here."""
 
     max_steps: Count | None = None
     """Maximum number of optimizer steps."""

@@ -1,6 +1,7 @@
 """The parts of a recipe that all tasks share."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -178,9 +179,14 @@ class RunRecipe:
         """The module of a task from outside the package, which its model folder must name."""
         return self.task if "." in self.task else None
 
-    @property
-    def use(self) -> str | None:
-        """The command that the trained model is for, as in a task; None where its task's is."""
+    def use(
+        self,
+        directions: Sequence[tuple[str, str]] = (),  # noqa: ARG002 (for those who extend it)
+    ) -> str | None:
+        """Return the command that the trained model is for, as in a task; None where its task's is.
+
+        `directions` are those of a model of several languages.
+        """
         return None
 
     def check(self) -> None:

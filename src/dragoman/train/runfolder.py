@@ -172,7 +172,8 @@ class RunFolder:
             old, new = changed[others[0]]
             raise InputError(
                 f"{self.path} holds a run with other settings ({', '.join(others)}; {others[0]} "
-                f"was {old!r}, is {new!r}); give another --out, or the old settings"
+                f"was {old!r}, is {new!r}); give the old settings, or another --out, where --from "
+                f"{self.path} goes on from its model"
             )
         end = self.end
         if end is None:

@@ -99,6 +99,8 @@ def test_a_setting_that_is_given_as_an_option(run: Run, verb: str) -> None:
         (["--d-model=64"], "model.d_model=64"),
         (["--label-smoothing"], "train.label_smoothing=VALUE"),
         (["--patience", "--quiet"], "train.patience=VALUE"),
+        (["--early-stopping", "5"], "train.patience=5"),
+        (["--layers=3"], "model.num_encoder_layers=3"),
     ):
         done = run(*verb.split(), *whole(verb), *typed)
         assert_led_to_help(done, verb, f"{verb} has no option --", f"(write {meant})")

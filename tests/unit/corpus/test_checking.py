@@ -351,6 +351,13 @@ def test_a_language_that_nobody_knows_removes_nothing(language: str) -> None:
     assert check(lambda: pairs, skipped, (language, "de")).kept.all()
 
 
+def test_texts_that_another_tool_has_cut() -> None:
+    """They are told, and none is removed for it."""
+    pairs = [(f"Dog number {n} is out@@ side.", f"Hund Nummer {n} ist draußen.") for n in "abc"]
+    with pytest.warns(UserWarning, match="100% of the pairs have pieces of subword-nmt, .* line 1"):
+        assert checked(pairs).kept.all()
+
+
 def test_norwegian_is_told_by_either_code() -> None:
     """The library has one label for it."""
     pytest.importorskip("py3langid", reason="the extra 'data' is not installed")

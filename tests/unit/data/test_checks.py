@@ -110,6 +110,29 @@ def test_a_copy_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "what", "raw"),
+    [
+        ("die Schu@@ tzhe@@ lme", "pieces of subword-nmt", "a@@b, @@ -1 +1 @@ and me@example.org"),
+        ("我@@ 们 走", "pieces of subword-nmt", "我们走"),
+        ("▁Two ▁dog s", "pieces of SentencePiece", "Name: ▁▁▁▁, ▁ and _x"),
+        ("the dog &apos;s bone", "tokens of Moses", "it&apos;s &quot;so&quot;, &amp; A &amp; B"),
+        ("a well @-@ known dog", "tokens of Moses", "well - known @ home"),
+    ],
+)
+def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None:
+    """They are told on either side; a few such lines, and raw texts, are not."""
+    pairs = made_pairs(300)
+    assert warnings_of([(f"{src} {raw}", f"{raw} {tgt}") for src, tgt in pairs]) == []
+    assert warnings_of([*pairs[2:], (text, "x"), ("y", text)]) == []
+    for side in (0, 1):
+        cut = [*pairs]
+        for number in range(7, 300, 20):
+            cut[number] = (text, cut[number][1]) if side == 0 else (cut[number][0], text)
+        (told,) = warnings_of(cut)
+        assert told.startswith(f"corpus: 5% of the pairs have {what}, such as line 8, {text!r}; ")
+
+
+@pytest.mark.parametrize(
     ("text", "script", "right", "wrong"),
     [
         ("Ｔｗｏ dogsª", "LATIN", ("en",), ()),

@@ -150,7 +150,9 @@ def test_a_cache_that_cannot_be_written_is_an_error_in_words(
 ) -> None:
     """A file where the folder should be: its path and the reason."""
     (tmp_path / "cache").write_text("not a folder")
-    with pytest.raises(DragomanError, match=r"Cannot write the cache .*cache"):
+    with pytest.raises(
+        DragomanError, match=r"Cannot write the cache .*cache: .*; name a folder .* data\.cache"
+    ):
         tokenised(corpus)
 
 

@@ -110,6 +110,28 @@ def test_wrong_recipes(here: Path, text: str, message: str) -> None:
         load_pairs("my.toml").data.training  # noqa: B018 (the property checks)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("early-stopping", "train.patience"),
+        ("train.early_stopping", "train.patience"),
+        ("max_update", "train.max_steps"),
+        ("train.steps", "train.max_steps"),
+        ("train.dropout", "model.dropout"),
+        ("model.layers", "model.num_encoder_layers"),
+        ("layers", "model.num_encoder_layers"),
+        ("train.beam_size", "decoding.beam_size"),
+        ("train.lr", "train.learning_rate"),
+        ("train.patiance", "train.patience"),
+    ],
+)
+def test_a_key_of_another_program_or_section(here: Path, given: str, meant: str) -> None:
+    """It leads to the key here, also where one that is less alike is nearer."""
+    write(here / "my.toml", "")
+    with pytest.raises(InputError, match=rf"unknown key {given}; did you mean {meant}\?$"):
+        load_pairs("my.toml", (f"{given}=5",))
+
+
 def test_where_data_is_looked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative path starts here, then in DRAGOMAN_DATA, and nowhere else; else it is told.
 

@@ -1,5 +1,6 @@
 """The recipe for learning to continue a text: a language model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
@@ -133,8 +134,10 @@ class GenerateRecipe(RunRecipe):
                 f"question in batch.length = {length}: make it smaller"
             )
 
-    @property
-    def use(self) -> str | None:
+    def use(
+        self,
+        directions: Sequence[tuple[str, str]] = (),  # noqa: ARG002 (the form of all tasks)
+    ) -> str | None:
         """A dialogue model is for `dragoman chat`."""
         return "dragoman chat {folder}" if self.generation.chat else None
 

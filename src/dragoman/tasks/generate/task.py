@@ -124,7 +124,7 @@ class GenerateJob:
             f"{'answers of the' if dialogues else 'whole'} validation text with at least "
             f"{self.recipe.batch.length - self.recipe.batch.step} tokens before each (where there "
             "are so many); the perplexity is its exponential.",
-            use=(self.recipe.use or TASK.use).format(folder="THIS_FOLDER"),
+            use=(self.recipe.use() or TASK.use).format(folder="THIS_FOLDER"),
         )
 
 

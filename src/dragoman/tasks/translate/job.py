@@ -24,7 +24,7 @@ from dragoman.tasks.translate.batches import PairBatch, PairBatches
 from dragoman.tasks.translate.heads import choose_head, guided_head, link_loss
 from dragoman.tasks.translate.placing import Placeholders
 from dragoman.tasks.translate.published import Published
-from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe, use_of
+from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import Texts, read_texts
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.sentences import sentences_of
@@ -205,7 +205,7 @@ class TranslateJob:
         means = ", means of all directions" if several else ""
         greedy = f"Greedy translations, sacreBLEU `{validation.signature}`{means}; the"
         judged = f"{greedy if validation.scores else 'The'} loss is in nats per target token."
-        use = use_of(self.config.directions) or "dragoman translate {folder} < input.txt"
+        use = self.recipe.use(self.config.directions) or "dragoman translate {folder} < input.txt"
         return CardPart(
             title=f"Translation model, {several or languages}",
             data=(*(f"training: `{path}`" for path in paths), judged_on),

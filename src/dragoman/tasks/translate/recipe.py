@@ -211,14 +211,6 @@ def check_codes(codes: Iterable[str], *, told_source: bool) -> None:
             )
 
 
-def use_of(directions: Sequence[tuple[str, str]]) -> str | None:
-    """Return the command for a model of several directions, with one of them; None for none."""
-    if not directions:
-        return None
-    src, tgt = directions[0]
-    return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateRecipe(RunRecipe):
     """From a source text to a target text, by an encoder-decoder."""
@@ -292,10 +284,13 @@ class TranslateRecipe(RunRecipe):
         )
         return replace(self, data=data, decoding=folder.decoding)
 
-    @property
-    def use(self) -> str | None:
-        """The command that the trained model is for."""
-        return use_of(self.data.learned)
+    def use(self, directions: Sequence[Direction] = ()) -> str | None:
+        """Return the command for a model of several directions; the run's own is the example."""
+        if not directions:
+            return None
+        own = self.data.src_lang, self.data.tgt_lang
+        src, tgt = own if own in directions else directions[0]
+        return f"dragoman translate {{folder}} --src-lang {src} --tgt-lang {tgt} < FILE"
 
     @staticmethod
     def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:

@@ -337,6 +337,11 @@ class Translator(Answering[Decoding, Translation]):
             check_plain_search(options)
         if isinstance(glossary, Mapping):
             glossary = Glossary(glossary)
+        if not isinstance(glossary, Glossary | None):
+            raise TypeError(
+                f"The glossary is {glossary!r:.40}; give Glossary.read(path), or a mapping from "
+                "sources to targets."
+            )
         if kept is not None:
             check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)

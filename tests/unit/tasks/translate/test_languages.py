@@ -151,7 +151,7 @@ def test_one_direction_more_is_no_default(trained: tuple[Path, list[str]], tmp_p
     )
     recipe = start_from(recipe, open_folder(start))
     job = assemble(recipe, RunFolder.of(recipe), lambda _: None)
-    assert "--src-lang n --tgt-lang up" in job.card(Validation(loss=0.0)).use
+    assert "--src-lang up --tgt-lang far" in job.card(Validation(loss=0.0)).use
     config = job.config
     assert (config.src_lang, config.tgt_lang) == (None, None)
     assert config.directions == (("n", "up"), ("n", "down"), ("up", "far"))

@@ -42,6 +42,8 @@ def test_terms_are_applied_and_reported(
     mapping = {term.source: term.target for term in TERMS}
     assert translator.translate(TEXT, glossary=mapping).terms == found.terms
     assert [each.terms for each in translator.stream([TEXT], glossary=mapping)] == [found.terms]
+    with pytest.raises(TypeError, match=r"The glossary is 'terms.tsv'; give Glossary.read\(path\)"):
+        translator.translate(TEXT, glossary="terms.tsv")  # type: ignore[call-overload] # a path
 
 
 @pytest.mark.parametrize(
