@@ -36,6 +36,8 @@ _BESIDE, _SPACED = r"(?u:[\w:])", rf"(?u:[^\W{UNSPACED}]|:)"
 _NAMED = r":(?:[a-z][a-z0-9_+-]+|[+-]1|100):"
 _EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE})"
 """`:smile:`, which touches no letter of a script with spaces, nor others on both its sides."""
+_NOTE = rf"(?u:(?<=[^\W\d_])(?:\[\d{{1,3}}\]|[†‡])(?![^\W{UNSPACED}]|[\[(]|\.\w))"
+"""The number of a note, right behind a word."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
@@ -50,7 +52,7 @@ _PATTERNS = {
     ),
     "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
         "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
-        rf"|{_PICTURE}(?:\u200d{_PICTURE})*"
+        rf"|{_PICTURE}(?:\u200d{_PICTURE})*|{_NOTE}"
     ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}

@@ -45,6 +45,8 @@ SAME = [
     ("am 3.10. in 1.5 Jahren", "on October 3, in 1.5 years"),
     ("version 3.5 of 5 modules", "Version 3.5 von fünf Modulen"),
     ("at 10.30 in 3,5", "10时30分，3：5"),
+    ("take heap[0]. Or a[1].b, a[0][1]", "用 heap[0]。或 a.b, a"),
+    ("a [1] of 5*", "ein 1 von 5"),
     ("", ""),
 ]
 OTHER = [
@@ -92,6 +94,9 @@ OTHER = [
     ("to 🇩🇪 and 🇫🇷", "nach 🇩🇪", "symbols"),
     ("5\ufe0f\u20e3 goals", "fünf Tore", "symbols"),
     ("in 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "in 🏴", "symbols"),
+    ("a picture[1] of", "ein Bild von", "symbols"),
+    ("买了书[12]的人†。", "who bought the book†", "symbols"),
+    ("a cat‡.", "eine Katze.", "symbols"),
     ("play ▶\ufe0f ↔\ufe0f", "spielen ▶", "symbols"),
 ]
 
