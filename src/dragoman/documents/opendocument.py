@@ -21,7 +21,7 @@ from dragoman.documents.paragraphs import (
 from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, escape_xml
-from dragoman.text.marked import Marked, Tag, with_one_space
+from dragoman.text.marked import Marked, Tag, with_notes, with_one_space
 
 _PARAGRAPHS = {"p", "h", "title", "desc", "subject", "description"}
 _ATTRIBUTES = attributes_of(
@@ -43,6 +43,8 @@ _CELL = re.compile(
 
 One in a comment may have no end, which would be sought anew for each.
 """
+_STYLE_NAME = re.compile(r"\s(?:style:|text:style-)name\s*=\s*[\"']([^\"']*)")
+_RAISED = re.compile(r"style:text-position\s*=\s*[\"'](?:super|[1-9])")
 _ANNOTATION = re.compile(r"(?s)<office:annotation\b.*?(?:</office:annotation\s*>|\Z)")
 
 
@@ -62,8 +64,10 @@ def read(data: bytes, name: str) -> Document:
     if any(b"encryption-data" in content for content in manifest.values()):
         raise InputError(f"{name} is encrypted; save it without a password.")
     contents = archive.read(*members)
+    _, _, styles = contents.get("styles.xml", b"").partition(b"<office:styles")
+    styles = styles.partition(b"</office:styles")[0]
     documents = {
-        member: _read_member(content, f"{name}: {member}", f"{member} ")
+        member: _read_member(content, f"{name}: {member}", f"{member} ", styles)
         for member, content in contents.items()
     }
     is_sheet = b"table:formula=" in contents["content.xml"]
@@ -72,9 +76,15 @@ def read(data: bytes, name: str) -> Document:
     )
 
 
-def _read_member(data: bytes, name: str, place: str) -> Document:
+def _read_member(data: bytes, name: str, place: str, styles: bytes = b"") -> Document:
+    """One member; `styles` are those that it has from another one."""
     places = (f"{place}paragraph {n}" for n in count(1))
-    read = partial(_read_paragraph, places)
+    raised = _raised_styles(styles) | _raised_styles(data)
+
+    def is_raised(tags: str) -> bool:
+        return not raised.isdisjoint(_STYLE_NAME.findall(tags))
+
+    read = partial(_read_paragraph, places, is_raised)
     document = read_xml(data, name, _PARAGRAPHS, read, _ATTRIBUTES, place=place)
 
     def assemble(parts: Sequence[WrittenPart]) -> bytes:
@@ -83,6 +93,15 @@ def _read_member(data: bytes, name: str, place: str) -> Document:
         return encode([_without_old_values(old, new)]) if _VALUE.search(old) else made
 
     return replace(document, assemble=assemble)
+
+
+def _raised_styles(data: bytes) -> set[str]:
+    """The names of the styles whose text stands higher."""
+    _, *styles = data.decode(errors="replace").split("<style:style")
+    begun = (each.partition("</style:style")[0] for each in styles)
+    return {
+        found[1] for each in begun if _RAISED.search(each) and (found := _STYLE_NAME.search(each))
+    }
 
 
 def _without_old_values(old: str, new: str) -> str:
@@ -96,11 +115,16 @@ def _without_old_values(old: str, new: str) -> str:
 
 
 def _read_paragraph(
-    places: Iterator[str], paragraph: Element, text: str, raw: Raw
+    places: Iterator[str],
+    is_raised: Callable[[str], bool],
+    paragraph: Element,
+    text: str,
+    raw: Raw,
 ) -> Segment | Replacing | None:
     if _is_left(paragraph):
         return None
-    marked = with_one_space(without_breaks(mixed(paragraph, text, _role, raw)).pieces)
+    pieces = without_breaks(mixed(paragraph, text, _role, raw)).pieces
+    marked = with_one_space(with_notes(pieces, raised=is_raised))
     if not has_letters(marked):
         return None
     write = _writer(paragraph.prefix)

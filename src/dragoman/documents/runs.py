@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from dragoman.documents.paragraphs import Half, Raw, lines, paired
 from dragoman.files.xml import Element, escape_xml
-from dragoman.text.marked import Marked, Tag, with_one_space
+from dragoman.text.marked import Marked, Tag, is_raised, with_notes, with_one_space
 
 _AROUND = {
     *("hyperlink", "ins", "moveTo", "fldSimple", "sdt", "sdtContent"),
@@ -141,13 +141,14 @@ class RunWriter:
 def read_runs(children: Sequence[Element], text: str, raw: Raw) -> tuple[Marked, RunWriter]:
     """The marked text of children of a paragraph, of which some have text; and its writer."""
     runs = _ParagraphRuns(children, text, raw)
-    pieces = with_one_space(runs.pieces(children))
+    pieces = runs.pieces(children)
     switches, inside = frozenset(runs.switches.items()), frozenset(runs.inside)
     first = next(_with_text(children))
     space = first.inherited(f"xmlns:{first.prefix}".rstrip(":")) or ""
     kept = "" if "drawingml" in space else ' xml:space="preserve"'
     tags = f"<{first.prefix}t{kept}>", f"</{first.prefix}t>"
-    return pieces, _writer(runs.usual, runs.tags, tags, switches, inside)
+    writer = _writer(runs.usual, runs.tags, tags, switches, inside)
+    return with_one_space(with_notes(pieces, writer.write)), writer
 
 
 @lru_cache(256)  # as most paragraphs have the same
@@ -170,7 +171,7 @@ class _ParagraphRuns:
         lengths, first = Counter[str](), next(_with_text(children))
         for run in _with_text(children):
             lengths[self._properties(run)] += len(run.text)
-        self.usual = max(lengths, key=lambda properties: lengths[properties])
+        self.usual = max(lengths, key=lambda of: (not is_raised(of), lengths[of]))
         bare = first.local == "t"
         self.tags = ("", "") if bare else (f"<{first.prefix}r>", f"</{first.prefix}r>")
 

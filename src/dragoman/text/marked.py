@@ -182,7 +182,7 @@ def paired(pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
                 made[-1] = void(piece)
     for _, place, tag in opened:
         made[place] = void(tag)
-    return with_one_space(_with_whole(_with_notes(merged(made).pieces)))
+    return with_one_space(_with_whole(with_notes(made)))
 
 
 def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
@@ -205,29 +205,57 @@ _CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
 """A number of a note only in a link or raised: a text has them in figures and lists, too."""
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(（]?(?:\d{1,3}|[*†‡§])[\])）]?")
-_RAISED = re.compile(r"(?:<|&lt;)(?:sup\b|a\s[^>]*noteref)", re.IGNORECASE)
+_RAISED = re.compile(
+    r"(?:<|&lt;)(?:sup\b|a\s[^>]*noteref)|\bvertAlign\s[^>]*superscript|\sbaseline=[\"'][1-9]",
+    re.IGNORECASE,
+)
 _BEFORE_NUMBER = re.compile(
     r"(?:[^\W\d_]{4}|[^\W\d_]{2}(?:[.,;:!?…。，、；：！？][\"'”’»」』]?|[”»」』]))\Z"
 )
 """Not a short word, as km<sup>2</sup> and cos<sup>2</sup> have no note; unless this is a link."""
-_LINKED, _BEFORE_LINK = re.compile(r"\shref\s*=|noteref"), re.compile(r"[^\W\d_]{2}\Z")
+_LINKED, _BEFORE_LINK = (
+    re.compile(r"[\s:]href\s*=|noteref|:hyperlink\s"),
+    re.compile(r"[^\W\d_]{2}\Z"),
+)
 
 
-def _with_notes(pieces: Pieces) -> Iterator[str | Tag]:
-    """The pieces, where the number of a note, right behind a word, is void with its element."""
+def is_raised(tags: str) -> bool:
+    """Whether tags of HTML or of a run say that what follows stands higher than other text."""
+    return _RAISED.search(tags) is not None
+
+
+def with_notes(
+    given: Iterable[str | Tag],
+    write: Callable[[Marked], str] = Marked.written,
+    raised: Callable[[str], bool] = is_raised,
+) -> list[str | Tag]:
+    """The pieces, where the number of a note, right behind a word, is void with its element.
+
+    The document has it as `write` makes it; open tags in a row say whether it is `raised`.
+    """
+    pieces, made = merged(given).pieces, list[str | Tag]()
     n, before, around = 0, "", ""
     while n < len(pieces):
         piece, count = pieces[n], 1
         is_open = isinstance(piece, Tag) and piece.kind == "open"
         around = around + piece.raw if isinstance(piece, Tag) and is_open else ""
-        if is_open and _begins_note(pieces[n : n + 5], before, around):
-            piece, count = Tag(Marked((*pieces[n : n + 3],)).written()), 3
-        yield piece
+        if is_open and _begins_note(pieces[n : n + 5], before, around, raised):
+            piece, count = Tag(write(Marked(pieces[n : n + 3]))), 3
+            while made and _are_pair(made[-1], *pieces[n + count : n + count + 1]):
+                piece = Tag(write(Marked((made.pop(), piece, pieces[n + count]))))
+                count += 1
+        made.append(piece)
         before = (before + (piece if isinstance(piece, str) else piece.shown))[-6:]
         n += count
+    return made
 
 
-def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
+def _are_pair(*pieces: str | Tag) -> bool:
+    """Whether they are an open and a close tag."""
+    return [isinstance(piece, Tag) and piece.kind for piece in pieces] == ["open", "close"]
+
+
+def _begins_note(pieces: Pieces, before: str, around: str, raised: Callable[[str], bool]) -> bool:
     """Whether they begin with an element that is a number of a note, and no part of a word.
 
     A bare number is one only if it is raised, and so stands in no sentence. `around` are the open
@@ -240,12 +268,12 @@ def _begins_note(pieces: Pieces, before: str, around: str) -> bool:
     after = next((piece for piece in rest if isinstance(piece, str)), "")
     if first.kept or last.kind != "close" or (after[:1].isalnum() and is_spaced(after)):
         return False
-    is_raised, is_link = _RAISED.search(around), _LINKED.search(around)
-    if after[:1].isalnum() and not (is_raised or is_link):
+    is_high, is_link = raised(around), _LINKED.search(around)
+    if after[:1].isalnum() and not (is_high or is_link):
         return False
-    if _SIGN_OF_NOTE.fullmatch(text) or (_CIRCLED.fullmatch(text) and (is_raised or is_link)):
+    if _SIGN_OF_NOTE.fullmatch(text) or (_CIRCLED.fullmatch(text) and (is_high or is_link)):
         return _BEFORE_SIGN.search(before) is not None
-    if not (_NUMBER_OF_NOTE.fullmatch(text) and is_raised):
+    if not (_NUMBER_OF_NOTE.fullmatch(text) and is_high):
         return False
     return bool((is_link and _BEFORE_LINK.search(before)) or _BEFORE_NUMBER.search(before))
 

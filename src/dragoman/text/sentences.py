@@ -27,12 +27,22 @@ _ABBREVIATION = re.compile(
 )
 """Before a full stop: an initial, a German ordinal, or what a name follows."""
 
+_OF_NUMBER = re.compile(
+    r"(?<![^\W_])(?:[Nn]os?|[Nn]rs?|(?P<part>[Vv]ols?|[Ff]igs?|Bde?|Abb|Tab|Taf|Kap|[CK]at|Pl|Ch"
+    r"|Eqs?|Secs?|Art|Inv|Acc|Ref|pp))$"
+)
+"""Before a full stop: what a number with letters follows. That of a part may be Roman."""
+_NUMBER = re.compile(
+    r"(?:N[or]s?\.\s?)?(?:[A-Z]{1,3}[-–./]?|(?![AI] )[A-Z]{1,3}\.? )?\d|[IVX]{2,}(?![\w'’])"
+)
+_ROMAN = re.compile(r"(?!I [a-z])[IVXLC]+(?![\w'’])")
+
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, each with the white space after it, as far as one can see.
 
     `"".join(sentences) == text`. In doubt a sentence continues: after "Mr.", an initial or an
-    ellipsis, and before a small letter.
+    ellipsis, before a small letter, and between "no." and O 1234.
     """
     ends = [match.end() for match in _CUTS[0].finditer(text) if _ends_sentence(text, match)]
     starts = [0, *ends]
@@ -51,7 +61,16 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     marks = marks.rstrip("\"'”’»)]")
     before = text[max(0, match.start() - 8) : match.start()]
-    return marks != "." * len(marks) or (marks == "." and not _ABBREVIATION.search(before))
+    if marks != ".":
+        return marks != "." * len(marks)
+    return not (_ABBREVIATION.search(before) or _is_of_number(before, text, match.end()))
+
+
+def _is_of_number(before: str, text: str, start: int) -> bool:
+    """Whether a full stop stands between "no" or the like and its number: no. O 1234, vol. II."""
+    found = _OF_NUMBER.search(before)
+    of_part = found is not None and found["part"] and _ROMAN.match(text, start)
+    return bool(found and (of_part or _NUMBER.match(text, start)))
 
 
 def _is_inside(text: str, match: re.Match[str]) -> bool:

@@ -235,4 +235,4 @@ def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
     file.write_bytes(b"PK\x03\x04 and more\n")
     done = run("data", "check", "--src", file, "--tgt", file)
     assert done.code == 2
-    assert done.err.endswith("save it as text in UTF-8, or unpack it (unzip).\n")
+    assert done.err.endswith("save it as text in UTF-8, a table as CSV or TSV, or unzip it.\n")

@@ -2,12 +2,13 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import odfdo
 import openpyxl
 import pytest
 from docx import Document as Docx
+from openpyxl.cell.rich_text import CellRichText
 from pptx import Presentation
 from tests.archives import packed, replaced, unpacked
 from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, xlsx
@@ -37,7 +38,7 @@ def docx_of(body: str | bytes) -> bytes:
     return replaced(docx(), {"word/document.xml": body})
 
 
-def xlsx_of(row: list[str]) -> bytes:
+def xlsx_of(row: Sequence[str | CellRichText]) -> bytes:
     """A sheet with these cells."""
     (book := openpyxl.Workbook()).active.append(row)
     book.save(buffer := io.BytesIO())

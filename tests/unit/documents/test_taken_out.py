@@ -5,9 +5,16 @@ import io
 import json
 import re
 
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from tests.archives import packed
+from tests.unit.documents.test_office import xlsx_of
+from tests.unit.documents.test_runs import document_of, run
+from tests.unit.documents.test_runs import in_capitals as docx_in_capitals
 from tests.word_translator import WordTranslator, translated
 
 from dragoman.documents import fragments
@@ -63,6 +70,90 @@ def test_marks_of_notes_are_not_in_the_sentence(source: str, mark: str) -> None:
 def test_other_numbers_are_read(source: str) -> None:
     """Of an amount, a unit, a formula, a year, a list, or a key to press."""
     assert translated(f"<p>a b {source}</p>", "a.html")[1] == [re.sub("<.*?>", "", f"a b {source}")]
+
+
+RAISED = {
+    "docx": '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>',
+    "pptx": '<w:rPr baseline="30000"/>',
+    "xlsx": '<w:rPr><w:b/><w:vertAlign val="superscript"/></w:rPr>',
+}
+LOW = '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>', '<w:rPr baseline="-25000"/>'
+
+
+def raised(properties: str, text: str) -> str:
+    """A run with properties."""
+    return run(text).replace("<w:r>", f"<w:r>{properties}")
+
+
+@pytest.mark.parametrize("properties", RAISED.values(), ids=RAISED)
+@pytest.mark.parametrize("mark", ["1", "[1]", "*", "†", "①"])
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "<w:hyperlink>{}</w:hyperlink>", "<w:ins><w:hyperlink>{}</w:hyperlink></w:ins>"],
+)
+def test_raised_runs_are_marks_of_notes(properties: str, mark: str, around: str) -> None:
+    """As `<sup>` is, also in a link; the run comes back whole, behind its word."""
+    source = run("a word") + around.format(raised(properties, mark)) + run(" and on.")
+    _, lines, report = translated(document_of(source), "a.docx")
+    assert (lines[0], report.flagged) == ("a word and on.", ())
+    expected = re.sub("(?<=>)[a-z. ]+(?=<)", lambda text: text[0].upper(), source)
+    assert docx_in_capitals(source).encode("latin-1").decode() == expected
+    short = document_of(run("Wool") + raised(properties, "[12]"))
+    assert translated(short, "a.docx")[1][0] == "Wool"
+
+
+@pytest.mark.parametrize("properties", [*LOW, *RAISED.values()])
+@pytest.mark.parametrize("word", ["CO", "9 km", "cos", "in 2"])
+def test_other_raised_or_lowered_runs_are_read(properties: str, word: str) -> None:
+    """Of a unit or a formula."""
+    document = document_of(run(word) + raised(properties, "2") + run(" of"))
+    assert translated(document, "a.docx")[1][0] == f"{word}2 of"
+
+
+def test_a_raised_part_of_a_cell_is_the_mark_of_a_note() -> None:
+    """As a run of a paragraph is."""
+    cell = CellRichText("a word", TextBlock(InlineFont(vertAlign="superscript"), "1"), " and on")
+    data, lines, _ = translated(xlsx_of([cell]), "a.xlsx")
+    made = openpyxl.load_workbook(io.BytesIO(data), rich_text=True).active["A1"].value
+    assert (lines, [*map(str, made)]) == (["a word and on"], ["A WORD", "1", " AND ON"])
+
+
+def style(name: str, position: str) -> str:
+    """A style of ODF."""
+    properties = f'<style:text-properties style:text-position="{position}"/>'
+    return f'<style:style style:family="text" style:name="{name}">{properties}</style:style>'
+
+
+ROOT = (
+    '<office:document xmlns:office="o" xmlns:text="t" xmlns:style="s" xmlns:xlink="x">{}'
+    "</office:document>"
+)
+COMMON = f"<office:styles>{style('Up', 'super 58%')}</office:styles>"
+OWN = style("T1", "33% 58%") + style("T2", "sub 58%") + '<style:style style:name="T3"/>'
+HEADERS = style("T3", "super 58%")
+"""A style that has the name of another one of the text."""
+
+
+@pytest.mark.parametrize(
+    ("name", "is_note"), [("Up", True), ("T1", True), ("T2", False), ("T3", False)]
+)
+@pytest.mark.parametrize("around", ["{}", '<text:a xlink:href="n">{}</text:a>'])
+def test_raised_spans_of_odf_are_marks_of_notes(name: str, around: str, *, is_note: bool) -> None:
+    """By their style, which may be one of another member; other spans are read."""
+    span = around.format(f'<text:span text:style-name="{name}">1</text:span>')
+    text = f"<text:p>a word{span} and on.</text:p>"
+    archive = packed(
+        {
+            "content.xml": ROOT.format(OWN + text),
+            "styles.xml": ROOT.format(COMMON + HEADERS),
+            "META-INF/manifest.xml": "<m/>",
+        }
+    )
+    flat = ROOT.format(COMMON + OWN + text)
+    expected = ["a word and on."] if is_note else ["a word1 and on."]
+    data, lines, _ = translated(flat, "a.fodt")
+    assert translated(archive, "a.odt")[1] == lines == expected
+    assert (f"A WORD{span} AND ON." in data) or not is_note
 
 
 def test_numbers_in_elements_of_xliff_are_read() -> None:

@@ -2,8 +2,9 @@ r"""What a translation should keep of its source: numbers, URLs, placeholders, t
 
 Each kind is compared as a multiset. Numbers are compared without separators and in the digits of
 any script: 1,234.56 and 1.234,56 are 1234 and 56. Other languages write small numbers as words, so
-one that is only missing is not compared, and large ones with words (1.5 million, 150万), which are
-not compared at all. The rules are measured on reference translations (docs/decisions.md).
+one that is only missing is not compared unless it is a fraction, and large ones with words (1.5
+million, 150万), which are not compared at all. The rules are measured on reference translations
+(docs/decisions.md).
 """
 
 import re
@@ -36,6 +37,8 @@ _NAMED = r":(?!(?:https?|s?ftp|file|mailto|ssh|tcp|udp|localhost):)(?:[a-z][a-z0
 _EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE}| ?\d)"
 """`:smile:`, which touches no letter of a script with spaces, nor others on both its sides; behind
 one of the others, no number follows, as of settings (端口:http: 8080)."""
+_NOTE = rf"(?u:(?<=[^\W\d_])(?:\[\d{{1,3}}\]|[†‡])(?![^\W{UNSPACED}]|[\[(]|\.\w))"
+"""The number of a note, right behind a word."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
@@ -50,7 +53,7 @@ _PATTERNS = {
     ),
     "symbols": (  # flags of countries, keycaps, and pictures, which joiners join
         "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3"
-        rf"|{_PICTURE}(?:\u200d{_PICTURE})*"
+        rf"|{_PICTURE}(?:\u200d{_PICTURE})*|{_NOTE}"
     ),
 }
 _KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _PATTERNS.items()}
@@ -65,6 +68,12 @@ _NUMBER = re.compile(
 )
 """Digits in groups of three, or of two as in India, or any number of digits. All patterns here take
 linear time."""
+_DECIMAL = re.compile(
+    rf"(?<![\d.,])(?!\d\d?\.\d\d?\.)(\d++)[.,٫](\d++)(?!{_SEPARATOR}?\d)", re.ASCII
+)
+"""A number with a fraction; not a day and its month, 3.10., which others write as a word."""
+_HALF = re.compile("hal[bfv]|quarter|viert|dritt|third|半|刻|分之|[¼-¾⅐-⅞]", re.IGNORECASE)
+"""What a fraction may be written as."""
 _WIDE = re.compile("(?<=[０-９])[，．](?=[０-９])")
 """Full-width separators, which a Chinese text in other digits has between two numbers."""
 _SCALED = re.compile(
@@ -72,6 +81,8 @@ _SCALED = re.compile(
     re.IGNORECASE,
 )
 """A number that continues in words."""
+_METRES = re.compile(r"(\d\s?-?)(?:m\b|米)", re.IGNORECASE)
+"""No millions if both texts have them."""
 SAID = 10
 """From here on a number that another one has replaced is a difference."""
 WRITTEN = 100
@@ -109,8 +120,9 @@ def missing(source: str, translation: str) -> list[Span]:
         source = pattern.sub(lambda match: " " * len(match[0]), source)
         translation = pattern.sub(" ", translation)
     if "numbers" in told:
-        numbers = _numbers(translation)
-        for match in _NUMBER.finditer(_in_ascii(source)):
+        numbers, lost = _numbers(translation), _lost_fractions(source, translation)
+        spans += lost
+        for match in _NUMBER.finditer(_in_ascii(source)) if not lost else ():
             number = _number(match)
             if not numbers[number] and number >= SAID:
                 spans.append(match.span())
@@ -160,13 +172,33 @@ def _name(written: str) -> str:
 
 
 def _numbers_differ(source: str, translation: str) -> bool:
-    if _SCALED.search(source) or _SCALED.search(translation):
+    texts = [source, translation]
+    if all(map(_METRES.search, texts)):
+        texts = [_METRES.sub(r"\1", text) for text in texts]
+    if any(map(_SCALED.search, texts)):
         return False
     before, after = _numbers(source), _numbers(translation)
     missing, extra = max(before - after, default=0), max(after - before, default=0)
     replaced = bool(before - after) and extra >= WRITTEN
     said = missing >= SAID and extra >= SAID
-    return missing >= WRITTEN or replaced or said or _one_for_one(before, after)
+    lost = _lost_fractions(source, translation) or _lost_fractions(translation, source)
+    return missing >= WRITTEN or replaced or said or bool(lost) or _one_for_one(before, after)
+
+
+def _lost_fractions(source: str, translation: str) -> list[Span]:
+    """Where decimals stand of which only what is before the separator is translated, if no other
+    number differs.
+    """
+    before, after = _numbers(source), _numbers(translation)
+    if not after < before or _HALF.search(translation):
+        return []
+    kept, lost = Counter(_DECIMAL.findall(_in_ascii(translation))), dict[Span, int]()
+    for match in _DECIMAL.finditer(_in_ascii(source)):
+        if not kept[match.groups()]:
+            lost[match.span()] = int(match[2][:100])
+        kept[match.groups()] -= 1
+    is_all = before - after <= Counter(lost.values())
+    return [span for span, fraction in lost.items() if fraction and is_all]
 
 
 def _one_for_one(before: Counter[int], after: Counter[int]) -> bool:
