@@ -127,6 +127,11 @@ capitals, four."""
 _NAMES = 0.25
 """What a word with a capital, or a single letter, says beside one in small letters: it is of a
 name, or of a button, as are found in texts of every language."""
+_OF_SENTENCES = frozenset("的了是在和我你他她们這那这们們不也把被吗呢吧与與从從就都说說を")
+_SENTENCE = 2.0
+"""What a character says that makes sentences, and so stands in no name."""
+_NOT_LATIN = 3.0
+"""The same of a word in small letters that are not Latin: commands are, in texts of all scripts."""
 
 
 def without_asides(text: str) -> str:
@@ -155,15 +160,24 @@ def _scripts(text: str) -> dict[str, float]:
     text = rest if any(map(str.isalpha, rest)) else text
     found = dict[str, float]()
     for is_word, run in groupby(text, _is_of_word):
-        letters = [*filter(str.isalpha, run)]
-        if is_word:
-            small = len(letters) > 1 and "".join(letters).islower()
-            shares = [(_script(each), 1.0 if small else _NAMES) for each in letters[:1]]
-        else:
-            shares = [(script, 1 / _OF_A_WORD.get(script, 4)) for script in map(_script, letters)]
-        for script, share in shares:
+        letters = "".join(filter(str.isalpha, run))
+        for char in letters[:1] if is_word else letters:
+            script = _script(char)
+            share = _of_word(letters, script) if is_word else _of_character(char, script)
             found[script] = found.get(script, 0.0) + share
     return dict(sorted(found.items(), key=lambda item: item[0] == "LATIN"))
+
+
+def _of_word(letters: str, script: str) -> float:
+    """What a word of letters that have capitals says of the language of its text."""
+    if script == "LATIN":
+        return 1.0 if letters.islower() and len(letters) > 1 else _NAMES
+    return _NOT_LATIN if letters.islower() else _NAMES
+
+
+def _of_character(char: str, script: str) -> float:
+    """What a character of another script says."""
+    return _SENTENCE if char in _OF_SENTENCES else 1 / _OF_A_WORD.get(script, 4)
 
 
 def _is_of_word(char: str) -> bool:

@@ -44,6 +44,9 @@ def test_sentences_are_told_apart(language: str) -> None:
         ("zh-Hans", "我们在 GitHub 上用 Python 和 PyTorch 训练了一个 Transformer 模型"),
         ("zh-Hans", "在 Linux 上 path 参数接受一个 path-like 对象，由 open-source 库提供。"),
         ("zh-Hans", "python 教程"),
+        ("zh-Hans", "把 log in 按钮改成 sign up"),
+        ("zh-Hans", "我们的 CEO 说 no problem"),
+        ("ja", "npm run build を実行する"),
         ("ja", "Microsoft Visual Studio Codeを開く"),
         ("ja", "ﾃﾞｰﾀを開く"),
         ("ko", "Microsoft Visual Studio Code를 설치하세요."),
@@ -57,7 +60,10 @@ def test_sentences_are_told_apart(language: str) -> None:
         ("en", "SALE 大减价 today only for all members"),
         ("en", "Go to 设置 and then 通用 and then 关于本机"),
         ("de", "Der Minister traf Li Keqiang 李克强 gestern in der Stadt."),
+        ("en", "The minister met Иван Петров and Ольга Смирнова in Moscow."),
         ("ru", "Комитет использует Python и GitHub."),
+        ("ru", "Используйте команду git commit -m message"),
+        ("ru", "Нажмите save as и выберите file"),
     ],
 )
 def test_names_and_addresses_in_another_script_do_not_count(language: str, text: str) -> None:
