@@ -76,8 +76,6 @@ class AsDocument:
         from dragoman.documents.translate import Draft
 
         known, name = self.known(file, plain=False), file or "standard input"
-        if command["--n-best"] != 1 or command["--prefixes"]:
-            raise InputError("A document has one translation; leave out --n-best and --prefixes.")
         if to.output is None:
             plain = "" if self.format or self.column else ", or add --plain to read it line by line"
             raise InputError(
@@ -113,23 +111,26 @@ def places_of(
     Raises InputError for files that are not all there or have one name, for no folder, and as
     `check_output` does.
     """
+    if missing := next((file for file in files if not os.path.isfile(file)), None):  # noqa: PTH113
+        raise InputError(f"There is no file '{missing}'; put a text in quotation marks.")
     if folder is None or (folder.exists() and not folder.is_dir()):
         raise InputError(
             f"The translations of {len(files)} documents go into a folder; name it with --output."
         )
     if plain:
         raise InputError("--plain reads the lines of one file; leave it out, or name one file.")
-    places = dict[str, Path]()
-    for file in files:
-        if not os.path.isfile(file):  # noqa: PTH113 -- as above
-            raise InputError(f"There is no file '{file}'; several arguments are documents.")
+    sources = dict[Path, str]()
+    for file in dict.fromkeys(files):
         place = folder / Path(file).name
-        if place in places.values():
-            raise InputError(f"Another file would be {place}, too; translate {file} by itself.")
-        if folder.exists():
-            check_output(place, model, Path(file))
-        places[file] = place
-    return places
+        if other := sources.get(place):
+            raise InputError(
+                f"{other} and {file} would both be written to {place}; translate one of them by "
+                "itself."
+            )
+        if folder.exists():  # also through a link no file that is read is overwritten
+            check_output(place, model, *map(Path, files if place.exists() else [file]))
+        sources[place] = file
+    return {file: place for place, file in sources.items()}
 
 
 def each_document(
@@ -138,10 +139,11 @@ def each_document(
     load: Callable[[], object],
     to: Destination,
 ) -> None:
-    """Translate documents into a folder, which is made; a faulty one stops no other.
+    """Translate documents into a folder, which is made; one that fails does not stop the others.
 
-    With --resume those that are there already stay. Raises InputError where some are and may not
-    be replaced, before the model is loaded, and at the end where a document was left out.
+    With --resume those that are there already stay, unless --overwrite replaces them. Raises
+    InputError where they may not be replaced, before the model is loaded, and at the end where a
+    document was left out.
     """
     there = {file for file, place in places.items() if _is_there(place)}
     if there and not (to.resume or to.overwrite):
@@ -157,7 +159,7 @@ def each_document(
         raise InputError(f"Cannot make the folder {folder}: {error.strerror}.") from error
     failed = 0
     for number, (file, place) in enumerate(places.items(), 1):
-        is_kept = to.resume and file in there
+        is_kept = to.resume and file in there and not to.overwrite
         say(f"{number}/{len(places)} {file}{' was translated before' if is_kept else ''}")
         try:
             if not is_kept:

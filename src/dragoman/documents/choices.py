@@ -18,7 +18,7 @@ CHOICE = re.compile(
     r"\{\s*[^\s{},]+\s*,\s*(plural|select|selectordinal|choice)\s*,\s*(?:offset:\d+\s)?"
 )
 """How a message begins to choose a form; the forms of `choice` have no brackets, and are left."""
-LEFT = "plural or select messages that are malformed, or not one quoted line of branches"
+LEFT = "plural or select messages that are malformed, have text around them, or are not one line"
 """Why a message is left alone that `branches` does not read."""
 _BRANCH = re.compile(r"\s*(?:=(\d+)|(\w+))\s*\{")
 _NUMBERS = {"zero": "0", "one": "1", "two": "2", "few": "3"}

@@ -109,8 +109,8 @@ class Translation(Plain):
     (the model wrote nothing for a sentence, or for a part of it), "untranslated_forms"
     (plural forms and the like of a message were copied), "unknown_characters" (the source
     has some that the vocabulary lacks), "kept" (text that was to be copied was not),
-    "terms_missed" (see `terms`), "terms_apart" (a line with terms has more sentences than the
-    source, as where a term fitted none of them), "numbers", "urls", "placeholders", "tags",
+    "terms_missed" (see `terms`), "terms_apart" (a term stands in a sentence that the source
+    lacks), "numbers", "urls", "placeholders", "tags",
     "symbols" (those of source and translation differ), and "memory" (taken over from a translation
     memory)."""
     sentences: tuple[tuple[int, int, int, int], ...] = ()

@@ -136,7 +136,8 @@ class Occurrence:
         target, is_small = self.target, self.term.source[:1].islower()
         if not self.term.kept and self.is_in_capitals:
             return in_capitals(target)
-        return target[:1].upper() + target[1:] if is_small and self.written[0].isupper() else target
+        is_raised = is_small and self.written[0].isupper() and target.split()[0].islower()
+        return target[:1].upper() + target[1:] if is_raised else target
 
 
 class Glossary:

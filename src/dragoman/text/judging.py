@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from dragoman.text.glossary import Occurrence, fold, is_boundary
-from dragoman.text.glossary import in_capitals as capitals
+from dragoman.text.glossary import Occurrence, fold, in_capitals, is_boundary
 from dragoman.text.spans import Span, in_common
 
 Outcome = Literal["applied", "inflected", "missed"]
@@ -23,9 +22,9 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
 
     In a translation in capitals a form in capitals is applied.
     """
-    in_capitals = translation.isupper()
+    is_upper = translation.isupper()
     forms_of = [
-        (*each.forms, *(capitals(form) for form in each.forms if in_capitals)) for each in found
+        (*each.forms, *(in_capitals(form) for form in each.forms if is_upper)) for each in found
     ]
     outcomes: dict[int, Outcome] = {}
     taken = bytearray(len(translation))

@@ -162,15 +162,38 @@ def test_several_documents_of_an_interrupted_command(run: Run, tmp_path: Path) -
     assert (folder / "b.html").read_text() == IN_CAPITALS
 
 
+def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) -> None:
+    """Also where an interrupted command goes on, which had not come to the last ones."""
+    files, folder = [tmp_path / "a.html", tmp_path / "b.txt"], tmp_path / "out"
+    folder.mkdir()
+    for file in files:
+        file.write_text("a b")
+        (folder / file.name).write_text("old")
+    replacing = ("--overwrite", "--resume")
+    translated(run, tmp_path, *files, *files, "--output", folder, *replacing).succeeded()
+    assert [file.read_text() for file in sorted(folder.iterdir())] == ["A B", "A B"]
+    link = tmp_path / "links"
+    link.mkdir()
+    (link / "a.html").symlink_to(files[1])
+    done = translated(run, tmp_path, *files, "--output", link, "--overwrite")
+    assert "is the file to read" in done.err
+    assert files[1].read_text() == "a b"
+    translated(run, tmp_path, files[1], "--output", folder, "--overwrite").succeeded()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["a.html", "b.html"], "2 documents go into a folder; name it with --output."),
         (["a.html", "b.html", "--output", "c.html"], "2 documents go into a folder; name it"),
-        (["a.html", "no.html", "--output", "d"], "There is no file 'no.html'; several arguments"),
-        (["a.html", "d/a.html", "--output", "o"], "Another file would be o/a.html, too"),
+        (["a.html", "no.html", "--output", "d"], "There is no file 'no.html'; put a text in"),
+        (
+            ["a.html", "d/a.html", "--output", "o"],
+            "a.html and d/a.html would both be written to o/a.html",
+        ),
         (["a.html", "b.html", "--output", "o", "--plain"], "--plain reads the lines of one file"),
         (["a.html", "b.html", "--output", "."], "a.html is the file to read; give another"),
+        (["a.html", "b.html", "--output", "o", "--n-best", "2"], "A document has one translation"),
         (["a.html", "b.html", "--output", "c.html/d"], "is not a model folder"),
     ],
 )

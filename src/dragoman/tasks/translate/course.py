@@ -39,6 +39,7 @@ from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
     WantedText,
     changed,
+    is_apart,
     is_plain_search,
     used,
     wanted_of,
@@ -328,7 +329,7 @@ def _judged(line: Line, translation: Translation, *, retried: bool) -> Translati
         "kept": bool(changed(line.text, line.kept, text)),
         "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
-        "terms_apart": bool(terms) and len(sentences_of(text)) > len(sentences_of(line.text)),
+        "terms_apart": is_apart(line.terms(), line.text, text),
     }
     raised = [flag for flag, holds in flags.items() if holds]
     others = tuple(_judged(line, other, retried=retried) for other in translation.alternatives)

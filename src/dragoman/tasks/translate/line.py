@@ -37,12 +37,12 @@ class Line:
     def whole_term(self) -> str | None:
         """Its translation, if it is one term of the glossary, perhaps with marks around it."""
         terms = self.terms()
-        if len(terms) != 1 or self.prefix:
+        if len(terms) != 1 or self.prefix or self.kept:
             return None
         (term,), text = terms, self.text.strip()
         before, found, after = text.partition(term.written)
-        is_alike = is_spaced(term.written) == is_spaced(term.alone)
-        if not found or is_readable(before + after) or not (is_alike or text == found):
+        same_spacing = is_spaced(term.written) == is_spaced(term.alone)
+        if not found or is_readable(before + after) or not (same_spacing or text == found):
             return None
         return f"{before}{term.alone}{after}"
 

@@ -34,9 +34,9 @@ _NO_LETTER = rf"(?!(?u:[^\W\d_{UNSPACED}]))"
 """Not before a letter of a script with spaces: %80a is 80 % in Basque, and %5'i in Turkish."""
 _BESIDE, _SPACED = r"(?u:[\w:])", rf"(?u:[^\W{UNSPACED}]|:)"
 _NAMED = r":(?!(?:https?|s?ftp|file|mailto|ssh|tcp|udp|localhost):)(?:[a-z][a-z0-9_+-]+|[+-]1|100):"
-_EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE}| ?\d)"
-"""`:smile:`, which touches no letter of a script with spaces, nor others on both its sides; behind
-one of the others, no number follows, as of settings (端口:http: 8080)."""
+_EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE})"
+"""`:smile:`, which touches no letter of a script with spaces, nor others on both its sides, and
+is no name of a protocol (端口:http: 8080)."""
 _NOTE = rf"(?u:(?<=[^\W\d_])(?:\[\d{{1,3}}\]|[†‡])(?![^\W{UNSPACED}]|[\[(]|\.\w))"
 """The number of a note, right behind a word."""
 _PATTERNS = {

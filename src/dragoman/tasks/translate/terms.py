@@ -4,6 +4,7 @@ They are terms of a glossary, and text that is kept: placeholders, code, what a 
 not to be translated. The search is told which ids they are (`dragoman.decode.constrained`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
 from dragoman.text.glossary import Occurrence, is_boundary, is_spaced, joins
 from dragoman.text.judging import exact, judge
+from dragoman.text.sentences import sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
 
@@ -110,6 +112,17 @@ def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:
         TermUse(source=each.written, target=each.target, outcome=outcome)
         for each, outcome in outcomes
     )
+
+
+_STOP = re.compile(r"[.!?…؟।]+[\"'”’»)\]]*(?=\s|\Z)|[。！？｡]+")
+
+
+def is_apart(found: Sequence[Occurrence], line: str, translation: str) -> bool:
+    """Whether a term stands in the last sentence of a translation that has more than its source."""
+    *before, last = sentences_of(translation)
+    made, given = (sum(map(bool, map(str.strip, _STOP.split(t)))) for t in (translation, line))
+    is_longer = bool(before) and made > given
+    return is_longer and any(any(exact(last, form)) for each in found for form in each.forms)
 
 
 def changed(line: str, kept: Sequence[Span], translation: str) -> list[Span]:

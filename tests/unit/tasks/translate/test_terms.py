@@ -54,6 +54,7 @@ def test_terms_are_applied_and_reported(
         ("(THE CAT):", "(A TREE):"),
         ("学习", "sees"),
         ("Strauß", "Strauß"),
+        ("Post", "eMail"),
         ("dog\u2019s end", "big houſe"),
     ],
 )
@@ -62,12 +63,20 @@ def test_a_line_that_is_a_term_becomes_its_target(
 ) -> None:
     """With capitals as the line has them, also letters that the model cannot write."""
     targets = {"the cat": "a tree", "学习": "sees", "Strauß": "", "dog's end": "big houſe"}
+    targets |= {"post": "eMail"}
     found = translator.translate(line, glossary=targets)
     assert (found.text, found.flags) == (text, ())
     assert [term.outcome for term in found.terms] == ["applied"]
     assert translator.translate(line).text != text
     (streamed,) = translator.stream([line], glossary=targets)
     assert streamed == found
+
+
+def test_a_term_in_text_that_is_copied_is_copied(translator: Translator) -> None:
+    """Also where it is the whole line."""
+    found = translator.translate("[cat]", glossary={"cat": "tree"}, kept=[(0, 5)])
+    assert "[cat]" in found.text
+    assert "kept" not in found.flags
 
 
 @pytest.mark.parametrize("line", ["the cat the cat", "the cat 2", "学习.", "a the cat"])
@@ -77,12 +86,26 @@ def test_a_line_with_more_than_a_term_is_translated(translator: Translator, line
     assert found.log_prob < 0  # as what a model has written
 
 
-def test_a_sentence_too_many_is_told_where_there_are_terms(translator: Translator) -> None:
-    """The model may have put a term behind the sentence."""
-    remembering = translator.remembering({"the cat.": "A dog. Tree."})
-    found = remembering.translate("the cat.", glossary={"cat": "Tree"})
-    assert found.flags == ("memory", "terms_apart")
-    assert "terms_apart" not in remembering.translate("the cat.", glossary={"dog": "Tree"}).flags
+@pytest.mark.parametrize(
+    ("line", "text", "apart"),
+    [
+        ("the cat.", "A dog. Tree.", True),
+        ("the cat", "A dog. A Tree", True),
+        ("猫。", "A dog. A Tree.", True),
+        ("the cat.", "A Tree. Dog.", False),
+        ("the dog. the cat.", "A dog. A Tree.", False),
+        ("a dog incl. cat", "Ein Hund inkl. Tree", False),
+        ("a dog, such as a cat", "ein Hund, z. B. ein Tree.", False),
+        ("the dog. the horse.", "A dog. A horse. Tree.", False),
+    ],
+)
+def test_a_term_in_a_sentence_of_its_own_is_told(
+    translator: Translator, line: str, text: str, *, apart: bool
+) -> None:
+    """The model may have put it behind the sentence; other sentences are no matter of terms."""
+    glossary = {"cat": "Tree", "猫": "Tree"}
+    found = translator.remembering({line: text}).translate(line, glossary=glossary)
+    assert ("terms_apart" in found.flags) == apart
 
 
 def test_tokens_of_one_word_are_joined() -> None:
