@@ -87,7 +87,10 @@ def kill_rank_1(launcher: int) -> None:
 
 def listeners(process: str) -> set[str]:
     """The addresses on which a process listens, by the kernel's tables of IPv4 and IPv6 sockets."""
-    held = {str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir()}
+    held = set[str]()
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # a file that has been closed meanwhile
+            held.add(str(link.readlink()))
     found = set[str]()
     for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
         for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:

@@ -152,7 +152,7 @@ def test_an_encoding_that_cannot_be_is_not_offered(tmp_path: Path) -> None:
     [
         (b"PK\x03\x04\x14\x00", "is a document (docx, xlsx, odt)"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a document (doc, xls)"),
-        (b"PK\x03\x04\x14\x00", "save it as text in UTF-8, a table as CSV or TSV."),
+        (b"PK\x03\x04\x14\x00", "save it as text in UTF-8, a table as CSV or TSV, or unzip it."),
         (b"%PDF-1.7\n", "is a PDF"),
         (rb"{\rtf1\ansi hello\par}", "is a document (rtf)"),
         ("一\n".encode("utf-16"), "or convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"),
