@@ -49,6 +49,7 @@ def test_sentences_are_told_apart(language: str) -> None:
         ("ja", "npm run build を実行する"),
         ("ja", "Microsoft Visual Studio Codeを開く"),
         ("ja", "ﾃﾞｰﾀを開く"),
+        ("ja", "東京タワー展望台"),
         ("ko", "Microsoft Visual Studio Code를 설치하세요."),
         ("en", "The minister met Chen Li (陈丽) in Chengdu."),
         ("en", "Mr. Chen 陈 said that he would not come."),

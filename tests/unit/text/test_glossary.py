@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import InputError
+from dragoman.text import glossary
 from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.judging import judge
 
@@ -27,6 +28,16 @@ def read(tmp_path: Path, content: str | bytes, name: str = "terms.tsv") -> Gloss
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Glossary.read(path)
+
+
+def test_a_file_is_read_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte more is refused before it is read."""
+    (path := tmp_path / "a.tsv").write_text("a\tb\n")
+    monkeypatch.setattr(glossary, "LARGEST", 4)
+    assert len(Glossary.read(path)) == 1
+    monkeypatch.setattr(glossary, "LARGEST", 3)
+    with pytest.raises(InputError, match="larger than 3 bytes"):
+        Glossary.read(path)
 
 
 def test_a_file_has_terms_forms_and_case(tmp_path: Path) -> None:
