@@ -99,8 +99,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
         "--as-published": asked.as_published or None,
     }
     load = cache(partial(load_translator, model, loading, decoding, pair.languages, asked))
-    file = files[0] if files else None
-    several = bool(files and (len(files) > 1 or (to.output and to.output.is_dir())))
+    file, several = files[0] if files else None, len(files or ()) > 1
     if several or document.known(file, plain=plain) is not None:
         if n_best > 1 or asked.prefixes:
             raise InputError("A document has one translation; leave out --n-best and --prefixes.")
@@ -111,7 +110,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             glossary=terms,
             languages=languages_of(model, pair.languages),
         )
-        if files and several:
+        if files and (several or (to.output and to.output.is_dir())):
             places = places_of(files, to.output, model, plain=plain)
             each_document(places, translate, load, to)
         else:

@@ -178,7 +178,8 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
     done = translated(run, tmp_path, *files, "--output", link, "--overwrite")
     assert "is the file to read" in done.err
     assert files[1].read_text() == "a b"
-    translated(run, tmp_path, files[1], "--output", folder, "--overwrite").succeeded()
+    done = translated(run, tmp_path, files[1], "--output", folder, "--overwrite")
+    assert "it is a folder" in done.err  # as for all lines of text
 
 
 @pytest.mark.parametrize(
