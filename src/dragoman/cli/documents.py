@@ -112,7 +112,9 @@ def places_of(
     `check_output` does.
     """
     if missing := next((file for file in files if not os.path.isfile(file)), None):  # noqa: PTH113
-        raise InputError(f"There is no file '{missing}'; put a text in quotation marks.")
+        raise InputError(
+            f"There is no file '{missing}'; a text of several words needs quotation marks."
+        )
     if folder is None or (folder.exists() and not folder.is_dir()):
         raise InputError(
             f"The translations of {len(files)} documents go into a folder; name it with --output."

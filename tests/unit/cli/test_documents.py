@@ -187,7 +187,7 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
     [
         (["a.html", "b.html"], "2 documents go into a folder; name it with --output."),
         (["a.html", "b.html", "--output", "c.html"], "2 documents go into a folder; name it"),
-        (["a.html", "no.html", "--output", "d"], "There is no file 'no.html'; put a text in"),
+        (["a.html", "no.html", "--output", "d"], "There is no file 'no.html'; a text of several"),
         (
             ["a.html", "d/a.html", "--output", "o"],
             "a.html and d/a.html would both be written to o/a.html",
