@@ -111,6 +111,8 @@ def test_a_translation_that_markdown_would_misread_is_left_out() -> None:
     made, _, report = translated("a**b c<script>d**e f\n", "a.md")
     assert made == "a**b c<script>d**e f\n"
     assert [each.what for each in report.untranslated] == [misread, misread]
+    _, _, report = translated("*a^[b* c] d\n", "a.md")  # or before a note
+    assert [each.what for each in report.untranslated] == [misread]
 
 
 def test_titles_of_links() -> None:
