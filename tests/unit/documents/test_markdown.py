@@ -3,7 +3,6 @@
 import pytest
 from tests.word_translator import WordTranslator, translated
 
-
 BREAKS = [
     ("a<br>b\n", "A<br>B\n", ["a b"]),
     ("a *b<br/>c* <wbr>d\n", "A *B<br/>C* <wbr>D\n", ["a b c d"]),
