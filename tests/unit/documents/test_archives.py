@@ -43,10 +43,10 @@ def check_epub(data: bytes) -> dict[str, bytes]:
 
 
 def test_a_book_is_translated() -> None:
-    """Chapters as XHTML, both tables of contents, the title; nothing else."""
+    """Chapters as XHTML, which name their language, both tables of contents, the title; no more."""
     contents = check_epub(translated(epub(), "a.epub")[0])
     assert contents["OPS/text/one a.xhtml"].decode() == (
-        CHAPTER.replace("<title>One", "<title>ONE")
+        CHAPTER.replace('lang="en"><head><title>One', 'lang="de"><head><title>ONE')
         .replace("Chapter&#160;one", "CHAPTER\xa0ONE")
         .replace("It was a <i>dark</i> &amp; stormy", "IT WAS A <i>DARK</i> &amp; STORMY")
         .replace("night&nbsp;here", "NIGHT\xa0HERE")
