@@ -323,22 +323,6 @@ def test_line_ends_and_encodings_of_a_catalogue_stay(end: str) -> None:
         translated(data, "a.po", WordTranslator(lambda word: word + "好"))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('msgid "a"\nmsgstr "b"\nmsgstr "c"\n', "a.po line 3 has a second msgstr for one message"),
-        ('msgid "a"\nmsgid "b"\nmsgstr ""\n', "a.po line 2 has a second msgid for one message"),
-        ('msgid "a"\nnonsense\n', "a.po line 2 is no line of a catalogue"),
-        ('msgid "a" b\nmsgstr ""\n', "a.po line 1 is no line of a catalogue"),
-        ('\nmsgstr ""\n', "a.po line 2 begins no message: it has no msgid"),
-    ],
-)
-def test_what_is_no_catalogue_is_refused(text: str, sentence: str) -> None:
-    """With the line."""
-    with pytest.raises(InputError, match=sentence):
-        read_document(text.encode(), "a.po")
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1", "utf-8-sig"])
 def test_encodings_of_xml_stay(encoding: str) -> None:
     """What an encoding lacks is written as a reference."""

@@ -43,15 +43,6 @@ def test_only_text_changes() -> None:
     assert translated(TEXT, "a.txt", WordTranslator())[0] == TEXT
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-16-be"])
-def test_an_encoding_stays(encoding: str) -> None:
-    """As its mark tells it."""
-    mark = "\ufeff" if encoding == "utf-16-be" else ""
-    data = f"{mark}Grüße, 你好\r\nfoo".encode(encoding)
-    expected = f"{mark}GRÜSSE, 你好\r\nFOO".encode(encoding)
-    assert translated(data, "a.txt")[0] == expected
-
-
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
     ("name", "source"),
