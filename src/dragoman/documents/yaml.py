@@ -44,7 +44,6 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
-    """The texts, in order; what is left alone is added to `left`."""
     import yaml
 
     clean = without_damage(text)
