@@ -158,10 +158,15 @@ def test_what_no_document_needs_is_refused(data: bytes, sentence: str) -> None:
 
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many members, and members that unpack to too much, alone or together."""
+    """Too many members, those that unpack to too much, alone or together, and a long name, which
+    says where each text of its member is.
+    """
     monkeypatch.setattr(archives, "MOST_MEMBERS", 1)
     with pytest.raises(InputError, match="has 2 members; at most 1 are read"):
         Archive.open(packed({"a": "", "b": ""}), "x")
+    assert Archive.open(packed({"n" * 500: ""}), "x").members
+    with pytest.raises(InputError, match="a member with a name of more than 500 characters"):
+        Archive.open(packed({"n" * 501: ""}), "x")
     with pytest.raises(InputError, match="x: a is larger, unpacked"):
         Archive.open(packed({"a": "x" * (1 << 21)}), "x").read("a")
     monkeypatch.setattr(archives, "LARGEST_TEXT", 150)

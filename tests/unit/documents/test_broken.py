@@ -289,6 +289,7 @@ NO_JSON = [
         ("a.po", 'msgid "a" b\nmsgstr ""\n', "a.po line 1 is no line of a catalogue"),
         ("a.po", '\nmsgstr ""\n', "a.po line 2 begins no message: it has no msgid"),
         *(("a.json", text, r"a\.json line \d is not JSON; correct it") for text in NO_JSON),
+        ("a.srt", "[Script Info]\nTitle: a\n", "has text and no cue .*convert it to SRT"),
         ("a.yaml", "a: b: c", r"is not YAML: .*line 1"),
         ("a.yaml", "[" * 100_000, "more than 200 levels"),
         *(
@@ -328,7 +329,10 @@ HEAD = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
             [f"{NO_CUE}; line 10; line 12"],
         ),
         ("a.srt", f"{SUBTITLE}NOTE a\n\n{SUBTITLE}", [NO_CUE]),
+        ("a.srt", SUBTITLE.replace("a b", ""), []),
+        ("a.srt", "", []),
         ("a.vtt", HEAD + SUBTITLE.replace(",", "."), []),
+        ("a.vtt", "WEBVTT\n\nNOTE a b\n", []),
     ],
 )
 def test_what_is_left_alone_is_told(name: str, source: str, left: list[str]) -> None:
