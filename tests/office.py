@@ -277,7 +277,7 @@ msgstr "old"
 
 CHAPTER = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">
-<html xmlns="http://www.w3.org/1999/xhtml"><head><title>One</title></head><body>
+<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><title>One</title></head><body>
 <h1><a id="x"/>Chapter&#160;one</h1><p>It was a <i>dark</i> &amp; stormy<br/>night&nbsp;here.</p>
 <p>A <ruby>word<rt>read</rt></ruby> more</p>
 <p><img src="a.png" alt="A house"/></p></body></html>

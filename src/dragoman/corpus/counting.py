@@ -72,8 +72,6 @@ class CorpusStats(Plain):
 
 
 class _Side:
-    """What has been counted of one side."""
-
     def __init__(self) -> None:
         self.lengths, self.characters = array("f"), 0
         self.scripts, self.vocabulary = Counter[str](), list[tuple[int, int]]()

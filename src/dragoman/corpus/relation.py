@@ -175,5 +175,4 @@ def surprise(scores_P: Numbers) -> Numbers:
 
 
 def _deviation(away_P: Numbers, least: float) -> float:
-    """The standard deviation, by the median."""
     return max(float(np.median(np.abs(away_P))) / 0.6745, least)  # of a normal distribution

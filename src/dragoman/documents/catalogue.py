@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import accumulate, repeat
 
 from dragoman.documents import choices
 from dragoman.documents.asides import unused
@@ -65,7 +64,7 @@ def read(data: bytes, name: str) -> Document:
         pieces = [re.sub(f"{mark}([0-9]+){mark}", message, piece) for piece in first]
         new = encode(pieces)
         read = decoded(new, name, charset[1].decode() if charset else "")[0]
-        if not all(map(read.endswith, pieces, repeat(0), accumulate(map(len, pieces)))):
+        if read != "".join(pieces):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "
                 "msgconv -t UTF-8."

@@ -45,7 +45,6 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 
 def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
-    """The texts, in order; what is left alone is added to `left`."""
     about = sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     write = partial(_written, escapes=escapes, slashes="\\/" in text)

@@ -53,7 +53,6 @@ def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]
 
 
 def _joined(text: str, lines: Sequence[Span], where: str) -> Segment:
-    """One segment of these lines."""
     pieces: list[str | Tag] = [text[slice(*lines[0])]]
     for before, line in pairwise(lines):
         pieces += Tag(text[before[1] : line[0]], shown=" "), text[slice(*line)]

@@ -116,7 +116,6 @@ class _Paragraphs:
         self._brackets: list[_Bracket] = []
 
     def _where(self, place: int) -> str:
-        """The line of a place."""
         return f"line {bisect_left(self._line_ends, place) + 1}"
 
     def _without_directive(self, found: re.Match[str]) -> str:
@@ -204,7 +203,6 @@ class _Paragraphs:
         return ""
 
     def _open(self, name: str, more: Any, start: int, mark: str) -> None:  # noqa: ANN401
-        """Begin a span."""
         self._end = start + len(mark)
         self._opened.append(_Span(more, mark, self._end, len(self._pieces)))
         self._pieces.append((name, Tag(mark, "open")))

@@ -93,7 +93,6 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _types(archive: Archive) -> dict[str, str]:
-    """The type of content of each member."""
     declared = dict[str, str]()
     for element in archive.elements("[Content_Types].xml", "Default", "Override"):
         of = element.attributes

@@ -166,7 +166,6 @@ def _words(item: Pieces) -> str:
 
 
 def _end_of(row: Sequence[str | Tag]) -> str:
-    """The last text of a row."""
     return _words(tuple(reversed(row)))
 
 

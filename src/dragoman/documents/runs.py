@@ -163,8 +163,6 @@ def _writer(
 
 
 class _ParagraphRuns:
-    """Reads the runs of a paragraph."""
-
     def __init__(self, children: Sequence[Element], text: str, raw: Raw) -> None:
         self._text, self._raw = text, raw
         self.inside, self.switches = set[str](), dict[str, str]()

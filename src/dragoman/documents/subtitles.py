@@ -237,7 +237,6 @@ def _shown(text: str, *cues: _Cue) -> str:
 
 
 def _is_capital(text: str) -> bool:
-    """Whether the first letter is."""
     return next(filter(str.isalpha, text), "").isupper()
 
 

@@ -67,7 +67,6 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
 
 
 def _lines(raw: str, start: int, where: str) -> Iterator[Segment]:
-    """The lines of a cell in quotes."""
     for line in re.finditer(r"[^\r\n]+", raw):
         source, begin = fragments.with_elements((line[0].replace('""', '"'),)), start + line.start()
         yield Segment(begin, begin + len(line[0]), source, _quoted, where)

@@ -77,7 +77,6 @@ def _language_of(variant: Element) -> str:
 
 
 def _role_in_tmx(element: Element) -> Tag | Half:
-    """How an element in a text of TMX is read."""
     if element.local in {"bpt", "ept"}:
         return Half("", element.attributes.get("i", ""), element.local == "bpt")
     return Tag("", "open") if element.local == "hi" else Tag("")

@@ -221,7 +221,6 @@ class Draft:
         return self._document.written(self._text_at)
 
     def _text_at(self, number: int) -> str | None:
-        """What is written for a segment."""
         place = self._found_at[number]
         return None if place < 0 else str(self._found[place])
 
@@ -297,7 +296,6 @@ def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
 
 
 def _why_not(source: Marked) -> str | None:
-    """Why a text is not translated, if it is not."""
     text = "".join(source.around)
     if not any(char.isalpha() for char in text):
         return "it is marked as not to be translated" if source.kept else _NO_LETTER

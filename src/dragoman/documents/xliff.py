@@ -162,7 +162,7 @@ def _read_unit(
     elif _in_others(languages, declared):
         why = f"{_OTHERS}: {', '.join(filter(None, declared))}"
     elif is_cut:
-        return _read_segments(left, unit)
+        return _read_segments(left, unit, raw)
     elif _is_open(unit.state, source, target) and not any(
         is_confirmed(element, each) for each in as_whole or [{}]
     ):
@@ -219,7 +219,7 @@ def _start_tag(element: Element, text: str) -> str:
     return text[element.start : element.content_start].rstrip("/> \t\r\n") + ">"
 
 
-def _read_segments(left: Left, unit: _XliffUnit) -> Replacing | None:
+def _read_segments(left: Left, unit: _XliffUnit, raw: Raw) -> Replacing | None:
     """The segments of a unit that are not translated; the target has the others as they are.
 
     A new target has the source of those that need no translation, or get none.
@@ -233,7 +233,7 @@ def _read_segments(left: Left, unit: _XliffUnit) -> Replacing | None:
         made += text[end : there.start]
         stays, end = text[there.start : there.end], there.end
         if (source := cut.get(number)) is not None:
-            marked = marked_of(source, pieces_of(source, text, _role_in_xliff, partial(_raw, text)))
+            marked = marked_of(source, pieces_of(source, text, _role_in_xliff, raw))
             start, close = _start_tag(there, text), f"</{there.name}>"
             definition, target = definitions.get(number, {}), done.get(number)
             confirmed = is_confirmed(unit.element, definition)
@@ -254,10 +254,6 @@ def _read_segments(left: Left, unit: _XliffUnit) -> Replacing | None:
     return Replacing(*place, Part(made, tuple(segments))) if segments else None
 
 
-def _raw(text: str, element: Element) -> str:
-    return text[element.start : element.end]
-
-
 def _why_not(
     marked: Marked, target: Element | None, *, is_open: bool, is_locked: bool
 ) -> str | None:
@@ -272,7 +268,6 @@ def _why_not(
 
 
 def _role_in_xliff(element: Element) -> Tag | Half:
-    """How an element in a text of XLIFF is read."""
     values, name = element.attributes, element.local
     if name in {"g", "pc", "mrk"}:
         kept = values.get("mtype") == "protected" or values.get("translate") == "no"

@@ -44,7 +44,6 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _segments(text: str, name: str, left: Left) -> Iterator[Segment]:
-    """The texts, in order; what is left alone is added to `left`."""
     import yaml
 
     clean = without_damage(text)
@@ -238,8 +237,7 @@ def _after(text: str, end: int) -> str:
 
 def _written(marked: Marked, *, style: str, flow: bool, after: str) -> str:
     text = marked.written()
-    plain = _PLAIN.fullmatch(text) and not text[-1].isspace() and _is_text(text)
-    if not style and plain and not (flow and _FLOW.search(text)):
+    if not style and _may_be_plain(text, flow=flow) and _is_text(text):
         return text + after
     if style == "'" and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
@@ -250,10 +248,14 @@ def _needs_quotes(
     _raw: str, _source: Marked, made: Marked, *, style: str, flow: bool, is_first: bool
 ) -> str:
     """Why a form cannot be written in a value without quotes."""
-    text = made.written()
-    plain = _PLAIN.fullmatch(text if is_first else f"a {text}") and not text[-1].isspace()
-    fits = style or (plain and not (flow and _FLOW.search(text)))
+    text = made.written() if is_first else f"a {made.written()}"
+    fits = style or _may_be_plain(text, flow=flow)
     return "" if fits else "the string needs quotes for its translation"
+
+
+def _may_be_plain(text: str, *, flow: bool) -> bool:
+    is_plain = _PLAIN.fullmatch(text) is not None and not text[-1].isspace()
+    return is_plain and not (flow and _FLOW.search(text))
 
 
 def _written_in(

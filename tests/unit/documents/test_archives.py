@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tests.archives import packed, replaced, unpacked
-from tests.office import CHAPTER, SAMPLES, epub
+from tests.office import BODY, CHAPTER, SAMPLES, epub
+from tests.unit.documents.test_office import docx_of
 from tests.word_translator import WordTranslator, translated
 
 from dragoman.documents import archive as archives
@@ -43,10 +44,10 @@ def check_epub(data: bytes) -> dict[str, bytes]:
 
 
 def test_a_book_is_translated() -> None:
-    """Chapters as XHTML, both tables of contents, the title; nothing else."""
+    """Chapters as XHTML, which name their language, both tables of contents, the title; no more."""
     contents = check_epub(translated(epub(), "a.epub")[0])
     assert contents["OPS/text/one a.xhtml"].decode() == (
-        CHAPTER.replace("<title>One", "<title>ONE")
+        CHAPTER.replace('lang="en"><head><title>One', 'lang="de"><head><title>ONE')
         .replace("Chapter&#160;one", "CHAPTER\xa0ONE")
         .replace("It was a <i>dark</i> &amp; stormy", "IT WAS A <i>DARK</i> &amp; STORMY")
         .replace("night&nbsp;here", "NIGHT\xa0HERE")
@@ -135,33 +136,48 @@ def far() -> bytes:
 
 
 ONE = packed({"a": "x" * 99})
+RIGHTS = '<e><CipherReference URI="OPS/text/one%20a.xhtml"/></e>'
+ENTITY = "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"
+PASSWORD = {"content.xml": "<a/>", "META-INF/manifest.xml": "<m:encryption-data/>"}
+REFUSED = [
+    (duplicate(), "a.docx", "two members of one name"),
+    (changed(ONE, b"PK\1\2", 8, b"\1"), "a.docx", "is encrypted; save it without a password"),
+    (packed({"a/../../b": ""}), "a.docx", "leads out of it"),
+    (changed(ONE, b"PK\1\2", 20, struct.pack("<L", 1000)), "a.docx", "is damaged, or larger"),
+    (changed(ONE, b"PK\1\2", 42, struct.pack("<L", 9999)), "a.docx", "is damaged"),
+    (changed(ONE, b"PK\1\2", 32, b"\7"), "a.docx", "is damaged, or larger"),
+    (far(), "a.docx", "is damaged, or no document"),
+    (ONE[:-30], "a.docx", "is damaged, or no document"),
+    (b"\xd0\xcf\x11\xe0 old", "a.xlsx", "has a password or is of an old format"),
+    (packed({"x": "y"}), "a.docx", r"\[Content_Types\].xml is missing"),
+    (packed({"x": "y"}), "a.odt", "is no OpenDocument: it has no content.xml"),
+    (docx_of(BODY[:-9]), "a.docx", "document.xml is not well-formed"),
+    (docx_of(ENTITY), "a.docx", "declares entities"),
+    (docx_of("<a>" * 500), "a.docx", "more than 200 elements"),
+    (docx_of(BODY.replace("UTF-8", "").encode("utf-32-le")), "a.docx", "not in the encoding"),
+    (packed(PASSWORD), "a.odt", "is encrypted"),
+    (replaced(epub(), {"META-INF/encryption.xml": RIGHTS}), "a.epub", "encrypted chapters"),
+    (replaced(epub(), {"META-INF/container.xml": "<a/>"}), "a.epub", "names no package"),
+]
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (duplicate(), "two members of one name"),
-        (changed(ONE, b"PK\1\2", 8, b"\1"), "is encrypted; save it without a password"),
-        (packed({"a/../../b": ""}), "leads out of it"),
-        (changed(ONE, b"PK\1\2", 20, struct.pack("<L", 1000)), "is damaged, or larger"),
-        (changed(ONE, b"PK\1\2", 42, struct.pack("<L", 9999)), "is damaged"),
-        (changed(ONE, b"PK\1\2", 32, b"\7"), "is damaged, or larger"),
-        (far(), "is damaged, or no document"),
-        (ONE[:-30], "is damaged, or no document"),
-    ],
-    ids=["twice", "encrypted", "outside", "longer", "place", "comment", "far", "cut"],
-)
-def test_what_no_document_needs_is_refused(data: bytes, sentence: str) -> None:
-    """With a sentence."""
+@pytest.mark.parametrize(("data", "name", "sentence"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_read_is_refused(data: bytes, name: str, sentence: str) -> None:
+    """Damage, passwords, entities, depth, and what no document needs: with a sentence."""
     with pytest.raises(InputError, match=sentence):
-        Archive.open(data, "x.docx")
+        read_document(data, name)
 
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many members, and members that unpack to too much, alone or together."""
+    """Too many members, those that unpack to too much, alone or together, and a long name, which
+    says where each text of its member is.
+    """
     monkeypatch.setattr(archives, "MOST_MEMBERS", 1)
     with pytest.raises(InputError, match="has 2 members; at most 1 are read"):
         Archive.open(packed({"a": "", "b": ""}), "x")
+    assert Archive.open(packed({"n" * 500: ""}), "x").members
+    with pytest.raises(InputError, match="a member with a name of more than 500 characters"):
+        Archive.open(packed({"n" * 501: ""}), "x")
     with pytest.raises(InputError, match="x: a is larger, unpacked"):
         Archive.open(packed({"a": "x" * (1 << 21)}), "x").read("a")
     monkeypatch.setattr(archives, "LARGEST_TEXT", 150)
@@ -172,13 +188,8 @@ def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         archive.read("a", "b")
 
 
-def test_books_that_cannot_be_read_are_refused() -> None:
-    """Encrypted chapters, a container without a package; a chapter that is missing is said."""
-    rights = '<e><CipherReference URI="OPS/text/one%20a.xhtml"/></e>'
-    with pytest.raises(InputError, match="has encrypted chapters"):
-        read_document(replaced(epub(), {"META-INF/encryption.xml": rights}), "a.epub")
-    with pytest.raises(InputError, match="names no package"):
-        read_document(replaced(epub(), {"META-INF/container.xml": "<a/>"}), "a.epub")
+def test_a_chapter_that_a_book_lacks_is_told() -> None:
+    """The others are translated."""
     rest = {name: content for name, content in unpacked(epub()).items() if "xhtml" not in name}
     assert read_document(packed(rest), "a.epub").left == (
         "OPS/text/one a.xhtml, which is not in the book.",

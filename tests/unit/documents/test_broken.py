@@ -14,11 +14,6 @@ from dragoman.errors import InputError
 CUE = "00:00:01.000 --> 00:00:02.000\n"
 
 
-def remarks(source: str, name: str) -> tuple[str, ...]:
-    """What the reader says that it leaves alone."""
-    return read_document(source.encode(), name).left
-
-
 @pytest.mark.parametrize(
     ("name", "start", "piece"),
     [
@@ -36,30 +31,6 @@ def test_what_does_not_end_is_read_in_linear_time(name: str, start: str, piece: 
     begin = thread_time()
     read_document(source, name)
     assert thread_time() - begin < 5
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "<ul><li class=notranslate>a b<li>«c»</ul>«d»",
-        "<ul><li translate=no>a b</ul><p>«c»",
-        "<li translate=no>a<ul><li>b<li>c</ul><li>«d»",
-        "<tr><td translate=no>a<td>«b»<tr><td>«c»",
-        "<tr translate=no><th>a<td>b<tr><td>«c»",
-        "<div><p translate=no>a <b>b</div>«c»",
-        "<p translate=no>a <x-y>b</x-y> c<h1>«d»",
-        "<dt translate=no>a<dd>«b»<dt>«c»",
-        "<select><option translate=no>a<option>«b»</select>",
-        "<p data-x='a translate=no b'>«a b»</p>",
-        "<p class='x-notranslate-y'>«a b»</p>",
-        "<p class='x NOTRANSLATE y'>a b</p>",
-        "<p translate = 'No' id=a>a b</p>",
-    ],
-)
-def test_what_is_not_to_be_translated_ends(source: str) -> None:
-    """At the next of its kind, or at the end of what is around it, if it has no close tag."""
-    source, expected = in_capitals(source)
-    assert translated(source, "a.html")[0] == expected
 
 
 def test_xhtml_is_read_as_xml() -> None:
@@ -153,24 +124,25 @@ def test_texts_of_western_europe_are_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("a.md", "---\nx: y z\n---\n# a b\n"),
-        ("b.md", "# a b\n"),
-        ("a.html", "a b<p>"),
-        ("a.txt", "a b\n"),
-        ("a.tsv", "x\na b\n"),
-        ("a.yaml", "x: a b\n"),
-        ("a.json", '["a b"]'),
-        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na b\n"),
-        ("a.po", 'msgid "a b"\nmsgstr ""\n'),
+        ("a.md", "---\nx: y z\n---\n# ä 好\n"),
+        ("b.md", "# ä 好\n"),
+        ("a.html", "ä 好<p>"),
+        ("a.txt", "ä 好\n"),
+        ("a.tsv", "x\nä 好\n"),
+        ("a.yaml", "x: ä 好\n"),
+        ("a.json", '["ä 好"]'),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nä 好\n"),
+        ("a.po", 'msgid "ä 好"\nmsgstr ""\n'),
     ],
 )
-def test_a_byte_order_mark_stays_first(name: str, source: str) -> None:
-    """It is no text, and hides no sign at the beginning."""
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_byte_order_mark_stays_first(name: str, source: str, encoding: str) -> None:
+    """It is no text, hides no sign at the beginning, and tells the encoding, which stays."""
     translator = WordTranslator(str.upper, backwards)
-    made, lines, _ = translated(f"\ufeff{source}".encode("utf-16-le"), name, translator)
-    assert lines == ["a b"]
-    changed = source.replace("a b", "B A") if name != "a.po" else source.replace('""', '"B A"')
-    assert made == f"\ufeff{changed}".encode("utf-16-le")
+    made, lines, _ = translated(f"\ufeff{source}".encode(encoding), name, translator)
+    assert lines == ["ä 好"]
+    changed = source.replace("ä 好", "好 Ä") if name != "a.po" else source.replace('""', '"好 Ä"')
+    assert made == f"\ufeff{changed}".encode(encoding)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +194,10 @@ MARKDOWN = [
     "import A from 'b c'\n\n# «d»\n",
     "import {\n  a,\n} from 'b'\nexport const c = 1\n\n«d»\n",
     "```\n\nimport a from 'b'\n```\n\n> :::\n> «c»\n",
+    "a]({{ b }} c\n",  # this and the others only look like links of another tool
+    "«a» [«b»](u 'c]({{ d }}') «e»\n",
+    "[^1]: {% «b» «c» «d» %} «e»\n",
+    "```\n[a]({{ b }})\n```\n«c»\n",
 ]
 TOLD = [
     *(":::", "!!!", "===", "{% inc", "{%-", "{{%", "}}{{<", "toc", "--8<--", "[!info]", "import"),
@@ -271,21 +247,6 @@ def test_links_of_other_tools_in_markdown(address: str, source: str) -> None:
         assert translated(written, "a.md", WordTranslator())[0] == written
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "a]({{ b }} c\n",
-        "«a» [«b»](u 'c]({{ d }}') «e»\n",
-        "[^1]: {% «b» «c» «d» %} «e»\n",
-        "```\n[a]({{ b }})\n```\n«c»\n",
-    ],
-)
-def test_what_only_looks_like_a_link_of_another_tool(source: str) -> None:
-    """It is not read as other letters than it has."""
-    source, expected = in_capitals(source)
-    assert translated(source, "a.md")[0] == expected
-
-
 ARB = '{"@@x": "a b", "c": "«d e»", "@c": {"f": ["g h"], "i": "j"}, "l": [{"@m": "n"}, "«o p»"]}'
 
 
@@ -306,33 +267,79 @@ def test_each_format_has_its_own_text(name: str, source: str, expected: str) -> 
     assert translated(source, name)[0] == expected
 
 
-@pytest.mark.parametrize("row", ['1,"a b', '"', '1,"a ""b'])
-def test_a_quote_that_does_not_end_is_refused(row: str) -> None:
-    """With its row, instead of the rest of the file being a cell."""
-    with pytest.raises(InputError, match=r"a\.csv row 3 has a quote that does not end"):
-        translated(f'x,y\n"c\n""d",e\n{row}\nf,g\n', "a.csv")
+NO_JSON = [
+    *("", "{", '{"a"}', "[1,]", '{"a" "b"}', "[1 2]", '["a\nb"]', "nul", "]", '{"a": }', "x"),
+]
 
 
-def test_blocks_of_code_are_told() -> None:
-    """With their lines, as directives are."""
-    code = "a b\n\n```\nc d\n```\n"
-    assert remarks(code, "a.md") == ("code: line 3",)
-    assert remarks(f"::: a\n\n{code * 2}\n::: b\n", "a.md") == (
-        "directives of other tools: line 1; line 14",
-        "code: line 5; line 10",
-    )
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        (
+            "a.po",
+            'msgid "a"\nmsgstr "b"\nmsgstr "c"\n',
+            "a.po line 3 has a second msgstr for one message",
+        ),
+        (
+            "a.po",
+            'msgid "a"\nmsgid "b"\nmsgstr ""\n',
+            "a.po line 2 has a second msgid for one message",
+        ),
+        ("a.po", 'msgid "a"\nnonsense\n', "a.po line 2 is no line of a catalogue"),
+        ("a.po", 'msgid "a" b\nmsgstr ""\n', "a.po line 1 is no line of a catalogue"),
+        ("a.po", '\nmsgstr ""\n', "a.po line 2 begins no message: it has no msgid"),
+        *(("a.json", text, r"a\.json line \d is not JSON; correct it") for text in NO_JSON),
+        ("a.srt", "[Script Info]\nTitle: a\n", "has text and no cue .*convert it to SRT"),
+        ("a.yaml", "a: b: c", r"is not YAML: .*line 1"),
+        ("a.yaml", "[" * 100_000, "more than 200 levels"),
+        *(
+            ("a.csv", f'x,y\n"c\n""d",e\n{row}\nf,g\n', r"row 3 has a quote that does not end")
+            for row in ('1,"a b', '"', '1,"a ""b')
+        ),
+    ],
+)
+def test_what_is_not_of_its_format_is_refused(name: str, source: str, sentence: str) -> None:
+    """With the line, also where the rest of the file could be read as one text."""
+    with pytest.raises(InputError, match=sentence):
+        read_document(source.encode(), name)
 
 
-def test_subtitles_in_no_cue_are_told() -> None:
-    """Those with invalid times, and behind a blank line; not names of cues, nor what is no text."""
-    cue = "00:00:01,000 --> 00:00:02,000\na b\n\n"
-    assert remarks(f"{cue}2\n{cue}name\n{cue}", "a.srt") == ()
-    assert remarks(f"{cue}1s --> 2s\nc d\n\n{cue}x -> y\r\n\r\nc d", "a.srt") == (
-        "text outside any valid cue: line 4; line 10; line 12",
-    )
-    assert remarks(f"{cue}NOTE a\n\n{cue}", "a.srt") == ("text outside any valid cue: line 4",)
-    head = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
-    assert remarks(head + cue.replace(",", "."), "a.vtt") == ()
+CODE = "a b\n\n```\nc d\n```\n"
+FRAME = "<iframe>, a page or a text of its own: line 1"
+SUBTITLE = "00:00:01,000 --> 00:00:02,000\na b\n\n"
+NO_CUE = "text outside any valid cue: line 4"
+HEAD = "WEBVTT a title\nKind: captions\n\nNOTE a\nb\n\nSTYLE\nc {}\n\nname\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "left"),
+    [
+        ("a.md", CODE, ["code: line 3"]),
+        (
+            "a.md",
+            f"::: a\n\n{CODE * 2}\n::: b\n",
+            ["directives of other tools: line 1; line 14", "code: line 5; line 10"],
+        ),
+        ("a.html", "<p>a <iframe title='b' srcdoc='<p>c'></iframe>", [FRAME]),
+        ("a.html", "<p>a <iframe title='b' src='c'></iframe>", []),  # an address
+        ("a.srt", f"{SUBTITLE}2\n{SUBTITLE}name\n{SUBTITLE}", []),
+        (
+            "a.srt",
+            f"{SUBTITLE}1s --> 2s\nc d\n\n{SUBTITLE}x -> y\r\n\r\nc d",
+            [f"{NO_CUE}; line 10; line 12"],
+        ),
+        ("a.srt", f"{SUBTITLE}NOTE a\n\n{SUBTITLE}", [NO_CUE]),
+        ("a.srt", SUBTITLE.replace("a b", ""), []),
+        ("a.srt", "", []),
+        ("a.vtt", HEAD + SUBTITLE.replace(",", "."), []),
+        ("a.vtt", "WEBVTT\n\nNOTE a b\n", []),
+    ],
+)
+def test_what_is_left_alone_is_told(name: str, source: str, left: list[str]) -> None:
+    """With its lines: code, directives, pages in attributes, subtitles with invalid times or behind
+    a blank line; not names of cues, nor what is no text.
+    """
+    assert [*read_document(source.encode(), name).left] == left
 
 
 def test_signs_in_cues_that_are_no_tags() -> None:
@@ -360,14 +367,6 @@ def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
     assert translated(cue("a").replace("\u202ba", "- \u202ba"), "a.srt")[1] == ["a"]
     spaced = cue("a ", " b")
     assert translated(spaced, "a.srt")[0] == spaced.replace("a ", "A").replace(" b", "B")
-
-
-def test_a_page_inside_an_attribute_is_told_of() -> None:
-    """It is seen, and left alone; a frame with the address of a page has nothing to translate."""
-    assert remarks("<p>a <iframe title='b' srcdoc='<p>c'></iframe>", "a.html") == (
-        "<iframe>, a page or a text of its own: line 1",
-    )
-    assert remarks("<p>a <iframe title='b' src='c'></iframe>", "a.html") == ()
 
 
 @pytest.mark.parametrize(

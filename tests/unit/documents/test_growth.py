@@ -5,12 +5,8 @@ import tracemalloc
 from time import thread_time
 
 import pytest
-from tests.archives import packed, replaced
-from tests.office import CONTAINER, PACKAGE, W, docx
+from tests.unit.documents.test_runs import document_of
 from tests.word_translator import translated
-
-from dragoman.documents.formats import read_document
-from dragoman.errors import InputError
 
 LONG, MANY = "k" * 20_000, 500
 TMX = (
@@ -24,11 +20,6 @@ SPACES = "<w:r><w:t> </w:t></w:r><w:bookmarkEnd/>" * MANY
 CELLS = "<w:tab/>".join(["<w:t>a b</w:t>"] * MANY)
 
 
-def paragraph(runs: str) -> bytes:
-    """A document of Word that has it."""
-    return replaced(docx(), {"word/document.xml": f"<w:body {W}><w:p>{runs}</w:p></w:body>"})
-
-
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -38,9 +29,9 @@ def paragraph(runs: str) -> bytes:
         ("a.tmx", TMX.encode()),
         ("a.fodt", f'<a xmlns:text="t"><text:p><text:span text:style-name="{LONG}">{TABS}'
          "</text:span> c</text:p></a>".encode()),
-        ("a.docx", paragraph(STYLED % "<w:t>a b c</w:t>" + SPACES + STYLED % "<w:t>d</w:t>")),
-        ("a.docx", paragraph(STYLED % CELLS)),
-        ("a.docx", paragraph(f"<w:r><w:t>{'a b ' * MANY}</w:t></w:r>" + STYLED % CELLS)),
+        ("a.docx", document_of(STYLED % "<w:t>a b c</w:t>" + SPACES + STYLED % "<w:t>d</w:t>")),
+        ("a.docx", document_of(STYLED % CELLS)),
+        ("a.docx", document_of(f"<w:r><w:t>{'a b ' * MANY}</w:t></w:r>" + STYLED % CELLS)),
     ],
     ids=["key", "column", "id", "default", "span", "spaces", "tabs", "styled tabs"],
 )  # fmt: skip
@@ -56,14 +47,6 @@ def test_a_long_name_or_property_is_not_copied_for_each_text(name: str, data: by
     assert report.translated
     assert len(made) < len(data) + 200_000
     assert peak < 4_000_000
-
-
-def test_a_long_name_of_a_member_is_refused() -> None:
-    """It says where each text of the member is."""
-    book = {"META-INF/container.xml": CONTAINER, "OPS/book.opf": PACKAGE}
-    assert [*read_document(packed({**book, "n" * 500: ""}), "a.epub").segments]
-    with pytest.raises(InputError, match="a member with a name of more than 500 characters"):
-        read_document(packed({**book, "n" * 501: ""}), "a.epub")
 
 
 CELL = "<table:table-cell"

@@ -3,43 +3,53 @@
 import pytest
 from tests.word_translator import WordTranslator, translated
 
+BREAKS = [
+    ("a<br>b\n", "A<br>B\n", ["a b"]),
+    ("a *b<br/>c* <wbr>d\n", "A *B<br/>C* <wbr>D\n", ["a b c d"]),
+    ("|a|\n|-|\n|b<BR>c<br>d|\n", "|A|\n|-|\n|B<BR>C<br>D|\n", ["a", "b c d"]),
+]
+"""A line break of HTML is a space, as in a page; `<wbr>` is none."""
+PICTURES = [
+    ("![a b](u) c d.\n", "![A B](u) C D.\n", ["c d.", "a b"]),
+    ("c![a *b*](u 't') d\n", "C![A *B*](u 'T') D\n", ["c d", "a b", "t"]),
+    ("[![a](u)](v) ![](w) ![`x`](y)\n", "[![A](u)](v) ![](w) ![`x`](y)\n", ["a"]),
+    ("> c ![a\n> b](u)\n", "> C ![A B](u)\n", ["c", "a b"]),
+    ("|c|\n|-|\n|![a\\|b](u) d|\n", "|C|\n|-|\n|![A\\|B](u) D|\n", ["c", "d", "a|b"]),
+    ("![a][b]\n\n[b]: /u 't'\n\n![d](u)\n", "![A][b]\n\n[b]: /u 'T'\n\n![D](u)\n",
+     ["a", "t", "d"]),
+    ("![a ![b](u 't') [c](u 't') <i title='t'>d</i>](v) e\n",
+     "![A ![B](u 't') [C](u 't') <i title='t'>D</i>](v) E\n", ["e", "a b c d"]),
+    ("![a <div> b](u) c\n", "![A <div> B](u) C\n", ["c", "a b"]),
+    ("[![a](u)](v) [![a](u)](v) b c\n", "[![A](u)](v) [![A](u)](v) B C\n", ["b c", "a"]),
+    ("# a [![b](u)][v w] c\n\n[v w]: x\n", "# A [![B](u)][v w] C\n\n[v w]: x\n",
+     ["a c", "b"]),
+    ("***![a](u)*** b [](v) c\n", "***![A](u)*** B [](v) C\n", ["b c", "a"]),
+]  # fmt: skip
+"""The picture is a tag of the sentence; what is in its text has no texts of its own."""
+OF_OTHER_TOOLS = [
+    ("a b [@c_d, p. 3].", "A B [@c_d, p. 3].", ["a b."]),
+    ("a [see also @b; -@c] d [-@e]", "A [see also @b; -@c] D [-@e]", ["a d"]),
+    ("@b_c [p. 3] says @fig-d.", "@b_c [p. 3] SAYS @fig-d.", ["@b_c [p. 3] says @fig-d."]),
+    ("a ![[b.png|9]] [[c d]] [[e#f|g h]]", "A ![[b.png|9]] [[c d]] [[e#f|G H]]",
+     ["a [[c d]] g h"]),
+    ("a %%b%% c ^d-1", "A %%b%% C ^d-1", ["a c"]),
+    ("H~2~O is 10^-3^ ~so~", "H~2~O IS 10^-3^ ~SO~", ["H~2~O is 10^-3^ so"]),
+    ("a ==b *c*== d：==e==", "A ==B *C*== D：==E==", ["a b c d：e"]),
+    ("a [b *c* [d]]{.e} f", "A [B *C* \\[D\\]]{.e} F", ["a b c [d] f"]),
+    ("[a](b){.c} `d`{.e} ![f](g){h=9} i", "[A](b){.c} `d`{.e} ![F](g){h=9} I",
+     ["a `d` i", "f"]),
+    ("`<a>`{=html} b {{< c d >}} e", "`<a>`{=html} B {{< c d >}} E",
+     ["`<a>` b {{< c d >}} e"]),
+    ("a b.^[C *d* [e](f).] g", "A B.^[C *D* [E](f).] G", ["a b. g", "C d e."]),
+    ("a^[![c](d)b] e", "A^[![C](d)B] E", ["a b e", "c"]),
+    ("![a^[b]](c)", "![A^[B]](c)", ["a b"]),
+]  # fmt: skip
+"""Citations, references, links of a wiki, notes and attributes stay as they are written."""
 
-@pytest.mark.parametrize(
-    ("source", "expected", "lines"),
-    [
-        ("a<br>b\n", "A<br>B\n", ["a b"]),
-        ("a *b<br/>c* <wbr>d\n", "A *B<br/>C* <wbr>D\n", ["a b c d"]),
-        ("|a|\n|-|\n|b<BR>c<br>d|\n", "|A|\n|-|\n|B<BR>C<br>D|\n", ["a", "b c d"]),
-    ],
-)
-def test_a_line_break_of_html_is_a_space(source: str, expected: str, lines: list[str]) -> None:
-    """As in a page; `<wbr>` is none."""
-    assert translated(source, "a.md")[:2] == (expected, lines)
 
-
-@pytest.mark.parametrize(
-    ("source", "expected", "lines"),
-    [
-        ("![a b](u) c d.\n", "![A B](u) C D.\n", ["c d.", "a b"]),
-        ("c![a *b*](u 't') d\n", "C![A *B*](u 'T') D\n", ["c d", "a b", "t"]),
-        ("[![a](u)](v) ![](w) ![`x`](y)\n", "[![A](u)](v) ![](w) ![`x`](y)\n", ["a"]),
-        ("> c ![a\n> b](u)\n", "> C ![A B](u)\n", ["c", "a b"]),
-        ("|c|\n|-|\n|![a\\|b](u) d|\n", "|C|\n|-|\n|![A\\|B](u) D|\n", ["c", "d", "a|b"]),
-        ("![a][b]\n\n[b]: /u 't'\n\n![d](u)\n", "![A][b]\n\n[b]: /u 'T'\n\n![D](u)\n",
-         ["a", "t", "d"]),
-        ("![a ![b](u 't') [c](u 't') <i title='t'>d</i>](v) e\n",
-         "![A ![B](u 't') [C](u 't') <i title='t'>D</i>](v) E\n", ["e", "a b c d"]),
-        ("![a <div> b](u) c\n", "![A <div> B](u) C\n", ["c", "a b"]),
-        ("[![a](u)](v) [![a](u)](v) b c\n", "[![A](u)](v) [![A](u)](v) B C\n", ["b c", "a"]),
-        ("# a [![b](u)][v w] c\n\n[v w]: x\n", "# A [![B](u)][v w] C\n\n[v w]: x\n",
-         ["a c", "b"]),
-        ("***![a](u)*** b [](v) c\n", "***![A](u)*** B [](v) C\n", ["b c", "a"]),
-    ],
-)  # fmt: skip
-def test_the_text_of_a_picture_is_one_of_its_own(
-    source: str, expected: str, lines: list[str]
-) -> None:
-    """The picture is a tag of the sentence; what is in its text has no texts of its own."""
+@pytest.mark.parametrize(("source", "expected", "lines"), [*BREAKS, *PICTURES, *OF_OTHER_TOOLS])
+def test_what_is_a_sentence(source: str, expected: str, lines: list[str]) -> None:
+    """Each is a text without what is no part of it, and what is not translated stays."""
     assert translated(source, "a.md")[:2] == (expected, lines)
 
 
@@ -63,37 +73,6 @@ def test_signs_in_the_text_of_a_picture_end_nothing() -> None:
     assert [(each.where, each.what) for each in report.untranslated] == [
         ("line 1", damage), ("line 1, alt text", damage),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("source", "expected", "lines"),
-    [
-        ("a b [@c_d, p. 3].", "A B [@c_d, p. 3].", ["a b."]),
-        ("a [see also @b; -@c] d [-@e]", "A [see also @b; -@c] D [-@e]", ["a d"]),
-        ("@b_c [p. 3] says @fig-d.", "@b_c [p. 3] SAYS @fig-d.", ["@b_c [p. 3] says @fig-d."]),
-        ("a ![[b.png|9]] [[c d]] [[e#f|g h]]", "A ![[b.png|9]] [[c d]] [[e#f|G H]]",
-         ["a [[c d]] g h"]),
-        ("a %%b%% c ^d-1", "A %%b%% C ^d-1", ["a c"]),
-        ("H~2~O is 10^-3^ ~so~", "H~2~O IS 10^-3^ ~SO~", ["H~2~O is 10^-3^ so"]),
-        ("a ==b *c*== d：==e==", "A ==B *C*== D：==E==", ["a b c d：e"]),
-        ("a [b *c* [d]]{.e} f", "A [B *C* \\[D\\]]{.e} F", ["a b c [d] f"]),
-        ("[a](b){.c} `d`{.e} ![f](g){h=9} i", "[A](b){.c} `d`{.e} ![F](g){h=9} I",
-         ["a `d` i", "f"]),
-        ("`<a>`{=html} b {{< c d >}} e", "`<a>`{=html} B {{< c d >}} E",
-         ["`<a>` b {{< c d >}} e"]),
-        ("a b.^[C *d* [e](f).] g", "A B.^[C *D* [E](f).] G", ["a b. g", "C d e."]),
-        ("a^[![c](d)b] e", "A^[![C](d)B] E", ["a b e", "c"]),
-        ("![a^[b]](c)", "![A^[B]](c)", ["a b"]),
-        ("*a^[b* c] d", "*A^[B* c] D", None),
-    ],
-)  # fmt: skip
-def test_what_pandoc_quarto_and_obsidian_have(
-    source: str, expected: str, lines: list[str] | None
-) -> None:
-    """Citations, references, links of a wiki, notes and attributes stay as they are written."""
-    made, seen, report = translated(source, "a.md")
-    assert lines is None or (made, seen) == (expected, lines)
-    assert lines is not None or report.untranslated
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from docx import Document as Docx
 from openpyxl.cell.rich_text import CellRichText
 from pptx import Presentation
-from tests.archives import packed, replaced, unpacked
-from tests.office import BODY, SAMPLES, W, docx, docx_with_everything, xlsx
+from tests.archives import replaced, unpacked
+from tests.office import SAMPLES, W, docx, docx_with_everything, xlsx
 from tests.word_translator import WordTranslator, backwards, translated
 
 from dragoman.documents.asides import Asides
@@ -347,26 +347,3 @@ def test_flat_opendocument_is_xml(
     """Its texts are those of paragraphs and of what is shown; formulas and names stay."""
     made, *_ = translated(FLAT.format(content.format(*before)), "a.fods")
     assert made == FLAT.format(content.format(*after))
-
-
-@pytest.mark.parametrize(
-    ("data", "name", "sentence"),
-    [
-        (b"\xd0\xcf\x11\xe0 old", "a.xlsx", "has a password or is of an old format"),
-        (packed({"x": "y"}), "a.docx", r"\[Content_Types\].xml is missing"),
-        (packed({"x": "y"}), "a.odt", "is no OpenDocument: it has no content.xml"),
-        (docx_of(BODY[:-9]), "a.docx", "document.xml is not well-formed"),
-        (docx_of("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"), "a.docx", "declares entities"),
-        (docx_of("<a>" * 500), "a.docx", "more than 200 elements"),
-        (docx_of(BODY.replace("UTF-8", "").encode("utf-32-le")), "a.docx", "not in the encoding"),
-        (
-            packed({"content.xml": "<a/>", "META-INF/manifest.xml": "<m:encryption-data/>"}),
-            "a.odt",
-            "is encrypted",
-        ),
-    ],
-)
-def test_what_is_refused(data: bytes, name: str, sentence: str) -> None:
-    """Damage, passwords, entities, depth: with a sentence."""
-    with pytest.raises(InputError, match=sentence):
-        read_document(data, name)

@@ -12,23 +12,7 @@ from dragoman.documents.choices import LEFT
 from dragoman.documents.formats import read_document
 
 LOCKED = "units that are marked as not to be translated, or locked"
-
-
-@pytest.mark.parametrize("locked", [(), (1,), (2,), (1, 2)])
-def test_a_locked_segment_of_trados_stays(locked: tuple[int, ...]) -> None:
-    """And it is told; the others are translated."""
-    pieces = [f"<mrk mtype='seg' mid='{n}'>a b</mrk>" for n in (1, 2)]
-    defined = [f"<sdl:seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in (1, 2)]
-    text = (
-        "<file xmlns:sdl='x'><trans-unit id='u'><source>a b a b</source>"
-        f"<seg-source>{''.join(pieces)}</seg-source>"
-        f"<sdl:seg-defs>{''.join(defined)}</sdl:seg-defs></trans-unit></file>"
-    )
-    expected = [] if len(locked) == 2 else ["A B" * (2 - len(locked))]
-    made, _, report = translated(text, "a.sdlxliff")
-    assert targets(made.replace("sdl:", "")) == expected
-    told = "; ".join(f"unit u, segment {n}" for n in locked)
-    assert report.left == (f"{LOCKED}: {told}",) * bool(locked)
+IN_PART = "units that are translated in part"
 
 
 def cut_unit(target: str, said: str = "") -> str:
@@ -50,6 +34,17 @@ def test_the_segments_of_a_unit_are_translated_one_by_one(target: str) -> None:
         "<target state=\"needs-review-translation\"><g id='9'><mrk mtype='seg' mid='0'>.ONE</mrk> "
         "<mrk mtype='seg' mid='1'>2</mrk> <mrk mtype='seg' mid='2'>.THREE</mrk></g> </target>"
     )
+
+
+@pytest.mark.parametrize(
+    ("locked", "expected"), [("0", [" 2 THREE. "]), ("2", ["ONE. 2  "]), ("02", [])]
+)
+def test_a_locked_segment_of_trados_stays(locked: str, expected: list[str]) -> None:
+    """And it is told; the others are translated."""
+    said = "".join(f"<seg id='{n}' locked='{str(n in locked).lower()}'/>" for n in "02")
+    made, _, report = translated(cut_unit("", said), "a.sdlxliff")
+    assert targets(made) == expected
+    assert report.left == (f"{LOCKED}: {'; '.join(f'unit u, segment {n}' for n in locked)}",)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ def test_a_segment_that_its_target_lacks_is_told() -> None:
     """There is no place to write it."""
     text = cut_unit("<target><mrk mtype='seg' mid='0'>Eins.</mrk></target>")
     made, _, report = translated(text, "a.xlf")
-    assert (made, report.left) == (text, ("units that are translated in part: unit u",))
+    assert (made, report.left) == (text, (f"{IN_PART}: unit u",))
 
 
 MESSAGE = (
@@ -142,6 +137,7 @@ def test_segments_that_cannot_be_told_apart_are_one_text(
 
 SAID = "><source>a b</source><seg-defs><seg id='1' {}/></seg-defs>"
 EMPTY = "><source>a b</source><target/>"
+PARTS = "<mrk mtype='seg' mid='1'>B</mrk>", "<mrk mtype='seg' mid='2'/>"
 CONFIRMED = "units that are confirmed without a translation"
 MESSAGES = [
     "{n, plural, other {a\ufdd0 <x/>}}",
@@ -160,6 +156,10 @@ MESSAGES = [
         (f" m:confirmed='1'{EMPTY}", CONFIRMED),
         (f" approved='yes'{EMPTY}", CONFIRMED),
         *((f"><source>{message}</source>", LEFT) for message in MESSAGES),
+        (" translate='no'><source>a b</source>", LOCKED),
+        (" mq:locked='locked'><source>a b</source>", LOCKED),
+        (" translate='no'><source>1</source>", ""),
+        ("><source>b</source><target>{} {}</target>".format(*PARTS), IN_PART),
     ],
 )
 def test_a_unit_that_stays_is_told(unit: str, told: str) -> None:
@@ -168,7 +168,7 @@ def test_a_unit_that_stays_is_told(unit: str, told: str) -> None:
     """
     text = f"<file><trans-unit id='u'{unit}</trans-unit></file>"
     made, _, report = translated(text, "a.xlf")
-    assert (made, report.left) == (text, (f"{told}: unit u",))
+    assert (made, report.left) == (text, (f"{told}: unit u",) * bool(told))
 
 
 def test_only_files_that_are_translated_get_the_language() -> None:
@@ -196,13 +196,6 @@ def test_an_existing_target_keeps_its_name() -> None:
     spaces = "xmlns:x='u' xmlns:y='u'"
     text = f"<file {spaces}><trans-unit><x:source>a</x:source><y:target/></trans-unit></file>"
     assert ">A</y:target>" in translated(text, "a.xlf")[0]
-
-
-def test_marked_text_of_xliff_2_is_copied() -> None:
-    """What stands between two elements that say so."""
-    text = "<file><segment><source>a <sm id='1' translate='no'/>b c<em startRef='1'/> d</source>"
-    made, *_ = translated(f"{text}</segment></file>", "a.xlf")
-    assert ">A <sm id='1' translate='no'/>b c<em startRef='1'/> D</target>" in made
 
 
 def test_tags_are_pairs_around_elements_and_not_across_their_edges() -> None:

@@ -1,12 +1,9 @@
 """Who speaks in subtitles: what each says is a text, in which no name is."""
 
-import re
-
 import pytest
 from tests.word_translator import WordTranslator, translated
 
-from dragoman.documents.subtitles import _Layout, read
-from dragoman.errors import InputError
+from dragoman.documents.subtitles import _Layout
 from dragoman.text.marked import Marked, Tag
 
 
@@ -120,11 +117,3 @@ def test_sounds_are_apart_in_brackets_of_both_widths(brackets: str) -> None:
     data, lines, _ = translated(cues(f"we go\n{sound}", f"on {sound} so"), "a.srt")
     assert lines == ["we go", "音乐", f"on {sound} so"]
     assert sound in data
-
-
-def test_text_without_a_cue_is_refused() -> None:
-    """A file of another format would be copied; one without text has nothing to say."""
-    with pytest.raises(InputError, match=r"a\.ass has text and no cue.*convert it to SRT"):
-        read(b"[Script Info]\nTitle: a\n", "a.ass")
-    for data in (b"", b"WEBVTT\n\nNOTE a b\n", b"1\n00:00:01,000 --> 00:00:02,000\n\n"):
-        assert not re.search("[a-z]", "".join(read(data, "a.srt").left))

@@ -7,8 +7,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.archives import replaced, unpacked
-from tests.office import CHAPTER, epub
 from tests.word_translator import WordTranslator, translated
 
 from dragoman.documents import markdown
@@ -41,15 +39,6 @@ def test_a_document_names_the_language_that_it_is_in(name: str, source: str) -> 
     assert made("two", "pt_BR") == after.format("TWO")
     assert made("TWO", "pt_BR") == before.format("TWO")
     assert made("two", None) == before.format("TWO")
-
-
-def test_chapters_name_the_language_that_they_are_in() -> None:
-    """Those whose text changes; the package stays as it is."""
-    chapter = CHAPTER.replace("<html", '<html lang="en"')
-    book = replaced(epub(), {"OPS/text/one a.xhtml": chapter})
-    made = unpacked(translated(book, "a.epub")[0])
-    assert b'<html lang="de"' in made["OPS/text/one a.xhtml"]
-    assert b"<dc:language>en<" in made["OPS/book.opf"]
 
 
 @pytest.mark.parametrize(
