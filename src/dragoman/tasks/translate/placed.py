@@ -79,17 +79,9 @@ class Placed:
 
     def _moved(self, alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
         """Tokens and their places in the line, and in the translation with it."""
-
-        def moved(spans: tuple[Span | None, ...], places: list[int]) -> tuple[Span | None, ...]:
-            return tuple(span and (places[span[0]], places[span[1]]) for span in spans)
-
-        return replace(
-            alignment,
-            src_tokens=self._shown(alignment.src_tokens),
-            tgt_tokens=self._shown(alignment.tgt_tokens),
-            src_spans=moved(alignment.src_spans, src),
-            tgt_spans=moved(alignment.tgt_spans, tgt),
-        )
+        moved = alignment.moved(lambda s: (src[s[0]], src[s[1]]), lambda t: (tgt[t[0]], tgt[t[1]]))
+        tokens = self._shown(moved.src_tokens), self._shown(moved.tgt_tokens)
+        return replace(moved, src_tokens=tokens[0], tgt_tokens=tokens[1])
 
     def _shown(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """Tokens with the text that is written for placeholders."""
