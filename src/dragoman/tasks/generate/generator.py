@@ -315,7 +315,6 @@ class Generator(Answering[Decoding, Generation]):
         return self._result(prompt, best, options)
 
     def _room(self, options: Decoding) -> int | None:
-        """How many tokens of a prompt the model is shown; None where nothing bounds them."""
         return options.prompt_room(self._ids.context(options))
 
     def _result(self, prompt: Prompt, best: Hypothesis, options: Decoding) -> Generation:
@@ -347,5 +346,4 @@ class Generator(Answering[Decoding, Generation]):
         )
 
     def _chosen(self, options: Decoding | None) -> Decoding:
-        """The options of a call over the folder's."""
         return self.options if options is None else merged(options, self.options)

@@ -110,6 +110,5 @@ def _places(written: list[str]) -> list[int]:
 
 
 def _trimmed(line: str, start: int, end: int) -> Span:
-    """A span without the white space at its ends."""
     text = line[start:end]
     return end - len(text.lstrip()), start + len(text.rstrip())

@@ -194,7 +194,6 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """Whether it is a letter or digit of a word with spaces around it."""
     return char.isalnum() and is_spaced(char)
 
 
