@@ -12,7 +12,7 @@ from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
 from dragoman.tasks.translate.removed import words_copied
 from dragoman.text.placeholders import PLACEHOLDERS
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, trimmed_spans
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Placed:
         """
         found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
         found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
-        for start, end in sorted({*found, *(_trimmed(line, *span) for span in kept)}):
+        for start, end in sorted({*found, *filter(None, trimmed_spans(line, kept))}):
             if spans and start < spans[-1][1]:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
-            elif start < end:
+            else:
                 spans.append((start, end))
         return cls(line, tuple(spans) if len(spans) <= len(PLACEHOLDERS) else ())
 
@@ -107,8 +107,3 @@ class Placed:
 def _places(written: list[str]) -> list[int]:
     """Where each begins, and where the last one ends."""
     return [*accumulate(map(len, written), initial=0)]
-
-
-def _trimmed(line: str, start: int, end: int) -> Span:
-    text = line[start:end]
-    return end - len(text.lstrip()), start + len(text.rstrip())
