@@ -57,14 +57,9 @@ def test_tokens_are_drawn_as_often_as_they_are_probable(options: Sample) -> None
     assert chi_square(draw(options, ROW, 20_000), expected, 20_000) < bound
 
 
-def test_without_options_the_distribution_is_the_model_s() -> None:
-    """Nothing is cut and nothing is changed."""
-    assert kept(Sample(), ROW) == pytest.approx(dict(enumerate(ROW)))
-
-
-@pytest.mark.parametrize("temperature", [0.3, 2.0])
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
 def test_temperature_is_a_power(temperature: float) -> None:
-    """`p ** (1 / temperature)`, normalised."""
+    """`p ** (1 / temperature)`, normalised; with 1 the distribution is the model's."""
     powers = [p ** (1 / temperature) for p in ROW]
     expected = {i: power / sum(powers) for i, power in enumerate(powers)}
     assert kept(Sample(temperature=temperature), ROW) == pytest.approx(expected)

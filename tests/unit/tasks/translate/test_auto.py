@@ -14,7 +14,6 @@ import zstandard
 from dragoman.cost.counting import training_step
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
-from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.models import EncoderDecoder, preset
 from dragoman.tasks.hiding import NoisyBatchConfig
@@ -37,8 +36,12 @@ def recipe_for(folder: Path, num_pairs: int) -> TranslateRecipe:
 
 
 def test_a_small_corpus(tmp_path: Path) -> None:
-    """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps."""
+    """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps.
+
+    The same again, so that the same command goes on with its run.
+    """
     recipe = recipe_for(tmp_path, 10)
+    assert recipe_for(tmp_path, 10) == recipe
     assert recipe.model.d_model == 128
     assert recipe.model.dropout == 0.3
     assert recipe.tokenizer.vocab_size == SIZES[0].vocab_size
@@ -177,19 +180,6 @@ def test_the_passes_are_those_of_the_run(
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     assert recipe.train.max_steps == pytest.approx(size.epochs * num_batches, rel=0.1)
     assert f", {size.epochs} passes" in recipe.description
-
-
-def test_it_is_the_same_again(tmp_path: Path) -> None:
-    """The same files give the same recipe, so that the same command goes on with its run."""
-    assert recipe_for(tmp_path, 50) == recipe_for(tmp_path, 50)
-
-
-def test_unequal_files(tmp_path: Path) -> None:
-    """Files of different lengths are refused before anything is chosen."""
-    recipe_for(tmp_path, 3)
-    (tmp_path / "a.tgt").write_text("x\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"has 3 lines but .* has 1"):
-        auto_recipe(DataConfig(src=str(tmp_path / "a.src"), tgt=str(tmp_path / "a.tgt")), "")
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,6 @@ def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset, sampling: flo
         assert batches.padding == pytest.approx(share)
 
 
-def test_a_pair_over_the_budget_goes_alone(make_dataset: MakeDataset) -> None:
-    """A budget that no pair meets gives batches of one."""
-    batches = Stream(PairBatches([make_dataset(50)], BatchConfig(max_tokens=1)), seed=1)
-    epoch = epoch_of(batches)
-    assert [len(batch.indices) for batch in epoch] == [1] * 50
-
-
 def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
     """From one epoch to the next other pairs share a batch, and long and short come mixed."""
     batches = Stream(PairBatches([make_dataset(2000)], BatchConfig(max_tokens=1000)), seed=3)
