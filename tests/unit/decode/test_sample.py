@@ -5,18 +5,12 @@ from collections import Counter
 
 import pytest
 import torch
-from torch import Tensor
+from tests.unit.decode.test_strategies import EOS, table
 
 from dragoman.decode import Sample
 from dragoman.decode.sample import keep_best
 
-EOS = 2
 ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
-
-
-def table(*rows: list[float]) -> Tensor:
-    """Log-probabilities from probabilities."""
-    return torch.tensor(rows).log()
 
 
 def draw(options: Sample, row: list[float], count: int) -> Counter[int]:
