@@ -9,13 +9,7 @@ from tests.unit.decode.tables import EOS, Ids, TableModel, TableState, limits, r
 from torch import Tensor
 
 from dragoman.decode import Beam, Hypothesis, search
-from dragoman.decode.constrained import (
-    Constrained,
-    ConstrainedFrontier,
-    Edges,
-    Term,
-    count_terms,
-)
+from dragoman.decode.constrained import Constrained, ConstrainedFrontier, Edges, Term, count_terms
 
 V = 12
 APART = Edges(torch.zeros(V, dtype=torch.bool), torch.zeros(V, dtype=torch.bool))

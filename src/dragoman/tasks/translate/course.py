@@ -27,13 +27,7 @@ from dragoman.tasks.translate.preserved import (
     protected,
 )
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import (
-    Shortened,
-    unlearned,
-    unseen,
-    whole_words,
-    words_copied,
-)
+from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
