@@ -264,7 +264,6 @@ class LanguagePair:
 
 
 def _check_at_most(given: Mapping[str, Any], name: str, bound: str) -> None:
-    """Raise InputError for an option that is greater than another, where both are set."""
     if name in given and bound in given and given[name] > given[bound]:
         raise InputError(
             f"{name} is {given[name]} with {bound} {given[bound]}; it must be at most {bound}"
@@ -272,7 +271,6 @@ def _check_at_most(given: Mapping[str, Any], name: str, bound: str) -> None:
 
 
 def _check_beam(given: Mapping[str, Any]) -> None:
-    """Raise InputError for a beam while sampling, and for sizes of a beam that do not fit."""
     beam_size, groups = given.get("beam_size", 1), given.get("beam_groups", 1)
     if (temperature := given["temperature"]) > 0:
         for name, value in {"beam_size": beam_size, "beam_groups": groups}.items():

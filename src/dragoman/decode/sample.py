@@ -84,7 +84,6 @@ class _Draw:
         return tokens_Nk.gather(1, places_N1)[:, 0]
 
     def keep(self, sentences_K: Tensor) -> None:
-        """Keep only these of the present sequences."""
         self._generators = [self._generators[index] for index in sentences_K.tolist()]
 
 

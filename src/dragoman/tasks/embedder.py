@@ -242,7 +242,6 @@ def read_pooling(folder: ModelFolder) -> Pooling:
 
 
 def _modules(path: Path) -> list[tuple[str, str]]:
-    """The class and the folder of each module."""
     file = path / MODULES
     try:
         listed = json.loads(read_file(file, MOST))
@@ -258,12 +257,10 @@ def _modules(path: Path) -> list[tuple[str, str]]:
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    """What a file holds that may be missing."""
     return read_object(path) if path.is_file() else {}
 
 
 def _mode(path: Path, hf: Mapping[str, Any]) -> Mode:
-    """The one way of pooling that is switched on."""
     switched = [name for key, name in POOLING_MODES.items() if hf.get(key)]
     chosen = hf.get("pooling_mode", switched)
     chosen = [chosen] if isinstance(chosen, str) else chosen
@@ -277,7 +274,6 @@ def _mode(path: Path, hf: Mapping[str, Any]) -> Mode:
 
 
 def _prompt(path: Path, named: Mapping[str, Any]) -> str:
-    """The prompt that the folder puts before texts by default."""
     if (name := named.get("default_prompt_name")) is None:
         return ""
     prompts = named.get("prompts")

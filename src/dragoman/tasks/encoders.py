@@ -27,12 +27,11 @@ from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.hiding import NoisyBatchConfig
-from dragoman.tasks.task import does, model_of
+from dragoman.tasks.task import described, does, model_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
 from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, sentence_length
 from dragoman.train.start import begin_model, check_tokens, with_labels
-from dragoman.wording import counted
 
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
 BatchT = TypeVar("BatchT", bound=Batch)
@@ -185,7 +184,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         return CardPart(
             title=self.title,
             data=self.recipe.data.summary,
-            architecture=describe(self.recipe.model),
+            architecture=described("an encoder", self.recipe.model),
             judged=self.judged,
             use=self.use,
         )
@@ -208,15 +207,6 @@ def read_labels(
     left_out = len(training) - len(rest) - len(held)
     say(format_held_out(training.name, len(held), left_out, what))
     return training.take(rest), training.take(held)
-
-
-def describe(config: EncoderOnlyConfig) -> str:
-    """Return kind, layers and widths, as the model card has them."""
-    return (
-        f"an encoder of {counted(config.num_layers, 'layer')}, d_model {config.d_model}, "
-        f"{counted(config.num_heads, 'head')}, d_ff {config.d_ff}, {config.norm_position}-norm, "
-        f"positions: {config.positions.kind}"
-    )
 
 
 @dataclass(frozen=True, slots=True)

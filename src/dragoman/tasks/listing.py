@@ -204,13 +204,11 @@ def _processors(machine: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _corpora(recipe: WrittenRecipe) -> list[dict[str, Any]]:
-    """The corpora of a recipe that names several."""
     found = recipe.data.get("corpora")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _first_file(data: Mapping[str, Any]) -> str | None:
-    """What a recipe's data, or a corpus, says that is learned from."""
     found = next((data[key] for key in DATA if data.get(key)), None)
     if isinstance(found, dict):  # of a corpus that is made
         found = found.get("name")

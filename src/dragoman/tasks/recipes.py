@@ -185,7 +185,6 @@ def _grids(given: Given) -> Sequence[Mapping[str, Mapping[str, Settings]]]:
 
 
 def _runs(grid: Mapping[str, Mapping[str, Settings]]) -> Iterator[tuple[str, Settings]]:
-    """Name and settings of each combination."""
     for points in product(*(axis.items() for axis in grid.values())):
         settings: Settings = {}
         for _, laid_over in points:

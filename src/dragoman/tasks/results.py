@@ -66,6 +66,14 @@ class Alignment:
         end = len(self.src_tokens) - 1
         return tuple((s, t) for t, s in enumerate(most[:-1]) if s != end)
 
+    def moved(self, in_line: Callable[[Span], Span], in_text: Callable[[Span], Span]) -> Self:
+        """Return the same for another line and its translation, by where places are in these."""
+        return replace(
+            self,
+            src_spans=tuple(span and in_line(span) for span in self.src_spans),
+            tgt_spans=tuple(span and in_text(span) for span in self.tgt_spans),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermUse(Plain):

@@ -16,7 +16,7 @@ from rich.console import Console
 from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.format import FolderConfig
 from dragoman.folder.opening import ModelFolder
-from dragoman.models import EncoderOnlyConfig, Model
+from dragoman.models import DecoderOnlyConfig, EncoderOnlyConfig, Model
 from dragoman.nn import Arithmetic
 from dragoman.tasks.evaluation import EvaluationData as EvaluationData  # noqa: PLC0414 -- here too
 from dragoman.tasks.evaluation import Report as Report  # noqa: PLC0414 -- for a task of one's own
@@ -25,6 +25,7 @@ from dragoman.train.recipe import RunRecipe
 from dragoman.train.run import run_recipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.train.trainer import TrainResult
+from dragoman.wording import counted
 
 if TYPE_CHECKING:
     from dragoman.evaluate import Measures  # sacreBLEU is not loaded to translate
@@ -161,6 +162,15 @@ def train(
     As `train.run.run_recipe`, which says what `estimate` is for and what is raised.
     """
     return run_recipe(recipe, find_task(recipe.task).assemble, console=console, estimate=estimate)
+
+
+def described(what: str, config: EncoderOnlyConfig | DecoderOnlyConfig) -> str:
+    """Return layers and widths of a stack, as the model card has them."""
+    return (
+        f"{what} of {counted(config.num_layers, 'layer')}, d_model {config.d_model}, "
+        f"{counted(config.num_heads, 'head')}, d_ff {config.d_ff}, {config.norm_position}-norm, "
+        f"positions: {config.positions.kind}"
+    )
 
 
 def measures_table(kind: str, rows: Mapping[str, "Measures"]) -> Iterator[str]:

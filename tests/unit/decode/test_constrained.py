@@ -9,7 +9,7 @@ from tests.unit.decode.tables import EOS, Ids, TableModel, TableState, limits, r
 from torch import Tensor
 
 from dragoman.decode import Beam, Hypothesis, search
-from dragoman.decode.constrained import Constrained, Edges, Term, count_terms
+from dragoman.decode.constrained import Constrained, ConstrainedFrontier, Edges, Term, count_terms
 
 V = 12
 APART = Edges(torch.zeros(V, dtype=torch.bool), torch.zeros(V, dtype=torch.bool))
@@ -78,6 +78,20 @@ def found(
     return [constrained.best_first(*each) for each in enumerate(n_bests)]
 
 
+def begun(terms: tuple[Term, ...], width: int = 3, edges: Edges = APART) -> ConstrainedFrontier:
+    """A search of one sentence of at most eight tokens."""
+    constrained = Constrained(beam=Beam(beam_size=width), terms=(terms,), edges=edges)
+    return constrained.begin(torch.tensor([8]), EOS)
+
+
+def said(log_probs: dict[int, float]) -> Tensor:
+    """The log-probabilities of some tokens in each of three rows; hardly any for the others."""
+    rows_NV = torch.full((3, V), -30.0)
+    rows_NV[:, list(log_probs)] = torch.tensor(list(log_probs.values()))
+    return rows_NV
+
+
+TERM = Term(0, 1, ((5,),))
 TOKENS = st.integers(3, 11)
 FORMS = st.lists(st.lists(TOKENS, min_size=1, max_size=3), min_size=1, max_size=3)
 
@@ -126,21 +140,11 @@ def test_without_terms_it_is_a_beam(
 
 def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> None:
     """Fifteen nats below the best token: tried at the term's place, and at no other."""
-
-    def begun(place: int) -> bool:
-        constrained = Constrained(
-            beam=Beam(beam_size=3), terms=((Term(1, 2, ((5,),)),),), edges=APART
-        )
-        frontier = constrained.begin(torch.tensor([8]), EOS)
+    for place in range(3):
+        frontier = begun((TERM.moved(1),))
         frontier.look(torch.eye(3)[place].expand(3, 3))
-        log_probs_NV = torch.full((3, 12), -30.0)
-        log_probs_NV[:, 4], log_probs_NV[:, 5] = -0.1, -15.1
-        log_probs_NV[:, 6:9] = -2.0
-        return 5 in frontier.advance(log_probs_NV).tokens_N.tolist()
-
-    assert begun(1)
-    assert not begun(0)
-    assert not begun(2)
+        step = frontier.advance(said({4: -0.1, 5: -15.1, 6: -2.0, 7: -2.0, 8: -2.0}))
+        assert (5 in step.tokens_N.tolist()) == (place == 1)
 
 
 @given(SEEDS, st.integers(6, V))
@@ -148,8 +152,7 @@ def test_what_a_frontier_has_met_is_what_its_hypotheses_have(seed: int, joining:
     """Terms of one token each, apart from each other: as whole words, and never more than once."""
     edges = edges_of(joining=joining)
     terms = tuple(Term(n, n + 1, ((3 + n,),)) for n in range(3))
-    constrained = Constrained(beam=Beam(beam_size=4), terms=(terms,), edges=edges)
-    frontier = constrained.begin(torch.tensor([8]), EOS)
+    frontier = begun(terms, 4, edges)
     prefixes: list[list[int]] = [[]] * 4
     numbers = torch.Generator().manual_seed(seed)
     for _ in range(6):
@@ -187,8 +190,7 @@ def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
         return logits
 
     def best(edges: Edges) -> Ids:
-        beam = Beam(beam_size=3)
-        constrained = Constrained(beam=beam, terms=((Term(0, 1, ((5,),)),),), edges=edges)
+        constrained = Constrained(beam=Beam(beam_size=3), terms=((TERM,),), edges=edges)
         n_bests = search(LookingModel(table), sources([3, EOS]), constrained, limits=limits(8))
         return constrained.best_first(0, n_bests[0])[0].ids
 
@@ -198,32 +200,20 @@ def test_a_hypothesis_whose_word_ends_gets_a_slot() -> None:
 
 def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
     """Two probable tokens go on with the word of the term; one that ends it is kept."""
-    term = Term(0, 1, ((5,),))
-    edges = edges_of(joining=9)
-    constrained = Constrained(beam=Beam(beam_size=3), terms=((term,),), edges=edges)
-    frontier = constrained.begin(torch.tensor([8]), EOS)
-    first_NV, second_NV = torch.full((3, V), -30.0), torch.full((3, V), -30.0)
-    first_NV[:, 5:8] = torch.tensor([-1.0, -1.1, -1.2])
-    second_NV[:, [9, 10, 4]] = torch.tensor([-0.1, -0.2, -5.0])
-    frontier.advance(first_NV)
-    step = frontier.advance(second_NV)
+    frontier = begun((TERM,), edges=edges_of(joining=9))
+    frontier.advance(said({5: -1.0, 6: -1.1, 7: -1.2}))
+    step = frontier.advance(said({9: -0.1, 10: -0.2, 4: -5.0}))
     met = [int(count) for count in frontier._met_NC.sum(1)]
     assert (4, 1) in [*zip(step.tokens_N.tolist(), met, strict=True)]
 
 
 def test_greedy_search_closes_what_is_behind() -> None:
     """A hypothesis without the term, which is less probable as well; a beam of three keeps it."""
-
-    def is_kept(log_prob: float, width: int) -> bool:
-        term = Term(0, 1, ((5,),))
-        constrained = Constrained(beam=Beam(beam_size=width), terms=((term,),), edges=APART)
-        frontier = constrained.begin(torch.tensor([8]), EOS)
-        log_probs_NV = torch.full((3, V), -30.0)
-        log_probs_NV[:, [5, 4]] = torch.tensor([-2.0, log_prob])
-        step = frontier.advance(log_probs_NV)
-        return 4 in step.tokens_N[step.open_N].tolist()
-
-    assert not is_kept(-3.0, 1)
-    assert is_kept(-3.0, 3)
-    assert is_kept(-2.5, 1)
-    assert is_kept(-1.0, 1)
+    for log_prob, width, is_kept in (
+        (-3.0, 1, False),
+        (-3.0, 3, True),
+        (-2.5, 1, True),
+        (-1.0, 1, True),
+    ):
+        step = begun((TERM,), width).advance(said({5: -2.0, 4: log_prob}))
+        assert (4 in step.tokens_N[step.open_N].tolist()) == is_kept

@@ -109,13 +109,9 @@ def test_prompts_are_looked_up_by_sentence() -> None:
 
 
 @pytest.mark.parametrize("penalty", [0.0, -1.0, math.inf, math.nan])
-def test_an_impossible_penalty_is_refused(penalty: float) -> None:
+def test_what_is_impossible_is_refused(penalty: float) -> None:
     """By name."""
     with pytest.raises(InputError, match="repetition_penalty"):
         RepetitionPenalty(penalty)
-
-
-def test_an_ngram_has_a_token() -> None:
-    """At least one."""
     with pytest.raises(InputError, match="no_repeat_ngrams is 0"):
         NoRepeatedNgrams(0)

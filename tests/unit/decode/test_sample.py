@@ -5,18 +5,12 @@ from collections import Counter
 
 import pytest
 import torch
-from torch import Tensor
+from tests.unit.decode.test_strategies import EOS, table
 
 from dragoman.decode import Sample
 from dragoman.decode.sample import keep_best
 
-EOS = 2
 ROW = [0.05, 0.4, 0.1, 0.25, 0.2]
-
-
-def table(*rows: list[float]) -> Tensor:
-    """Log-probabilities from probabilities."""
-    return torch.tensor(rows).log()
 
 
 def draw(options: Sample, row: list[float], count: int) -> Counter[int]:
@@ -57,14 +51,9 @@ def test_tokens_are_drawn_as_often_as_they_are_probable(options: Sample) -> None
     assert chi_square(draw(options, ROW, 20_000), expected, 20_000) < bound
 
 
-def test_without_options_the_distribution_is_the_model_s() -> None:
-    """Nothing is cut and nothing is changed."""
-    assert kept(Sample(), ROW) == pytest.approx(dict(enumerate(ROW)))
-
-
-@pytest.mark.parametrize("temperature", [0.3, 2.0])
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
 def test_temperature_is_a_power(temperature: float) -> None:
-    """`p ** (1 / temperature)`, normalised."""
+    """`p ** (1 / temperature)`, normalised; with 1 the distribution is the model's."""
     powers = [p ** (1 / temperature) for p in ROW]
     expected = {i: power / sum(powers) for i, power in enumerate(powers)}
     assert kept(Sample(temperature=temperature), ROW) == pytest.approx(expected)

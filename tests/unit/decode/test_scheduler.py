@@ -27,24 +27,16 @@ BROKEN = 7
 """A token that the table has no probabilities for."""
 
 
-@given(LENGTHS, st.integers(1, 300), st.integers(1, 6))
-def test_every_input_is_in_one_batch_within_the_budget(
-    lengths: list[int], budget: int, beam_size: int
-) -> None:
-    """A partition; padded tokens times beams fit, except for an input that is too long alone."""
-    batches = schedule(lengths, budget, beam_size=beam_size)
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    for batch in batches:
-        cost = len(batch) * max(lengths[index] for index in batch) * beam_size
-        assert cost <= budget or len(batch) == 1
-
-
 @given(LENGTHS, st.integers(1, 300))
-def test_the_longest_come_first_and_batches_are_full(lengths: list[int], budget: int) -> None:
-    """Lengths fall through the batches, and the next input never had room in the one before."""
+def test_batches_are_full_within_the_budget(lengths: list[int], budget: int) -> None:
+    """Each input is in one of them, the longest first, and the next never had room in the one
+    before; padded tokens fit, except for an input that is too long alone.
+    """
     batches = schedule(lengths, budget)
     order = [index for batch in batches for index in batch]
-    assert order == sorted(order, key=lambda index: (-lengths[index], index))
+    assert order == sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    for batch in batches:
+        assert len(batch) * lengths[batch[0]] <= budget or len(batch) == 1
     for batch in batches[:-1]:
         assert (len(batch) + 1) * max(1, lengths[batch[0]]) > budget
 

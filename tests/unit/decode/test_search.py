@@ -68,15 +68,6 @@ def test_early_stopping_saves_steps() -> None:
     assert model.steps == 3
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_limit_stops_each_sentence_by_itself(strategy: Strategy) -> None:
-    """A hypothesis that reaches its sentence's limit is complete and says so."""
-    src_BS = sources([3, 4, 5, 6, EOS], [3, 4, 5, 6, EOS], [3, 4, EOS])
-    results = search(TableModel(copying), src_BS, strategy, limits=limits(2, 9, 3))
-    assert [best[0].ids for best in results] == [(3, 4), (3, 4, 5, 6), (3, 4)]
-    assert [best[0].stopped for best in results] == ["length", "eos", "eos"]
-
-
 def test_a_long_output_outgrows_the_first_allocation() -> None:
     """The history grows and keeps every token."""
     line = [3 + i % 5 for i in range(150)]

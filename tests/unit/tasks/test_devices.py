@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from dragoman.decode import Advance
+from dragoman.tasks.generate.ids import Prompt
 from dragoman.tasks.held import Held
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.translator import Translator
@@ -83,7 +84,7 @@ def generate(strategy: Noting) -> None:
     generator._ids._model = Held.of(generator.model.to("meta"), "fp32")
     options = generating(min_length=3, repetition_penalty=1.2)
     with Elsewhere():
-        next(generator._ids.steps([[2, 5, 6]], strategy, options, begins_text=True))
+        next(generator._ids.steps([Prompt("", [2, 5, 6], begins_text=True)], strategy, options))
 
 
 @pytest.mark.parametrize("run", [translate, generate])

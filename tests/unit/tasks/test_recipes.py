@@ -204,12 +204,6 @@ def test_nothing_is_held_out_beside_texts_for_validation(name: str) -> None:
     assert found == to_plain(load_recipe(name).data) | {"hold_out": 0}
 
 
-def test_no_translations_are_needed_for_the_loss(here: Path) -> None:
-    """A run whose metric is the loss may translate nothing."""
-    write(here / "my.toml", "[train]\nmax_steps = 1\nvalidate_limit = 0\nmetric = 'loss'\n")
-    assert load_recipe("my.toml").metric == "loss"
-
-
 def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     """What the recipe does not say of the model is as in the folder; what it says is laid over."""
     model = replace(TINY, dropout=0.3)

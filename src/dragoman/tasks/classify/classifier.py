@@ -84,7 +84,6 @@ class Classifier(EncoderReader[Classification, Tensor]):
         return logits_BC.float().softmax(-1)
 
     def _result(self, chunks: list[Chunk] | None, found: list[Tensor]) -> Classification:
-        """A text's label from the probabilities of its parts."""
         if not chunks:
             flag = "unreadable" if chunks is None else "empty"
             return Classification(label="", probabilities={}, flags=(flag,))

@@ -107,8 +107,6 @@ def class_batches(
 
 
 class _Texts:
-    """Texts, perhaps sampled, cut to the limit."""
-
     def __init__(self, dataset: LabelledDataset, limit: int, texts: Ragged) -> None:
         self._dataset = dataset
         self._texts = texts.cut(limit)
@@ -119,7 +117,6 @@ class _Texts:
         return self._texts.lengths + 2
 
     def collate(self, rows: npt.NDArray[np.int64]) -> ClassBatch:
-        """The texts with these numbers as tensors."""
         chosen = self._texts.take(rows)
         return ClassBatch(
             ids_BL=framed(chosen, self._dataset.special),

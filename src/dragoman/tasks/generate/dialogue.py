@@ -105,7 +105,6 @@ class DialogueCodec(PromptCodec):
         return found
 
     def _cut(self, prompt: str, turns: list[list[int]], room: int | None) -> list[int]:
-        """The longest end of the turns that there is room for, ready for an answer."""
         for first in sorted({0, *range(len(turns) - 1, -1, -2)}):
             ids = [self.bos_id, *chain(*turns[first:]), self.roles[1]]
             if room is None or len(ids) <= room:

@@ -177,12 +177,11 @@ class Generator(Answering[Decoding, Generation]):
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = self._chosen(options)
-        ids = self.encode(prompt, options)
-        yield from self._stream(ids, options, begins_text=self._codec.begins_text(prompt))
+        yield from self._stream(self._prompt(prompt, options), options)
 
-    def _stream(self, ids: list[int], options: Decoding, *, begins_text: bool) -> Iterator[str]:
-        growing = self.growing(options, begins_text=begins_text)
-        steps = self._ids.steps([ids], strategy_of(options, (0,)), options, begins_text=begins_text)
+    def _stream(self, prompt: Prompt, options: Decoding) -> Iterator[str]:
+        growing = self.growing(options, begins_text=prompt.begins_text)
+        steps = self._ids.steps([prompt], strategy_of(options, (0,)), options)
         while not growing.stopped:
             with self._ids.inference():  # and what is done with a piece outside
                 step = next(steps, None)
@@ -212,7 +211,7 @@ class Generator(Answering[Decoding, Generation]):
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
             ids = dialogue.encode_turns(turns, self._room(chosen))
-            return self._stream(ids, chosen, begins_text=True)
+            return self._stream(Prompt(turns[-1], ids, begins_text=True), chosen)
 
         return Chat(answer)
 
@@ -231,7 +230,8 @@ class Generator(Answering[Decoding, Generation]):
                 f"Prefix and suffix are {len(ids):,} tokens, and the model sees {context:,} at "
                 "once; shorten one of them."
             )
-        return self._watched(prefix, ids, options, strategy_of(options, (0,)))
+        middle = Prompt(prefix, ids, self._codec.begins_text(prefix))
+        return self._watched(middle, options, strategy_of(options, (0,)))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given texts: pairs of a prompt and its continuation.
@@ -252,18 +252,17 @@ class Generator(Answering[Decoding, Generation]):
 
     def watch(self, prompt: str, options: Decoding, strategy: Strategy) -> Generation:
         """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
-        return self._watched(prompt, self.encode(prompt, options), options, strategy)
+        return self._watched(self._prompt(prompt, options), options, strategy)
 
-    def _watched(
-        self, prompt: str, ids: list[int], options: Decoding, strategy: Strategy
-    ) -> Generation:
-        """Continue ids; the text of the prompt decides how the generated ids are decoded."""
-        begins_text = self._codec.begins_text(prompt)
+    def _watched(self, prompt: Prompt, options: Decoding, strategy: Strategy) -> Generation:
         best: dict[int, list[Hypothesis]] = {}
         with self._ids.inference():
-            for step in self._ids.steps([ids], strategy, options, begins_text=begins_text):
+            for step in self._ids.steps([prompt], strategy, options):
                 best |= step.finished
-        return self._result(prompt, ids, best[0][0], options, begins_text=begins_text)
+        return self._result(prompt, best[0][0], options)
+
+    def _prompt(self, text: str, options: Decoding) -> Prompt:
+        return Prompt(text, self.encode(text, options), self._codec.begins_text(text))
 
     def courses(
         self,
@@ -296,7 +295,8 @@ class Generator(Answering[Decoding, Generation]):
         """
         dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
         ids = dialogue.encode_turns(turns, self._room(options))
-        return self._continued(turns[-1], Prompt(number, ids, see), options, begins_text=True)
+        prompt = Prompt(turns[-1], ids, begins_text=True, number=number, see=see)
+        return self._continued(prompt, options)
 
     def _course(
         self, text: str, ids: list[int] | None, number: int, options: Decoding, see: See | None
@@ -305,36 +305,26 @@ class Generator(Answering[Decoding, Generation]):
         if not ids:
             flag = "unreadable" if ids is None else "empty"
             return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
-        prompt, begins_text = Prompt(number, ids, see), self._codec.begins_text(text)
-        return (yield from self._continued(text, prompt, options, begins_text=begins_text))
+        prompt = Prompt(text, ids, self._codec.begins_text(text), number, see)
+        return (yield from self._continued(prompt, options))
 
     def _continued(
-        self, text: str, prompt: Prompt, options: Decoding, *, begins_text: bool
+        self, prompt: Prompt, options: Decoding
     ) -> Course[Prompt, Hypothesis, Generation]:
-        """Continue the ids of a prompt; its text is told in the result."""
-        (best,) = yield self._ids.continued(prompt, options, begins_text=begins_text)
-        return self._result(text, prompt.ids, best, options, begins_text=begins_text)
+        (best,) = yield self._ids.continued(prompt, options)
+        return self._result(prompt, best, options)
 
     def _room(self, options: Decoding) -> int | None:
-        """How many tokens of a prompt the model is shown; None where nothing bounds them."""
         return options.prompt_room(self._ids.context(options))
 
-    def _result(
-        self,
-        prompt: str,
-        ids: Sequence[int],
-        best: Hypothesis,
-        options: Decoding,
-        *,
-        begins_text: bool,
-    ) -> Generation:
-        decode = self.tokenizer.decode if begins_text else self.tokenizer.decode_rest
+    def _result(self, prompt: Prompt, best: Hypothesis, options: Decoding) -> Generation:
+        decode = self.tokenizer.decode if prompt.begins_text else self.tokenizer.decode_rest
         whole = decode(best.ids)
         cut = cut_at(whole, options.stop)
         context = self._ids.context(options)
-        forgotten = context is not None and len(ids) + len(best.ids) > context
+        forgotten = context is not None and len(prompt.ids) + len(best.ids) > context
         return Generation(
-            prompt=prompt,
+            prompt=prompt.text,
             text=whole if cut is None else cut,
             ids=best.ids,
             tokens=tuple(self.tokenizer.tokens(best.ids)),
@@ -356,5 +346,4 @@ class Generator(Answering[Decoding, Generation]):
         )
 
     def _chosen(self, options: Decoding | None) -> Decoding:
-        """The options of a call over the folder's."""
         return self.options if options is None else merged(options, self.options)

@@ -46,9 +46,13 @@ See = Callable[[Sequence[int]], None]
 class Prompt(NamedTuple):
     """What is continued."""
 
-    number: int
-    """By which it is sampled."""
+    text: str
+    """As the result tells it."""
     ids: list[int]
+    begins_text: bool
+    """Whether the continuation begins a text."""
+    number: int = 0
+    """By which it is sampled."""
     see: See | None = None
     """Who watches its text grow."""
 
@@ -103,7 +107,7 @@ class IdGenerator:
         """What `steps` and `force` must run in."""
         return computing(self.device, self._precision)
 
-    def continued(self, prompt: Prompt, options: Decoding, *, begins_text: bool) -> Items[Prompt]:
+    def continued(self, prompt: Prompt, options: Decoding) -> Items[Prompt]:
         """What a course yields to be sent the best continuation of a prompt.
 
         Prompts of equal length share a batch, so there is no padding.
@@ -113,22 +117,18 @@ class IdGenerator:
             values=[prompt],
             costs=[(length + options.new_tokens(length)) * options.beam_size],
             budget=options.max_batch_tokens,
-            how=(options, begins_text),
-            key=(key_of(options), length, begins_text),
+            how=options,
+            key=(key_of(options), length, prompt.begins_text),
         )
 
     def _run(
-        self, how: tuple[Decoding, bool], prompts: list[Prompt], withdrawn: Withdrawn
+        self, options: Decoding, prompts: list[Prompt], withdrawn: Withdrawn
     ) -> list[Hypothesis]:
-        options, begins_text = how
         strategy = strategy_of(options, tuple(prompt.number for prompt in prompts))
-        ids = [prompt.ids for prompt in prompts]
         watched = {n: prompt.see for n, prompt in enumerate(prompts) if prompt.see is not None}
         best: dict[int, list[Hypothesis]] = {}
         with self.inference():
-            for step in self.steps(
-                ids, strategy, options, begins_text=begins_text, withdrawn=withdrawn
-            ):
+            for step in self.steps(prompts, strategy, options, withdrawn):
                 best |= step.finished
                 known = known_ids(step, drafting=options.beam_size > 1) if watched else {}
                 for number in watched.keys() & known.keys():
@@ -149,15 +149,14 @@ class IdGenerator:
 
     def steps(
         self,
-        prompts: Sequence[Sequence[int]],
+        prompts: Sequence[Prompt],
         strategy: Strategy,
         options: Decoding,
-        *,
-        begins_text: bool,
         withdrawn: Withdrawn | None = None,
     ) -> Iterator[SearchStep]:
-        """Search from prompts of equal length."""
-        prompts_BS = torch.tensor(prompts, device=self.device)
+        """Search from prompts of equal length, all or none of whose continuations begin a text."""
+        prompts_BS = torch.tensor([prompt.ids for prompt in prompts], device=self.device)
+        begins_text = prompts[0].begins_text
         if isinstance(strategy, PowerBeam):
             strategy = replace(strategy, ends=self._ends)
         length, context = prompts_BS.shape[1], self.context(options)

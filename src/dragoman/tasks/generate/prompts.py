@@ -87,7 +87,6 @@ class TextStream:
         return text if self.stopped else text + rest
 
     def _take(self) -> str:
-        """The text of the tokens that were pending."""
         ids, self._pending = self._pending, []
         if not ids:
             return ""

@@ -28,7 +28,7 @@ from dragoman.tasks.generate.dialogue import DialogueCodec, last_answers
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.recipe import GenerateRecipe
-from dragoman.tasks.task import EvaluationData, Report, Task
+from dragoman.tasks.task import EvaluationData, Report, Task, described
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation, evaluating, unchecked
 from dragoman.train.runfolder import RunFolder
@@ -113,13 +113,11 @@ class GenerateJob:
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
         """Say which texts, and what the figures mean."""
-        model, dialogues = self.recipe.model, self.validation.roles is not None
+        dialogues = self.validation.roles is not None
         return CardPart(
             title="Language model",
             data=self.recipe.data.summary,
-            architecture=f"a decoder of {counted(model.num_layers, 'layer')}, "
-            f"d_model {model.d_model}, {counted(model.num_heads, 'head')}, d_ff {model.d_ff}, "
-            f"{model.norm_position}-norm, positions: {model.positions.kind}",
+            architecture=described("a decoder", self.recipe.model),
             judged="The loss is in nats per token, over the "
             f"{'answers of the' if dialogues else 'whole'} validation text with at least "
             f"{self.recipe.batch.length - self.recipe.batch.step} tokens before each (where there "

@@ -86,7 +86,6 @@ class _SentenceParts:
         return self.pieces.offsets[self.last] - self.pieces.offsets[self.first] + 2
 
     def collate(self, rows: npt.NDArray[np.int64]) -> TagBatch:
-        """The parts with these numbers as tensors."""
         first, last = self.first[rows], self.last[rows]
         starts = self.pieces.offsets[first]
         lengths = self.pieces.offsets[last] - starts

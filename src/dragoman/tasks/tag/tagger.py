@@ -204,7 +204,6 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         )
 
     def _found(self, ids_BL: Tensor, rows: Sequence[Row]) -> list[Chosen]:
-        """The tag at each word of each row, and its probability."""
         tagged_BL = torch.zeros(ids_BL.shape, dtype=torch.bool)
         for number, row in enumerate(rows):
             tagged_BL[number, [place + 1 for place in row.words]] = True  # after bos

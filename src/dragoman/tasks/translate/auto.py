@@ -232,7 +232,6 @@ def _num_batches(recipe: TranslateRecipe, num_pairs: int, tokenizers: Tokenizers
 
 
 def _limits(passes: float, num_batches: float) -> TrainConfig:
-    """When to stop, after 300 steps at least, to validate and to save."""
     steps = max(300, round(passes * num_batches))
     every = max(100, min(2000, steps // 20))
     return TrainConfig(

@@ -135,7 +135,6 @@ class PairBatches:
             yield self._make_batch(rows, *sides)
 
     def _framed(self, src: Lengths, tgt: Lengths) -> tuple[Lengths, Lengths]:
-        """The lengths in a batch, of source and target."""
         of_src, of_tgt = self._framing.sizes
         return src + of_src, tgt + of_tgt
 
@@ -170,7 +169,6 @@ class PairBatches:
         )
 
     def _framed_links(self, links: Ragged) -> Tensor:
-        """The links of a batch, of which the ids around its sources and targets have none."""
         before, after = self._framing.tgt.before, self._framing.tgt.after
         links_BT = enclosed(links, NONE, [NONE] * len(before), [NONE] * len(after))
         return links_BT.where(links_BT == NONE, links_BT + len(self._framing.src.before))

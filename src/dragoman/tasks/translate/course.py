@@ -27,13 +27,7 @@ from dragoman.tasks.translate.preserved import (
     protected,
 )
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
-from dragoman.tasks.translate.removed import (
-    Shortened,
-    unlearned,
-    unseen,
-    whole_words,
-    words_copied,
-)
+from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
@@ -187,7 +181,6 @@ class LineTranslator:
         return left.restored(found)
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
-        """Search, and retry, the chunks of a line, and put them together."""
         wanted = wanted_of(line.text, line.terms(), copied)
         sources = [
             source for part in line.parts or () for source in self._sources(line, part, wanted)
@@ -199,7 +192,6 @@ class LineTranslator:
         return self._result(line.text, line.parts, found)
 
     def _sources(self, line: Line, part: LinePart, wanted: Sequence[WantedText]) -> list[Source]:
-        """A sentence's chunks, each with what is wanted of it."""
         sources = [Source(ids, text=text) for text, ids in part.chunks]
         inside = [each for each in wanted if each.start < part.end and part.start < each.end]
         if not inside:
@@ -209,7 +201,6 @@ class LineTranslator:
         return [with_terms(source, spans, inside, tgt) for source, spans in pairs]
 
     def _spans(self, line: str, part: LinePart) -> Iterator[list[Span | None]]:
-        """Where in the line the pieces of each chunk stand."""
         return read_spans(line, part.start, [c.text for c in part.chunks], self.src_tokenizer)
 
     def _search(
@@ -304,19 +295,16 @@ class LineTranslator:
         return result.aligned_by(lambda: self._align(line, text, rendered))
 
     def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:
-        """Run a translation through the model once more and look where it looks."""
         tokenizers = self.src_tokenizer, self.tgt_tokenizer
         with self.ids.inference():
             return tuple(alignments_of(line, text, rendered, tokenizers, self.ids.attention))
 
 
 def _not_once(line: Line, translation: str) -> list[Span]:
-    """The placeholders of the line that are not once in the translation."""
     return [span for span in line.placed if translation.count(line.text[slice(*span)]) != 1]
 
 
 def _severity(translation: Translation) -> int:
-    """How bad a translation is, whatever it keeps."""
     return severity({*translation.flags} & SEVERITIES.keys())
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.data.dataset import Ragged
+from dragoman.data.padding import enclosed
 from dragoman.decode import (
     Attentive,
     Beam,
@@ -335,19 +337,16 @@ class IdTranslator:
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
         """The sources (B, S) in their frames, padded."""
         frame, pad_id = self.specials.src_frame, self.specials.src_pad_id
-        return padded([[*frame.before, *ids, *frame.after] for ids in sources], pad_id).to(
-            self.device
-        )
+        return enclosed(Ragged.of(sources), pad_id, frame.before, frame.after).to(self.device)
 
     def _targets(self, targets: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """What the decoder reads when it is to write the targets, and what it writes: (B, T) both.
 
         What every target begins with is read alone.
         """
-        specials = self.specials
-        read = [specials.bos_id, *specials.begin]
-        tgt_in_BT = padded([[*read, *ids] for ids in targets], specials.pad_id)
-        tgt_out_BT = padded([[*ids, specials.eos_id] for ids in targets], specials.pad_id)
+        specials, ids = self.specials, Ragged.of(targets)
+        tgt_in_BT = enclosed(ids, specials.pad_id, (specials.bos_id, *specials.begin), ())
+        tgt_out_BT = enclosed(ids, specials.pad_id, (), (specials.eos_id,))
         return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
 
 
@@ -362,12 +361,6 @@ def _run(
         found = translator.force(items, options)
     columns = found.log_prob_B, found.score_B, found.token_log_probs_BT
     return [*zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def padded(sequences: Sequence[Ids], pad_id: int) -> Tensor:
-    """The sequences (B, L), padded to a rectangle."""
-    longest = max(len(ids) for ids in sequences)
-    return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in sequences])
 
 
 def _cut_short(found: Hypothesis, most: int) -> Hypothesis:

@@ -144,7 +144,6 @@ def _lines_of(path: Path, count: int, beside: Path | str) -> list[str]:
 def _translations(
     system: System, sources: Sequence[str], test: EvaluationData, count: int
 ) -> tuple[list[str], dict[str, float]]:
-    """The translations of a system, and how fast a model made them."""
     if isinstance(system, Path):
         return _lines_of(system, count, test.ref[0]), {}
     translator = Translator.load(system, device=test.device, precision=test.precision).between(
@@ -277,7 +276,6 @@ def _table(one: Translated, two: Translated, comparison: Comparison) -> Iterator
 
 
 def _compared(one: float, two: float, *p: float, digits: int = 2) -> list[str]:
-    """The cells of a row of the table."""
     values = [f"{one:.{digits}f}", f"{two:.{digits}f}", f"{one - two:+.{digits}f}"]
     return [*values, *(f"{each:.4f}" for each in p), *[""] * (2 - len(p))]
 

@@ -12,7 +12,7 @@ from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
 from dragoman.tasks.translate.removed import words_copied
 from dragoman.text.placeholders import PLACEHOLDERS
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, trimmed_spans
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Placed:
         """
         found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
         found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
-        for start, end in sorted({*found, *(_trimmed(line, *span) for span in kept)}):
+        for start, end in sorted({*found, *filter(None, trimmed_spans(line, kept))}):
             if spans and start < spans[-1][1]:
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
-            elif start < end:
+            else:
                 spans.append((start, end))
         return cls(line, tuple(spans) if len(spans) <= len(PLACEHOLDERS) else ())
 
@@ -79,17 +79,9 @@ class Placed:
 
     def _moved(self, alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
         """Tokens and their places in the line, and in the translation with it."""
-
-        def moved(spans: tuple[Span | None, ...], places: list[int]) -> tuple[Span | None, ...]:
-            return tuple(span and (places[span[0]], places[span[1]]) for span in spans)
-
-        return replace(
-            alignment,
-            src_tokens=self._shown(alignment.src_tokens),
-            tgt_tokens=self._shown(alignment.tgt_tokens),
-            src_spans=moved(alignment.src_spans, src),
-            tgt_spans=moved(alignment.tgt_spans, tgt),
-        )
+        moved = alignment.moved(lambda s: (src[s[0]], src[s[1]]), lambda t: (tgt[t[0]], tgt[t[1]]))
+        tokens = self._shown(moved.src_tokens), self._shown(moved.tgt_tokens)
+        return replace(moved, src_tokens=tokens[0], tgt_tokens=tokens[1])
 
     def _shown(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """Tokens with the text that is written for placeholders."""
@@ -115,9 +107,3 @@ class Placed:
 def _places(written: list[str]) -> list[int]:
     """Where each begins, and where the last one ends."""
     return [*accumulate(map(len, written), initial=0)]
-
-
-def _trimmed(line: str, start: int, end: int) -> Span:
-    """A span without the white space at its ends."""
-    text = line[start:end]
-    return end - len(text.lstrip()), start + len(text.rstrip())

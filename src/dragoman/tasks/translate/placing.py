@@ -126,5 +126,4 @@ def _inserted(side: Ragged, places: Places, value: int) -> Ragged:
 
 
 def _is_letter(char: str) -> bool:
-    """Whether a character is of a word: a letter, a digit, or a mark of one."""
     return category(char or " ")[0] in "LMN"

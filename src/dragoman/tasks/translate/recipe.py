@@ -185,7 +185,6 @@ class DataConfig(DataFiles):
         )
 
     def _resolve(self, corpus: CorpusConfig) -> CorpusConfig:
-        """The corpus with paths that exist."""
         names = ((key, getattr(corpus, key)) for key in ("src", "tgt", "tsv", "jsonl", "tm"))
         found: dict[str, Any] = {k: str(self.find(name)) for k, name in names if name is not None}
         src_lang, tgt_lang = self.languages(corpus)

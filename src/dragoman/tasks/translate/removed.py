@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 
-from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import emoji
 from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.spans import Span
@@ -120,7 +120,8 @@ class Shortened:
             copied=tuple(copied),
             alternatives=tuple(map(self.restored, translation.alternatives)),
         )
-        moved = tuple(_moved(each, in_line, in_text) for each in translation.alignments)
+        spans = partial(_moved, in_line), partial(_moved, in_text)
+        moved = [each.moved(*spans) for each in translation.alignments]
         return found.aligned_by(partial(tuple, moved))
 
     def _place_in(self, translation: Translation) -> Places:
@@ -193,7 +194,6 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """Whether it is a letter or digit of a word with spaces around it."""
     return char.isalnum() and is_spaced(char)
 
 
@@ -318,12 +318,5 @@ def _places(inserted: Sequence[tuple[int, str]]) -> Places:
     return lambda place: place + lengths[bisect_right(places, place)]
 
 
-def _moved(alignment: Alignment, in_line: Places, in_text: Places) -> Alignment:
-    def moved(spans: tuple[Span | None, ...], by: Places) -> tuple[Span | None, ...]:
-        return tuple(s and (by(s[0]), by(s[1] - 1) + 1) for s in spans)
-
-    return replace(
-        alignment,
-        src_spans=moved(alignment.src_spans, in_line),
-        tgt_spans=moved(alignment.tgt_spans, in_text),
-    )
+def _moved(by: Places, span: Span) -> Span:
+    return by(span[0]), by(span[1] - 1) + 1

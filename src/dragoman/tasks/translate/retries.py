@@ -85,7 +85,6 @@ def search_and_retry(
 
 
 def _flags(found: Found, tokenizer: Tokenizer) -> set[str]:
-    """The flags of the best translations of all parts."""
     flags = (quality_flags(src, best, tokenizer.decode(best.ids)) for src, best in found.nth(0))
     return set[str]().union(*flags)
 

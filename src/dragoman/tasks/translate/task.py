@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import torch
 
+from dragoman.data.dataset import Ragged
+from dragoman.data.padding import enclosed
 from dragoman.decode import schedule
 from dragoman.decoding import TRANSLATING
 from dragoman.engine import freeze
@@ -13,7 +15,6 @@ from dragoman.nn import inference
 from dragoman.tasks.task import Task
 from dragoman.tasks.timing import write_to_lengths
 from dragoman.tasks.translate.auto import choose_sizes
-from dragoman.tasks.translate.ids import padded
 from dragoman.tasks.translate.job import assemble
 from dragoman.tasks.translate.measuring import evaluate_translator
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -31,11 +32,12 @@ def _write_as_long(
     """
     src, tgt = texts.tokenizers
     wanted = [len(ids) + 1 for ids in tgt.encode_batch(references)]
-    inputs = [[*ids, src.eos_id] for ids in src.encode_batch(sources)]
+    inputs = src.encode_batch(sources)
     with inference(model) as device:
         decoder = freeze(model, "fp32")
-        for batch in schedule([len(ids) for ids in inputs], TRANSLATING.max_batch_tokens):
-            source_BS = padded([inputs[index] for index in batch], src.pad_id).to(device)
+        for batch in schedule([len(ids) + 1 for ids in inputs], TRANSLATING.max_batch_tokens):
+            chosen = Ragged.of([inputs[index] for index in batch])
+            source_BS = enclosed(chosen, src.pad_id, (), (src.eos_id,)).to(device)
             lengths_B = torch.tensor([wanted[index] for index in batch], device=device)
             write_to_lengths(decoder, source_BS, lengths_B, (tgt.bos_id, tgt.eos_id))
     return Validation(loss=math.nan, scores=dict.fromkeys(TranslateRecipe.metrics, 0.0))

@@ -214,7 +214,6 @@ def _between(recipe: TranslateRecipe, start: ModelFolder | None) -> Published | 
 
 
 def _train_tokenizers(recipe: TranslateRecipe, tags: Sequence[str]) -> Tokenizers:
-    """One of all languages together, or two."""
     config, corpora = recipe.tokenizer, recipe.data.training
 
     def train(texts: Iterable[str], config: TokenizerConfig = config) -> Tokenizer:

@@ -370,5 +370,4 @@ class Translator(Answering[Decoding, Translation]):
 
 
 def _hashes(translator: Translator) -> tuple[str, str]:
-    """What the vocabularies of two models are compared by."""
     return translator.src_tokenizer.content_hash, translator.tgt_tokenizer.content_hash

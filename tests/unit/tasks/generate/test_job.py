@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.unit.models.family import DECODER, DECODERS, make_decoder
+from tests.unit.models.small import V
 from tests.unit.tasks.generate.test_batches import documents_of
 from tests.unit.train.made import make_job
 
@@ -16,8 +18,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
-from dragoman.models import DecoderOnly, DecoderOnlyConfig
-from dragoman.nn import ALiBi, Learned, Rotary
+from dragoman.nn import ALiBi, Learned
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.generate.task import text_loss
@@ -25,50 +26,20 @@ from dragoman.text.train import TokenizerConfig
 from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 
-SPECIAL = 4  # ids below are no text
-VOCAB = 40
-CONFIG = DecoderOnlyConfig(
-    vocab_size=VOCAB,
-    d_model=16,
-    num_heads=2,
-    d_ff=24,
-    num_layers=2,
-    positions=Rotary(),
-    norm_position="pre",
-    dropout=0.0,
-    output_bias=True,
-)
-MODELS = {
-    "rotary": CONFIG,
-    "learned": replace(CONFIG, positions=Learned(max_length=64)),
-    "alibi-untied": replace(CONFIG, positions=ALiBi(), tie_embeddings=False),
-    "capped": replace(CONFIG, logit_soft_cap=2.0, output_bias=False),
-    "scaled": replace(CONFIG, logit_scale=0.3),
-}
 PACKING = Literal["stream", "documents"]
-
-
-def make_model(name: str) -> DecoderOnly:
-    """A model in float64 with opinions."""
-    torch.manual_seed(3)
-    model = DecoderOnly(MODELS[name]).double().train()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return model
 
 
 def made(count: int = 9, longest: int = 20) -> DocumentDataset:
     """Documents of random ids."""
     rng = np.random.default_rng(count)
-    rows = [[2, *rng.integers(SPECIAL, VOCAB, rng.integers(1, longest)), 3] for _ in range(count)]
+    rows = [[2, *rng.integers(4, V, rng.integers(1, longest)), 3] for _ in range(count)]
     return documents_of(rows, num_chars=1234)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", DECODERS)
 def test_the_loss_of_a_stream_is_that_of_its_windows(name: str) -> None:
     """Each window by the definition; where bos would be predicted, nothing is."""
-    model, dataset = make_model(name), made()
+    model, dataset = make_decoder(DECODERS[name]), made()
     batch = next(Stream(PackedBatches(dataset, PackConfig(length=16, rows=4)), seed=1))
     logits_BLV = model(batch.inputs_BL)
     expected = F.cross_entropy(
@@ -86,7 +57,7 @@ def test_the_loss_of_a_stream_is_that_of_its_windows(name: str) -> None:
 @pytest.mark.parametrize("stride", [1, 5, 16])
 def test_the_text_loss_gives_each_token_its_context(stride: int) -> None:
     """Every token once, given at most the window and at least what the stride leaves of it."""
-    model, dataset = make_model("rotary"), made()
+    model, dataset = make_decoder(DECODERS["llama"]), made()
     ids = dataset.texts.ids.astype(np.int64)
     config = PackConfig(length=16, rows=4, stride=stride)
     found = text_loss(model, dataset, config)
@@ -120,7 +91,7 @@ def recipe(tmp_path: Path) -> GenerateRecipe:
         data=TextFiles(train=(str(tmp_path / "song.txt"),), cache=str(tmp_path / "cache")),
         tokenizer=TokenizerConfig(model="characters", vocab_size=300),
         batch=PackConfig(length=24, rows=4),
-        model=replace(CONFIG, vocab_size=0, d_model=32),
+        model=replace(DECODERS["llama"], vocab_size=0, d_model=32),
         train=TrainConfig(max_steps=1, device="cpu", precision="fp32"),
     )
 
@@ -183,7 +154,7 @@ def test_prompts_stand_where_training_has_seen_texts(
 def test_fine_tuning_keeps_the_way_of_generating(recipe: GenerateRecipe) -> None:
     """But for the context, which is that of the new run."""
     theirs = GenerationDefaults(context=512, opening=None, temperature=0.3)
-    folder = FolderConfig(model=CONFIG, generation=theirs)
+    folder = FolderConfig(model=DECODER, generation=theirs)
     taken = recipe.taking_over(folder)
     assert taken.generation == replace(theirs, context=None)
     assert taken.generating.context == 24

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from tests.unit.data.streams import assert_resumes, epoch_of
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
-from dragoman.data.documents import prepare_documents
-from dragoman.data.labelled import LabelledLayout, load_labelled
-from dragoman.data.tagged import TaggedLayout, load_tagged
 from dragoman.errors import InputError
 from dragoman.tasks.pretrain.batches import (
     NO_TARGET,
@@ -23,6 +21,7 @@ from dragoman.tasks.pretrain.batches import (
     MaskedBatches,
     Vocabulary,
 )
+from dragoman.tasks.pretrain.task import UnlabelledFiles
 from dragoman.text.tokenizer import MASK
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 
@@ -165,29 +164,28 @@ def test_nothing_to_learn_from_is_refused() -> None:
 
 def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
     """Labelled texts, tagged words and documents are hidden alike, alone or together."""
-    (tmp_path / "a.tsv").write_text("1\tgood dog\n0\tbad dog\n")
-    (tmp_path / "b.conll").write_text("good O\ndog B-X\n\nbad O\n")
-    (tmp_path / "c.txt").write_text("good dog\nbad bad dog\n")
+    contents = {
+        "texts": ("good dog\nbad bad dog\n", ["good dog", "bad bad dog"]),
+        "labelled": ("1\tgood dog\n0\tbad dog\n", ["good dog", "bad dog"]),
+        "tagged": ("good O\ndog B-X\n\nbad O\n", ["good dog", "bad"]),
+    }
+    for kind, (content, _) in contents.items():
+        (tmp_path / kind).write_text(content)
     config = TokenizerConfig(vocab_size=301, specials=(MASK,))
     tokenizer = train_tokenizer(["good bad dog"], config)
-    parts = [
-        load_labelled(tmp_path / "a.tsv", LabelledLayout(), tokenizer).as_texts(),
-        load_tagged(tmp_path / "b.conll", TaggedLayout(), tokenizer).as_texts(),
-        prepare_documents([tmp_path / "c.txt"], "line", tokenizer, tmp_path)[0],
-    ]
-    expected = [["good dog", "bad dog"], ["good dog", "bad"], ["good dog", "bad bad dog"]]
-    joined = TextDataset.joined(parts)
     vocabulary = Vocabulary.of(tokenizer)
     assert vocabulary == Vocabulary(260, (261, tokenizer.vocab_size))
-    for dataset, texts in zip([*parts, joined], [*expected, [*chain(*expected)]], strict=True):
-        found = {}
+    for kinds in ([*contents], *([kind] for kind in contents)):
+        files: dict[str, Any] = {kind: (str(tmp_path / kind),) for kind in kinds}
+        dataset = UnlabelledFiles(**files, cache=str(tmp_path)).load(tokenizer)
+        texts, found = [*chain(*(contents[kind][1] for kind in kinds))], {}
         for batch in MaskedBatches(dataset, CONFIG, vocabulary, MaskConfig()).fixed():
             for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
                 found[index] = tokenizer.decode(row.tolist())
         assert [found[i] for i in range(len(texts))] == texts
     other = replace(dataset_of([[1]]), special=SpecialIds(9, 9, 9))
     with pytest.raises(ValueError, match="different tokenizers"):
-        TextDataset.joined([joined, other])
+        TextDataset.joined([dataset, other])
 
 
 def test_a_tokenizer_without_mask_is_refused() -> None:

@@ -6,39 +6,48 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zstandard
+from tests.unit.tasks.tiny import make_config, make_tokenizer, save_translator
 
 from dragoman.cost.counting import training_step
 from dragoman.data.batches import Stream
 from dragoman.data.shape import Shape
-from dragoman.errors import InputError
-from dragoman.folder.format import FolderConfig, save_model
-from dragoman.models import EncoderDecoder, preset
+from dragoman.models import preset
 from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate import auto
 from dragoman.tasks.translate.auto import SIZES, auto_recipe, choose_sizes, recipe_for_files
 from dragoman.tasks.translate.batches import PairBatches
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.tasks.translate.texts import read_texts
-from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.runfolder import RunFolder
 
 
+def write(folder: Path, line: Callable[[], str], num_pairs: int) -> dict[str, Any]:
+    """Write so many lines of each side; return where they are."""
+    files = {side: str(folder / f"a.{side}") for side in ("src", "tgt")}
+    for path in files.values():
+        text = "".join(f"{line()}\n" for _ in range(num_pairs))
+        Path(path).write_text(text, encoding="utf-8")
+    return files
+
+
 def recipe_for(folder: Path, num_pairs: int) -> TranslateRecipe:
     """The recipe for a corpus of so many pairs."""
-    for side in ("src", "tgt"):
-        (folder / f"a.{side}").write_text("x\n" * num_pairs, encoding="utf-8")
-    data = DataConfig(src=str(folder / "a.src"), tgt=str(folder / "a.tgt"))
-    return auto_recipe(data, "out")
+    return auto_recipe(DataConfig(**write(folder, lambda: "x", num_pairs)), "out")
 
 
 def test_a_small_corpus(tmp_path: Path) -> None:
-    """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps."""
+    """Few pairs get the smallest model and vocabulary, the most dropout, and enough steps.
+
+    The same again, so that the same command goes on with its run.
+    """
     recipe = recipe_for(tmp_path, 10)
+    assert recipe_for(tmp_path, 10) == recipe
     assert recipe.model.d_model == 128
     assert recipe.model.dropout == 0.3
     assert recipe.tokenizer.vocab_size == SIZES[0].vocab_size
@@ -81,11 +90,8 @@ def passes_of(recipe: TranslateRecipe) -> int:
 def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
     """With the settings that were given in place of those that are chosen, and in their passes."""
     rng = np.random.default_rng(0)
-    for side in ("src", "tgt"):
-        lines = [words(rng, 9) for _ in range(900)]
-        (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    files = [f"data.{side}={tmp_path / f'a.{side}'}" for side in ("src", "tgt")]
-    files += [f"out={tmp_path / 'run'}"]
+    written = write(tmp_path, lambda: words(rng, 9), 900)
+    files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
     usual = recipe_for_files(files)
     assert "900 pairs: tiny (3+2 layers, d_model 128), dropout 0.3, 4,000 pieces, " in (
         usual.description
@@ -164,32 +170,16 @@ def test_the_passes_are_those_of_the_run(
     """As many as are said, within a tenth, whatever the length of lines, by a sample of them."""
     monkeypatch.setattr(auto, "SAMPLE", num_pairs * 3 // 4)
     rng = np.random.default_rng(0)
-    for side in ("src", "tgt"):
-        lines = [
-            words(rng, count) for count in rng.integers(longest // 2 + 1, longest + 1, num_pairs)
-        ]
-        (tmp_path / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    src, tgt = (str(tmp_path / f"a.{side}") for side in ("src", "tgt"))
-    data = DataConfig(src=src, tgt=tgt, cache=str(tmp_path))
+    written = write(
+        tmp_path, lambda: words(rng, int(rng.integers(longest // 2 + 1, longest + 1))), num_pairs
+    )
+    data = DataConfig(**written, cache=str(tmp_path))
     recipe = auto_recipe(data, "", guided=False)
     texts = read_texts(recipe, RunFolder(tmp_path), lambda _: None)
     num_batches = Stream(PairBatches(texts.training, recipe.batch), seed=1).num_batches
     size = next(size for size in SIZES if num_pairs <= size.up_to)
     assert recipe.train.max_steps == pytest.approx(size.epochs * num_batches, rel=0.1)
     assert f", {size.epochs} passes" in recipe.description
-
-
-def test_it_is_the_same_again(tmp_path: Path) -> None:
-    """The same files give the same recipe, so that the same command goes on with its run."""
-    assert recipe_for(tmp_path, 50) == recipe_for(tmp_path, 50)
-
-
-def test_unequal_files(tmp_path: Path) -> None:
-    """Files of different lengths are refused before anything is chosen."""
-    recipe_for(tmp_path, 3)
-    (tmp_path / "a.tgt").write_text("x\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"has 3 lines but .* has 1"):
-        auto_recipe(DataConfig(src=str(tmp_path / "a.src"), tgt=str(tmp_path / "a.tgt")), "")
 
 
 @pytest.mark.parametrize(
@@ -207,36 +197,26 @@ def test_the_language_is_read_off_the_ending(
     tmp_path: Path, name: str, language: str | None
 ) -> None:
     """The ending names the language, since BLEU of Chinese needs its own tokenizer."""
-    plain = tmp_path / "a.src"
-    plain.write_text("x\n" * 10, encoding="utf-8")
+    src = write(tmp_path, lambda: "x", 10)["src"]
     named = tmp_path / name
     packers: dict[str, Callable[[bytes], bytes]] = {
         ".xz": lzma.compress,
         ".zst": zstandard.compress,
     }
     named.write_bytes(packers.get(named.suffix, bytes)(b"x\n" * 10))
-    recipe = auto_recipe(DataConfig(src=str(plain), tgt=str(named)), "out")
+    recipe = auto_recipe(DataConfig(src=src, tgt=str(named)), "out")
     assert recipe.data.tgt_lang == language
     assert recipe.data.src_lang is None
 
 
 def test_fine_tuning(tmp_path: Path) -> None:
     """From a model folder: its sizes, languages, tokenizers; a lower rate, at most ten passes."""
-    model = replace(preset("tiny"), src_vocab_size=300, tgt_vocab_size=300)
-    tokenizer = train_tokenizer(["x y"], TokenizerConfig(vocab_size=300))
-    config = FolderConfig(model=model, src_lang="en", tgt_lang="zh")
-    save_model(
-        tmp_path,
-        EncoderDecoder(model).state_dict(),
-        config,
-        tokenizers=(tokenizer, tokenizer),
-        card="",
-    )
+    folder = str(save_translator(tmp_path / "model"))
     few = recipe_for(tmp_path, 20_000)
-    tuned = auto_recipe(few.data, "out", str(tmp_path))
-    assert tuned.model == model
-    assert (tuned.start.model, tuned.out) == (str(tmp_path), "out")
+    tuned = auto_recipe(few.data, "out", folder)
+    assert tuned.model == make_config(make_tokenizer())
+    assert (tuned.start.model, tuned.out) == (folder, "out")
     assert (tuned.data.src_lang, tuned.data.tgt_lang) == ("en", "zh")
     assert tuned.train.learning_rate < few.train.learning_rate
     assert (tuned.train.max_steps, tuned.train.warmup_steps) == (300, 30)  # of 27 batches a pass
-    assert f"20,000 pairs: 11 more passes with {tmp_path}" in tuned.description
+    assert f"20,000 pairs: 11 more passes with {folder}" in tuned.description

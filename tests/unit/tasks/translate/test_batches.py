@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.data.streams import Doubling, assert_resumes, epoch_of, same
+from tests.unit.data.streams import pairs_of as made_of
 
 from dragoman.data.batches import BatchConfig, Stream, plan_batches
-from dragoman.data.corpus import Finding
-from dragoman.data.dataset import PairDataset, Ragged, SpecialIds
+from dragoman.data.dataset import PairDataset, Ragged
 from dragoman.data.padding import enclosed
 from dragoman.errors import InputError
 from dragoman.tasks.hiding import NoisyBatchConfig
 from dragoman.tasks.translate.batches import PairBatch, PairBatches
 
 MakeDataset = Callable[..., PairDataset]
-SPECIAL = SpecialIds(0, 2, 3)
 
 
 def pairs_of(batches: list[PairBatch]) -> Counter[int]:
@@ -29,14 +28,7 @@ def pairs_of(batches: list[PairBatch]) -> Counter[int]:
 
 def small_dataset() -> PairDataset:
     """Three pairs, one of them with an empty source."""
-    return PairDataset(
-        name="three",
-        src=Ragged.of([[11, 12, 13], [], [14]]),
-        tgt=Ragged.of([[21], [22], [23, 24]]),
-        special=SPECIAL,
-        identical=Finding(),
-        content_hash="three",
-    )
+    return made_of([[11, 12, 13], [], [14]], [[21], [22], [23, 24]])
 
 
 def test_tensors_of_a_batch() -> None:
@@ -85,13 +77,6 @@ def test_an_epoch_holds_every_pair_once(make_dataset: MakeDataset, sampling: flo
         assert max(sizes) <= 300
         share = 1 - sum(batch.num_tokens for batch in epoch) / sum(sizes)
         assert batches.padding == pytest.approx(share)
-
-
-def test_a_pair_over_the_budget_goes_alone(make_dataset: MakeDataset) -> None:
-    """A budget that no pair meets gives batches of one."""
-    batches = Stream(PairBatches([make_dataset(50)], BatchConfig(max_tokens=1)), seed=1)
-    epoch = epoch_of(batches)
-    assert [len(batch.indices) for batch in epoch] == [1] * 50
 
 
 def test_epochs_differ_in_batches_and_in_their_order(make_dataset: MakeDataset) -> None:
@@ -159,7 +144,7 @@ def test_long_and_empty_pairs_are_left_out_of_training(make_dataset: MakeDataset
 
 def test_nothing_left_to_train_on_is_refused() -> None:
     """When the limit leaves no pair, corpus and limit are named."""
-    with pytest.raises(InputError, match=r"three .*max_length = 1 "):
+    with pytest.raises(InputError, match=r"made .*max_length = 1 "):
         Stream(PairBatches([small_dataset()], BatchConfig(max_length=1)), seed=0)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.unit.data.streams import pairs_of
 from tests.unit.tasks.tiny import (
     make_config,
     make_model,
@@ -16,9 +17,7 @@ from tests.unit.tasks.tiny import (
 
 from dragoman.cli.inspect import inspect
 from dragoman.data.batches import BatchConfig
-from dragoman.data.corpus import Finding
-from dragoman.data.dataset import PairDataset, Ragged
-from dragoman.data.prepare import special_ids
+from dragoman.data.dataset import Ragged
 from dragoman.errors import InputError
 from dragoman.folder.format import record_alignment
 from dragoman.folder.opening import open_folder
@@ -34,12 +33,9 @@ CONFIG = replace(make_config(TOKENIZER), num_decoder_layers=2)
 
 def batches(links: Ragged | None = None) -> list[PairBatch]:
     """Some pairs."""
-    src, tgt = (Ragged.of(TOKENIZER.encode_batch(random_lines(20, seed))) for seed in (1, 2))
-    special = special_ids(TOKENIZER)
-    pairs = PairDataset(
-        name="", src=src, tgt=tgt, special=special, identical=Finding(), content_hash=""
-    )
-    return [*PairBatches([replace(pairs, links=links)], BatchConfig(max_tokens=300)).fixed()]
+    sides = (TOKENIZER.encode_batch(random_lines(20, seed)) for seed in (1, 2))
+    pairs = pairs_of(*sides, links=links)
+    return [*PairBatches([pairs], BatchConfig(max_tokens=300)).fixed()]
 
 
 def attended_to(model: EncoderDecoder, layer: int, head: int, later: int = 0) -> list[PairBatch]:

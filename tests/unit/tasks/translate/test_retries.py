@@ -5,11 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.unit.tasks.complete import translating
-from tests.unit.tasks.tiny import (
-    make_tokenizer,
-    make_translator,
-    random_lines,
-)
+from tests.unit.tasks.tiny import make_tokenizer, make_translator, random_lines
+from tests.unit.tasks.translate.test_quality import hypothesis as of_ids
 
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
@@ -26,13 +23,7 @@ LONG = "the big cat sees a dog, the tree runs, a house runs"
 
 def hypothesis(text: str, *, limit: bool = False) -> Hypothesis:
     """One that writes this text."""
-    return Hypothesis(
-        ids=tuple(TOKENIZER.encode(text)),
-        score=-1.0,
-        log_prob=-1.0,
-        token_log_probs=(),
-        stopped="length" if limit else "eos",
-    )
+    return of_ids(TOKENIZER.encode(text), "length" if limit else "eos")
 
 
 LOOP = hypothesis("cat " * 20)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,17 +74,15 @@ def test_pairs_like_those_held_out_are_counted(tmp_path: Path) -> None:
     assert "more" not in format_held_out("a", 2, 0, "pair")
 
 
-def learn_two(folder: Path) -> None:
-    """Of source and target, as a run does."""
+def learn_two(folder: Path, *, joint: bool = False) -> None:
+    """Of source and target, as a run does; or one for both."""
     recipe = make_recipe(folder, ["one two", "two three"])
-    tokenizer = replace(recipe.tokenizer, joint=False)
+    tokenizer = replace(recipe.tokenizer, joint=joint)
     model = replace(recipe.model, tie_embeddings="none")
     read_texts(replace(recipe, tokenizer=tokenizer, model=model), RunFolder(folder), lambda _: None)
 
 
-def learn_joint(folder: Path) -> None:
-    """One for both."""
-    read_texts(make_recipe(folder, ["one two", "two three"]), RunFolder(folder), lambda _: None)
+learn_joint = partial(learn_two, joint=True)
 
 
 def learn_one(folder: Path) -> None:

@@ -36,9 +36,7 @@ ALONE, SEVERAL = make_translator(), make_translator(several=True)
 FAILING = make_translator(seed=2)
 WAYS: dict[str, tuple[Translator, dict[str, Any]]] = {
     "greedy": (ALONE, {"beam_size": 1}),
-    "beam": (ALONE, {"beam_size": 5, "n_best": 2}),
     "several languages": (SEVERAL, {"beam_size": 5, "n_best": 2}),
-    "samples": (ALONE, SAMPLES),
     "samples by risk": (ALONE, SAMPLES | {"temperature": 0.5, "mbr": 6}),
     "groups of an ensemble by risk": (ALONE.ensemble(FAILING), GROUPS | {"mbr": 6}),
     "retries": (FAILING, {"beam_size": 2, "n_best": 2}),
