@@ -149,20 +149,6 @@ def test_logits_and_gradients_agree(case: str) -> None:
         assert_same_logits(ours(ids[:1]), run(theirs, input_ids=ids[:1]))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "llama-dynamic"])
-@torch.no_grad()
-def test_cached_decoding_agrees(case: str) -> None:
-    """Prompts padded in front, some tokens at once, then one by one: as their full pass."""
-    ours, theirs = copied(case)
-    ids, real = texts(ours)
-    state = ours.start(ids[:, :PROMPT], 1)
-    logits = [ours.step(ids[:, PROMPT - 1], state)[:, None]]
-    logits += [ours.extend(ids[:, PROMPT : PROMPT + 3], state)]
-    logits += [ours.step(column, state)[:, None] for column in ids[:, PROMPT + 3 :].unbind(1)]
-    wanted = their_logits(theirs, ids, real)[:, PROMPT - 1 :]
-    assert_same_logits(torch.cat(logits, dim=1), wanted)
-
-
 @torch.no_grad()
 def test_cached_decoding_with_dynamic_scaling_agrees() -> None:
     """Frequencies change with the length and cached keys do not: as their cached decoding."""

@@ -89,25 +89,6 @@ def logits_of(model: Model, wanted: PreTrainedModel) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def test_a_folder_gives_their_logits(tmp_path: Path) -> None:
-    """In one file, in shards, and in 16 bits, which become fp32 without a loss.
-
-    Of the other families, `test_foreign_texts` and `test_foreign_answers` compare what they answer.
-    """
-    assert_same_logits(*both_logits(saved("marian", tmp_path / "one"), theirs("marian")))
-    folder = saved("marian", tmp_path / "shards", max_shard_size="5KB")
-    assert len(list(folder.glob("model-*.safetensors"))) > 1
-    assert_same_logits(*both_logits(folder, theirs("marian")))
-    for dtype in (torch.float16, torch.bfloat16):
-        folder = saved("marian", tmp_path / str(dtype))
-        stored = load_file(folder / "model.safetensors")
-        halved = {key: tensor.to(dtype) for key, tensor in stored.items()}
-        save_file(halved, folder / "model.safetensors", {"format": "pt"})
-        wanted = MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
-        assert_same_logits(*both_logits(folder, wanted))
-
-
-@torch.no_grad()
 def test_a_new_t5_without_ties_has_the_embedding_as_its_output(tmp_path: Path) -> None:
     """`transformers` ties it all the same, saves no output matrix, and does not scale."""
     keys = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
