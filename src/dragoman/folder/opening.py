@@ -47,6 +47,8 @@ from dragoman.text.tokenizer import Tokenizer
 Made = TypeVar("Made")
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target: one object twice where they are one."""
+DTYPES = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
+"""Of the weights in each format; fp32 alone in others."""
 
 
 class Lender:
@@ -285,17 +287,11 @@ def _lend_ours(path: Path, config: FolderConfig, make: Callable[[Model, Lender],
     while True:
         before = _identity(path)
         with _checked(path, config) as check:
-            model = _empty_ours(path, config).eval()
+            dtypes = DTYPES.get(config.format, ("F32",))
+            model = build_empty(path, config.model, dtypes).eval()
             made = make(model, Lender(model, partial(_our_weights, path, check)))
         if _identity(path) == before:  # else parts may be of two saves
             return made
-
-
-def _empty_ours(path: Path, config: FolderConfig) -> Model:
-    """Build the model without memory, after checking that the weights in the file fit it."""
-    dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
-    with reading(path) as stored:
-        return build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
 
 
 def _our_weights(
