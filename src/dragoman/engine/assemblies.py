@@ -63,8 +63,8 @@ class FrozenStack:
         self.is_biased = stack.bias is not None
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
-        parts = (self.embedding, *self.layers, self._final_norm)
-        self._recorded = all(part.recorded for part in parts)
+        self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
+        self._recorded = self._recorded and self._final_norm.recorded
         self.encodes_at_once = self._recorded and self._rotation is None
         """Whether a program can read whole sources."""
 
