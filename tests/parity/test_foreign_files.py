@@ -1,10 +1,8 @@
 """What files of Hugging Face hold beside the plain case, and what is refused with its name."""
 
 import json
-import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -287,13 +285,3 @@ def test_tensors_that_do_not_fit_are_named() -> None:
     ):
         with pytest.raises(InputError, match=message):
             dict(kind.each_weight(given, config))
-
-
-def test_the_page_shows_a_map_as_it_is() -> None:
-    """The rows written out in docs/families.md are those of the source."""
-    root = Path(__file__).parents[2]
-    rows = re.findall(
-        r"```python\n(LAYER.*?)```", (root / "docs/families.md").read_text("utf-8"), re.DOTALL
-    )
-    assert len(rows) == 1
-    assert rows[0] in (root / "src/dragoman/folder/foreign/llama.py").read_text("utf-8")
