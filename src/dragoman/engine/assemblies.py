@@ -56,10 +56,7 @@ class FrozenStack:
             self._final_norm = FrozenNorm(stack.final_norm)
         self._like = torch.empty(0, dtype=DTYPES[arithmetic])
         self._rotation = stack.rotation
-        self._bias: nn.Module | None = None
-        if stack.bias is not None:
-            with copies.lend(stack.bias.parameters()):
-                self._bias = copied(stack.bias)
+        self._bias = None if stack.bias is None else copies.take(stack.bias)
         self.is_biased = stack.bias is not None
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
