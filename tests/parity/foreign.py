@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -83,6 +84,14 @@ def make_theirs(
     return model
 
 
+def make_named(
+    name: str, keys: Mapping[str, Any], dtype: torch.dtype = torch.float64
+) -> PreTrainedModel:
+    """Build a model of theirs by the name of its class and the keys of its config."""
+    kind = getattr(transformers, name)
+    return make_theirs(kind, kind.config_class(**keys), dtype)
+
+
 def sines_before_cosines(num_positions: int, d_model: int) -> Tensor:
     """Marian's table; the class rounds it to float32 before it is given to the model."""
     angles = np.arange(num_positions)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
@@ -127,25 +136,22 @@ def make_ours(theirs: PreTrainedModel) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A model of theirs; a key by its identity, since their configs have no hash."""
+    """A model of theirs by its class and the keys of its config; a key by its identity."""
 
-    kind: type[PreTrainedModel]
-    config: PreTrainedConfig
+    name: str
+    keys: Mapping[str, Any]
 
 
-def cases(
-    kind: type[PreTrainedModel],
-    config: type[PreTrainedConfig],
-    settings: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Case]:
+def cases(name: str, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Case]:
     """Name models of one class of theirs by their settings."""
-    return {name: Case(kind, config(**keys)) for name, keys in settings.items()}
+    return {each: Case(name, keys) for each, keys in settings.items()}
 
 
 @cache
 def both(case: Case) -> tuple[Any, PreTrainedModel]:
     """Our model and theirs with the same weights, in float64."""
-    theirs, config = make_theirs(case.kind, case.config), case.config
+    theirs = make_named(case.name, case.keys)
+    config = theirs.config
     if config.model_type in ("t5", "mt5") and not getattr(config, "scale_decoder_outputs", False):
         # files of version 1.1 and of mT5 hold an output matrix of its own; a new model ties it
         shape = theirs.lm_head.weight.shape

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.parity.foreign import assert_same_logits
-from tests.parity.test_foreign_folders import KINDS, logits_of, saved
+from tests.parity.test_foreign_folders import logits_of, saved, theirs
 from torch import nn
 
 from dragoman.errors import InputError
@@ -58,7 +58,7 @@ def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
     adapt(model, lora)
     moved(model)
     save_adapter(tmp_path, model, config, lora, base)
-    fresh = KINDS[name][0].from_pretrained(base, dtype=torch.float32).eval()
+    fresh = type(theirs(name)).from_pretrained(base, dtype=torch.float32).eval()
     wanted = peft.PeftModel.from_pretrained(fresh, tmp_path / "adapter").eval()
     assert_same_logits(*logits_of(model.eval(), wanted))
 
@@ -68,7 +68,7 @@ def test_peft_reads_ours(name: str, tmp_path: Path) -> None:
 def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
     """A folder that peft wrote, merged into our model, gives its logits."""
     base = saved(name, tmp_path / "base")
-    fresh = KINDS[name][0].from_pretrained(base, dtype=torch.float32)
+    fresh = type(theirs(name)).from_pretrained(base, dtype=torch.float32)
     settings = peft.LoraConfig(r=3, lora_alpha=5, target_modules=MODULES[name][0])
     wanted = peft.get_peft_model(fresh, settings).eval()
     moved(wanted)
@@ -80,7 +80,7 @@ def test_ours_reads_peft(name: str, tmp_path: Path) -> None:
 
 def written_by_peft(folder: Path, base: Path, **options: object) -> Any:  # noqa: ANN401 -- theirs
     """A folder of peft's for the small Marian, and the model that it is of."""
-    fresh = KINDS["marian"][0].from_pretrained(base, dtype=torch.float32)
+    fresh = type(theirs("marian")).from_pretrained(base, dtype=torch.float32)
     settings = peft.LoraConfig(
         **{"r": 4, "lora_alpha": 5, "target_modules": ["q_proj", "v_proj"]} | options
     )

@@ -137,7 +137,7 @@ def test_the_program_translates_as_we_do(name: str, tmp_path: Path) -> None:
 def test_the_program_continues_as_we_do(tmp_path: Path) -> None:
     """What follows on a prompt, which has the frame of its publisher."""
     pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
-    path = make(tmp_path / "theirs", "llama", num_hidden_layers=1)
+    path = make(tmp_path / "theirs", "llama", num_hidden_layers=1, max_position_embeddings=2048)
     assert convert(path, tmp_path / "out", "onnx", SOME).worst < 2e-5
     ours = dragoman.load(path, device="cpu")
     found = [[*ours.encode(each.prompt), *each.ids] for each in ours.generate(SOME)]

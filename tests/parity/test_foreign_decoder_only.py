@@ -15,21 +15,7 @@ from tests.parity.foreign import (
     run,
 )
 from torch import Tensor
-from transformers import (
-    GemmaConfig,
-    GemmaForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import PreTrainedModel
 
 from dragoman.models import DecoderOnly
 
@@ -101,12 +87,12 @@ GEMMAS: dict[str, dict[str, Any]] = {
     },
 }
 CASES = {
-    **cases(GPT2LMHeadModel, GPT2Config, GPT2S),
-    **cases(LlamaForCausalLM, LlamaConfig, LLAMAS),
-    **cases(MistralForCausalLM, MistralConfig, MISTRALS),
-    **cases(Qwen2ForCausalLM, Qwen2Config, QWEN2S),
-    **cases(Qwen3ForCausalLM, Qwen3Config, QWEN3S),
-    **cases(GemmaForCausalLM, GemmaConfig, GEMMAS),
+    **cases("GPT2LMHeadModel", GPT2S),
+    **cases("LlamaForCausalLM", LLAMAS),
+    **cases("MistralForCausalLM", MISTRALS),
+    **cases("Qwen2ForCausalLM", QWEN2S),
+    **cases("Qwen3ForCausalLM", QWEN3S),
+    **cases("GemmaForCausalLM", GEMMAS),
 }
 PROMPT, LENGTH = 6, 22
 
@@ -147,20 +133,6 @@ def test_logits_and_gradients_agree(case: str) -> None:
     with torch.no_grad():
         ours, theirs = copied(case)
         assert_same_logits(ours(ids[:1]), run(theirs, input_ids=ids[:1]))
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case != "llama-dynamic"])
-@torch.no_grad()
-def test_cached_decoding_agrees(case: str) -> None:
-    """Prompts padded in front, some tokens at once, then one by one: as their full pass."""
-    ours, theirs = copied(case)
-    ids, real = texts(ours)
-    state = ours.start(ids[:, :PROMPT], 1)
-    logits = [ours.step(ids[:, PROMPT - 1], state)[:, None]]
-    logits += [ours.extend(ids[:, PROMPT : PROMPT + 3], state)]
-    logits += [ours.step(column, state)[:, None] for column in ids[:, PROMPT + 3 :].unbind(1)]
-    wanted = their_logits(theirs, ids, real)[:, PROMPT - 1 :]
-    assert_same_logits(torch.cat(logits, dim=1), wanted)
 
 
 @torch.no_grad()

@@ -12,25 +12,7 @@ from tests.parity.foreign import (
     run,
 )
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForPreTraining,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-    BertModel,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    DistilBertForSequenceClassification,
-    DistilBertForTokenClassification,
-    DistilBertModel,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaForSequenceClassification,
-    RobertaForTokenClassification,
-    RobertaModel,
-)
+from transformers import PreTrainedModel
 
 V = 31
 BERT: dict[str, Any] = {
@@ -52,25 +34,23 @@ DISTIL: dict[str, Any] = {
     "max_position_embeddings": 16,
 }
 CASES: dict[str, Case] = {
-    "hidden": Case(BertModel, BertConfig(**BERT)),
-    "masked-language": Case(BertForMaskedLM, BertConfig(**BERT)),
-    "masked-language-other": Case(BertForMaskedLM, BertConfig(**OTHER, pad_token_id=4)),
-    "pretraining": Case(BertForPreTraining, BertConfig(**BERT)),
-    "classify": Case(BertForSequenceClassification, BertConfig(**BERT, **LABELS)),
-    "classify-two": Case(BertForSequenceClassification, BertConfig(**OTHER)),
-    "tag": Case(BertForTokenClassification, BertConfig(**BERT, **LABELS)),
-    "roberta": Case(RobertaModel, RobertaConfig(**BERT)),
-    "roberta-masked": Case(RobertaForMaskedLM, RobertaConfig(**{**BERT, "type_vocab_size": 1})),
-    "roberta-classify": Case(RobertaForSequenceClassification, RobertaConfig(**OTHER, **LABELS)),
-    "roberta-tag": Case(RobertaForTokenClassification, RobertaConfig(**BERT, **LABELS)),
-    "distilbert": Case(DistilBertModel, DistilBertConfig(**DISTIL)),
+    "hidden": Case("BertModel", BERT),
+    "masked-language": Case("BertForMaskedLM", BERT),
+    "masked-language-other": Case("BertForMaskedLM", OTHER | {"pad_token_id": 4}),
+    "pretraining": Case("BertForPreTraining", BERT),
+    "classify": Case("BertForSequenceClassification", BERT | LABELS),
+    "classify-two": Case("BertForSequenceClassification", OTHER),
+    "tag": Case("BertForTokenClassification", BERT | LABELS),
+    "roberta": Case("RobertaModel", BERT),
+    "roberta-masked": Case("RobertaForMaskedLM", BERT | {"type_vocab_size": 1}),
+    "roberta-classify": Case("RobertaForSequenceClassification", OTHER | LABELS),
+    "roberta-tag": Case("RobertaForTokenClassification", BERT | LABELS),
+    "distilbert": Case("DistilBertModel", DISTIL),
     "distilbert-masked": Case(
-        DistilBertForMaskedLM, DistilBertConfig(**DISTIL, activation="relu", pad_token_id=4)
+        "DistilBertForMaskedLM", DISTIL | {"activation": "relu", "pad_token_id": 4}
     ),
-    "distilbert-classify": Case(
-        DistilBertForSequenceClassification, DistilBertConfig(**DISTIL, **LABELS)
-    ),
-    "distilbert-tag": Case(DistilBertForTokenClassification, DistilBertConfig(**DISTIL, **LABELS)),
+    "distilbert-classify": Case("DistilBertForSequenceClassification", DISTIL | LABELS),
+    "distilbert-tag": Case("DistilBertForTokenClassification", DISTIL | LABELS),
 }
 
 

@@ -73,27 +73,6 @@ def test_each_form_gives_the_weights_of_safetensors(form: str, tmp_path: Path) -
     assert [key for key in expected if not torch.equal(found[key], expected[key])] == []
 
 
-@pytest.mark.parametrize("name", ["marian", "bart", "mbart", "t5"])
-def test_a_folder_of_2020_is_that_of_today(name: str, tmp_path: Path) -> None:
-    """Settings of decoding in `config.json`, tied copies and tables among the weights."""
-    model = make_folder(tmp_path, name, num_beams=2)
-    today = open_folder(tmp_path)
-    expected = today.load().state_dict()
-    said = json.loads((tmp_path / "generation_config.json").read_bytes())
-    (tmp_path / "generation_config.json").unlink()
-    config = json.loads((tmp_path / "config.json").read_bytes())
-    config.pop("forced_eos_token_id", None)  # of the class; generation_config.json lacks it
-    config |= said
-    config |= {"task_specific_params": {"translation": {"prefix": ""}}, "output_past": True}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / WEIGHTS).unlink()
-    as_legacy(model.state_dict(), tmp_path)
-    opened = open_folder(tmp_path)
-    found = opened.load().state_dict()
-    assert opened.config == today.config
-    assert [key for key in expected if not torch.equal(found[key], expected[key])] == []
-
-
 def translated(folder: Path, name: str) -> list[str]:
     """What we write."""
     translator = dragoman.load(folder, device="cpu")

@@ -38,14 +38,14 @@ CODES = {
     "mbart": ("en_XX", "de_DE"),
 }
 """Source and target, where a model has several languages."""
-CASES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    "marian": ("MarianMTModel", "MarianConfig", SMALL),
-    "bart": ("BartForConditionalGeneration", "BartConfig", SMALL | {"scale_embedding": False}),
-    "mbart": ("MBartForConditionalGeneration", "MBartConfig", SMALL),
-    "mbart50": ("MBartForConditionalGeneration", "MBartConfig", SMALL),
-    "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
-    "nllb": ("M2M100ForConditionalGeneration", "M2M100Config", SMALL),
-    "t5": ("T5ForConditionalGeneration", "T5Config", T5),
+CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "marian": ("MarianMTModel", SMALL),
+    "bart": ("BartForConditionalGeneration", SMALL | {"scale_embedding": False}),
+    "mbart": ("MBartForConditionalGeneration", SMALL),
+    "mbart50": ("MBartForConditionalGeneration", SMALL),
+    "m2m100": ("M2M100ForConditionalGeneration", SMALL),
+    "nllb": ("M2M100ForConditionalGeneration", SMALL),
+    "t5": ("T5ForConditionalGeneration", T5),
 }
 LINES = [one_line(line) for line in without_special(noisy(SENTENCES, 20))]
 LINES = [line for line in LINES if line]
@@ -57,7 +57,8 @@ def make_folder(
     """Write a model of random weights with a tokenizer of its family; return theirs."""
     folder.mkdir(exist_ok=True)
     said = FAMILIES[name](folder)
-    kind, config, usual = CASES[name]
+    cls, usual = CASES[name]
+    kind = getattr(transformers, cls)
     tokenizer = read_tokenizer(folder)
     ids = {
         "pad_token_id": tokenizer.pad_token_id,
@@ -68,10 +69,8 @@ def make_folder(
         ),
     }
     torch.manual_seed(0)
-    made = getattr(transformers, config)(
-        **{**said, **usual, **(sizes or {}), **ids}, vocab_size=len(tokenizer), max_length=None
-    )
-    model = getattr(transformers, kind)(made).eval()
+    keys = {**said, **usual, **(sizes or {}), **ids, "vocab_size": len(tokenizer)}
+    model = kind(kind.config_class(**keys, max_length=None)).eval()
     with torch.no_grad():
         for place, parameter in model.named_parameters():
             if parameter.requires_grad:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.foreign_folders import set_keys
+from tests.parity.test_foreign_answers import ENCODER, GPT2, SIZES
 from tests.parity.test_foreign_answers import make as make_model
 from tests.parity.test_foreign_texts import SMALL
 
@@ -22,22 +23,16 @@ from dragoman.tasks.folders import read_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-SIZES = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bart": ("bart", "BartForConditionalGeneration", SMALL),
-    "gpt2": ("gpt2", "GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
-    "llama": ("llama", "LlamaForCausalLM", {**SIZES, "num_key_value_heads": 2}),
-    "mistral": ("llama", "MistralForCausalLM", {**SIZES, "num_key_value_heads": 2}),
-    "bert": ("bert", "BertModel", SIZES),
-    "qwen2": ("qwen2", "Qwen2ForCausalLM", {**SIZES, "num_key_value_heads": 2}),
-    "bert-classes": ("bert", "BertForSequenceClassification", SIZES),
-    "bert-tags": ("bert", "BertForTokenClassification", SIZES),
-    "bert-words": ("bert", "BertForMaskedLM", SIZES),
+    "gpt2": ("gpt2", "GPT2LMHeadModel", GPT2),
+    "llama": ("llama", "LlamaForCausalLM", SIZES),
+    "mistral": ("llama", "MistralForCausalLM", SIZES),
+    "bert": ("bert", "BertModel", ENCODER),
+    "qwen2": ("qwen2", "Qwen2ForCausalLM", SIZES),
+    "bert-classes": ("bert", "BertForSequenceClassification", ENCODER),
+    "bert-tags": ("bert", "BertForTokenClassification", ENCODER),
+    "bert-words": ("bert", "BertForMaskedLM", ENCODER),
 }
 LAYER = {
     "bart": ("model.decoder.layers.1.fc1.weight", "decoder layer 2"),

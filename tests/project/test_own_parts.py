@@ -177,8 +177,8 @@ precision = "fp32"
 """
 
 
-def run(folder: Path, program: str, *arguments: str) -> str:
-    """Run a program of the folder; give back what it printed."""
+def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of the folder, which must succeed."""
     environment = os.environ | {"COLUMNS": "200", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, program, *arguments],
@@ -190,7 +190,7 @@ def run(folder: Path, program: str, *arguments: str) -> str:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+    return done
 
 
 TRAIN = ["train", "own.toml", "out=run"]
@@ -226,4 +226,4 @@ def test_a_pattern_and_a_strategy_are_a_file_each(tmp_path: Path) -> None:
     assert model["patterns"] == [{"kind": "dilated", "step": 3}]
     (tmp_path / "strategy.py").write_text(STRATEGY)
     (tmp_path / "decode.py").write_text("import pattern\n" + DECODE)
-    assert run(tmp_path, "decode.py", "run") == ""
+    assert run(tmp_path, "decode.py", "run").stdout == ""

@@ -1,13 +1,12 @@
 """A task is one folder: one that lives outside the package is trained, loaded and measured too."""
 
 import json
-import os
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.project.test_own_parts import MINE, run
 
 from dragoman import Classifier, load
 from dragoman.errors import InputError
@@ -30,7 +29,7 @@ num_layers = 1
 norm_position = "pre"
 dropout = 0.0
 [train]
-max_steps = {steps}
+max_steps = 40
 warmup_steps = 4
 learning_rate = 1e-2
 validate_every = 20
@@ -40,25 +39,6 @@ device = "cpu"
 precision = "fp32"
 """
 
-
-PROGRAM = """
-import dragoman
-
-dragoman.prepare_process()
-
-import json
-import sys
-
-import mine.own_task
-from dragoman.cli.main import main
-
-for arguments in json.loads(sys.argv[1]):
-    try:
-        main(arguments)
-    except SystemExit as ended:
-        if ended.code:
-            raise
-"""
 COMMANDS = [
     ["train", "odd.toml", "--out", "run"],
     ["train", "odd.toml", "--out", "run", "train.max_steps=60"],
@@ -78,8 +58,8 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine" / "own_task.py").write_text(source, encoding="utf-8")
     lines = [" ".join(["so"] * (1 + number % 2)) for number in range(80)]
     (folder / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "odd.toml").write_text(RECIPE.format(steps=40), encoding="utf-8")
-    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    (folder / "odd.toml").write_text(RECIPE, encoding="utf-8")
+    (folder / "program.py").write_text(MINE.format(module="mine.own_task"), encoding="utf-8")
     return folder
 
 
@@ -87,12 +67,7 @@ def test_a_task_from_outside_goes_all_the_way(
     outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It trains, goes on where it ended, is loaded by what its folder says, and is measured."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(outside), *sys.path))}
-    command = [sys.executable, "program.py", json.dumps(COMMANDS)]
-    done = subprocess.run(
-        command, cwd=outside, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = run(outside, "program.py", json.dumps(COMMANDS))
     assert "odd run" in done.stderr.splitlines()
     assert "Estimate for the whole run" in done.stderr
     assert "Resuming from step 40." in done.stderr
@@ -126,7 +101,7 @@ def test_a_module_of_one_name_is_a_task_too(outside: Path, monkeypatch: pytest.M
     """A recipe names a task by a module that is in no package."""
     source = (outside / "mine" / "own_task.py").read_text(encoding="utf-8")
     (outside / "oddity.py").write_text(source.replace("mine.own_task", "oddity"), encoding="utf-8")
-    recipe = RECIPE.format(steps=40).replace("mine.own_task", "oddity")
+    recipe = RECIPE.replace("mine.own_task", "oddity")
     (outside / "alone.toml").write_text(recipe, encoding="utf-8")
     monkeypatch.chdir(outside)
     monkeypatch.syspath_prepend(outside)

@@ -53,7 +53,10 @@ def counterpart(config: ModelConfig, length: int) -> Counterpart:
         for each in WRITTEN
         if (w := each.written) and isinstance(ours, each.kind) and w.fits(ours)
     )
-    hf = {**named(family, ours), **written.config(ours, length)}
+    named = {
+        key: getattr(ours, name) for name, key in family.fields.items() if isinstance(key, str)
+    }
+    hf = {**named, **token_ids(ours), **written.config(ours, length)}
     arranged, weights = written.arranged(ours)
     found = Counterpart(family=family, config=hf, weights=weights)
     back = _explicit(family.config(hf))
@@ -64,12 +67,6 @@ def counterpart(config: ModelConfig, length: int) -> Counterpart:
         if kept != read and not zeros and not copied and field.name not in OF_TRAINING:
             raise refusal(config, field.name, f"Hugging Face's {found.model}")
     return found
-
-
-def named(family: Family, config: ModelConfig) -> dict[str, Any]:
-    """Return what the table of a family says, read backwards, and the ids of special tokens."""
-    fields_of = {key: ours for ours, key in family.fields.items() if isinstance(key, str)}
-    return {key: getattr(config, ours) for key, ours in fields_of.items()} | token_ids(config)
 
 
 def token_ids(config: ModelConfig) -> dict[str, int]:

@@ -176,7 +176,6 @@ def _parts(model: Model, kind: type[PartT]) -> list[PartT]:
 
 
 def _spec(folder: ModelFolder) -> Spec:
-    """Describe the whole model."""
     from ctranslate2 import specs
 
     config, model, names = folder.config.model, folder.model, _names(folder)
@@ -208,7 +207,6 @@ def _spec(folder: ModelFolder) -> Spec:
 
 
 def _stack(config: ModelConfig, stack: Stack) -> Spec:
-    """Describe the layers of one side."""
     from ctranslate2.specs import Activation, TransformerDecoderSpec, TransformerEncoderSpec
     from ctranslate2.specs.attention_spec import RotaryScalingType
 
@@ -271,7 +269,6 @@ def _positions(folder: ModelFolder, embedding: Embedding) -> Tensor:
 
 
 def _layer(spec: Spec, layer: Layer, stack: Stack) -> None:
-    """Describe a layer."""
     _norm(spec.self_attention.layer_norm, layer.self_attn_residual.norm)
     _self_attention(spec.self_attention, layer.self_attn, stack)
     if (crossing := layer.cross_attn) is not None and layer.cross_attn_residual is not None:

@@ -56,16 +56,14 @@ class FrozenStack:
             self._final_norm = FrozenNorm(stack.final_norm)
         self._like = torch.empty(0, dtype=DTYPES[arithmetic])
         self._rotation = stack.rotation
-        self._bias: nn.Module | None = None
-        if stack.bias is not None:
-            with copies.lend(stack.bias.parameters()):
-                self._bias = copied(stack.bias)
+        self._bias = None if stack.bias is None else copies.take(stack.bias)
         self.is_biased = stack.bias is not None
         """Whether positions add something to the scores."""
         self._compiled_products = arithmetic == "int8"
-        self._is_normed = not isinstance(stack.final_norm, nn.Identity)
         self._recorded = self.embedding.recorded and all(each.recorded for each in self.layers)
-        self._recorded = self._recorded and (self._final_norm.recorded or not self._is_normed)
+        self._recorded = self._recorded and self._final_norm.recorded
+        self.encodes_at_once = self._recorded and self._rotation is None
+        """Whether a program can read whole sources."""
 
     def _rows(self, rows: int) -> int:
         """The number of rows to compute with, for a wanted number."""
@@ -76,7 +74,6 @@ class FrozenStack:
         return Sources(self._heads, mask_BS)
 
     def _info(self, positions: range) -> PositionInfo:
-        """What attention needs to know about positions."""
         angles = None if self._rotation is None else self._rotation.angles(positions, self._like)
         return PositionInfo(angles, self._bias)
 
@@ -147,17 +144,12 @@ class FrozenStack:
         ahead.kept = added_PD, *parts
         return ahead
 
-    @property
-    def encodes_at_once(self) -> bool:
-        """Whether a program can read whole sources."""
-        return self._recorded and self._rotation is None
-
     def record(self, program: Program, store: BeamStore | Sources) -> Tensor:
         """List how tokens become last hidden states."""
         x_RD = self.embedding.record(program)
         for layer in self.layers:
             layer.record(program, x_RD, store)
-        return self._final_norm.record(program, x_RD, x_RD) if self._is_normed else x_RD
+        return self._final_norm.record(program, x_RD, x_RD)
 
     def _record_step(
         self, program: Program, store: BeamStore, output: QuantizedLinear | None
@@ -238,7 +230,8 @@ class FrozenEncoderDecoder(FrozenDecoder):
         super().__init__(model, writes, arithmetic, copies)
         self._encoder = FrozenStack(reads, model.encoder, arithmetic, copies)
         self._pad_id, self._num_positions = model.pad_id, reads.num_positions
-        self._crosses = [layer.cross_attn for layer in self._decoder.layers]
+        crosses = (layer.cross_attn for layer in self._decoder.layers)
+        self._crosses = [cross for cross in crosses if cross is not None]
         fully = all(layer.attends_fully for layer in self._encoder.layers)
         self._plain = fully and not self._encoder.is_biased
         self._at_once = all(each.remembers for each in self._crosses)

@@ -53,6 +53,10 @@ class FrozenAttention:
         self._soft_cap = attention.soft_cap
         self._num_heads, self._num_kv_heads = attention.num_heads, attention.num_kv_heads
         self._head_dim = attention.head_dim
+        self.recorded = _all_recorded(self._project, self.output) and not self._normed
+        """Whether `record` can be called."""
+        self.remembers = not own and _all_recorded(self._project_kv) and not self._normed
+        """Whether `record_memory` can be called."""
 
     def encode(
         self,
@@ -83,11 +87,6 @@ class FrozenAttention:
             projected_MX = torch.cat([part.flatten(1) for part in (q_MH1d, *kv)], dim=1)
         return store.attend(layer, projected_MX)
 
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        return _all_recorded(self._project, self.output) and not self._normed
-
     def record(
         self, program: Program, x_RD: Tensor, layer: int, store: BeamStore | Sources, *, own: bool
     ) -> Tensor:
@@ -108,11 +107,6 @@ class FrozenAttention:
         k_BSKd, v_BSKd = self._project_kv(memory_MD)[: size.numel()].view(shape).unbind(dim=2)
         kv = KeyValue(self._k_norm(k_BSKd).transpose(1, 2), v_BSKd.transpose(1, 2))
         return sources.laid_out(kv)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether `record_memory` can be called."""
-        return _all_recorded(self._project_kv) and not self._normed
 
     def record_memory(
         self, program: Program, memory_RD: Tensor, sources: Sources
@@ -165,19 +159,18 @@ class FrozenEmbedding:
         self.embed, self.num_positions = embedding.embed, embedding.num_positions
         self._weight_VD, self._positions = embedding.weight.contiguous(), embedding.positions
         self._norm = FrozenNorm(embedding.norm)
-        self._is_normed = not isinstance(embedding.norm, nn.Identity)
         self._added_PD = self._weight_VD.new_empty(0, self._weight_VD.shape[1])
         size = vocab_size, columns = self._weight_VD.shape
         at = address(self._weight_VD, torch.float32, *size)
         self._by = _Vectors(at, vocab_size, columns, embedding.scale)
         plain = type(embedding) is Embedding and embedding.types is None
-        self.recorded = plain and (self._norm.recorded or not self._is_normed)
+        self.recorded = plain and self._norm.recorded
         """Whether `record` can be called."""
 
     def record(self, program: Program) -> Tensor:
         """Append what maps ids to vectors to a program."""
         x_RD = program.embed(ctypes.addressof(self._by), self._by.columns)
-        return self._norm.record(program, x_RD, x_RD) if self._is_normed else x_RD
+        return self._norm.record(program, x_RD, x_RD)
 
     def added_at(self, positions: range) -> Tensor | None:
         """What is added to the vector of any token at these positions, `(positions, D)`."""
@@ -215,12 +208,12 @@ class FrozenNorm:
             centred = isinstance(norm, LayerNorm)
             self._by = _Norm(*addresses, len(norm.weight), centred, norm.eps)
             self._at = ctypes.addressof(self._by)
-        self.recorded = self._functions is not None
+        self.recorded = self._functions is not None or isinstance(norm, nn.Identity)
         """Whether `record` can be called."""
 
     def record(self, program: Program, x_RD: Tensor, out_RD: Tensor) -> Tensor:
-        """Append it to a program."""
-        return program.norm(self._at, x_RD, out_RD)
+        """Append it to a program, unless there is nothing to compute."""
+        return x_RD if self._functions is None else program.norm(self._at, x_RD, out_RD)
 
     def __call__(self, x_MD: Tensor) -> Tensor:
         """Normalise each row."""
@@ -239,6 +232,8 @@ class FrozenResidual:
     def __init__(self, residual: Residual) -> None:
         self._norm = FrozenNorm(residual.norm)
         self._pre, self._alpha = residual.pre, residual.alpha
+        self.recorded = self._norm.recorded and self._alpha == 1.0
+        """Whether `record` can be called."""
 
     def __call__(self, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: Product) -> Tensor:
         """`x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`."""
@@ -246,11 +241,6 @@ class FrozenResidual:
             return last.plus(body(self._norm(x_MD)), x_MD)
         kept_MD = x_MD if self._alpha == 1.0 else self._alpha * x_MD
         return self._norm(last.plus(body(x_MD), kept_MD))
-
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        return self._norm.recorded and self._alpha == 1.0
 
     def record(
         self, program: Program, x_RD: Tensor, body: Callable[[Tensor], Tensor], last: Product
@@ -277,6 +267,9 @@ class FrozenFeedForward:
         self._activation = ffn.activation
         self._relu = ffn.activation is F.relu and not self._gated
         self.output = prepared(ffn.down, arithmetic=arithmetic)
+        native = self._relu or self._compiled is not None
+        self.recorded = native and _all_recorded(self._inner, self.output)
+        """Whether `record` can be called."""
 
     def hidden(self, x_MD: Tensor) -> Tensor:
         """Map `(M, D)` to `(M, F)`."""
@@ -294,13 +287,6 @@ class FrozenFeedForward:
         gate_MF, value_MF = inner.chunk(2, dim=1)
         return self._activation(gate_MF) * value_MF
 
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        return _all_recorded(self._inner, self.output) and (
-            self._relu or self._compiled is not None
-        )
-
     def record(self, program: Program, x_RD: Tensor) -> Tensor:
         """Append `hidden` to a program."""
         inner_RX = _quantized(self._inner).record(program, x_RD, relu=self._relu)
@@ -315,12 +301,19 @@ class FrozenLayer:
         self.attends_fully = type(layer.self_attn.pattern) is Full
         self._self_attn = FrozenAttention(layer.self_attn, arithmetic, own=True)
         self._self_residual = FrozenResidual(layer.self_attn_residual)
-        self._cross_attn: FrozenAttention | None = None
+        self.cross_attn: FrozenAttention | None = None
+        """What attends to the source."""
         if layer.cross_attn is not None and layer.cross_attn_residual is not None:
-            self._cross_attn = FrozenAttention(layer.cross_attn, arithmetic, own=False)
+            self.cross_attn = FrozenAttention(layer.cross_attn, arithmetic, own=False)
             self._cross_residual = FrozenResidual(layer.cross_attn_residual)
         self._ffn = FrozenFeedForward(layer.ffn, arithmetic)
         self._ffn_residual = FrozenResidual(layer.ffn_residual)
+        parts: list[FrozenAttention | FrozenResidual | FrozenFeedForward]
+        parts = [self._self_attn, self._self_residual, self._ffn, self._ffn_residual]
+        if self.cross_attn is not None:
+            parts += [self.cross_attn, self._cross_residual]
+        self.recorded = all(part.recorded for part in parts)
+        """Whether `record` can be called."""
 
     def encode(
         self,
@@ -341,16 +334,9 @@ class FrozenLayer:
         x_MD = self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
         return x_MD, found[0]
 
-    @property
-    def cross_attn(self) -> FrozenAttention:
-        """What attends to the source."""
-        if self._cross_attn is None:
-            raise ValueError("this decoder was built without cross-attention")
-        return self._cross_attn
-
     def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
-        own, cross = self._self_attn, self._cross_attn
+        own, cross = self._self_attn, self.cross_attn
         x_MD = self._self_residual(x_MD, lambda x: own.step(x, self._index, store), own.output)
         if cross is not None:
             x_MD = self._cross_residual(
@@ -358,17 +344,9 @@ class FrozenLayer:
             )
         return self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
 
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        residuals = self._self_residual.recorded and self._ffn_residual.recorded
-        if self._cross_attn is not None:
-            residuals = residuals and self._cross_residual.recorded and self._cross_attn.recorded
-        return residuals and self._self_attn.recorded and self._ffn.recorded
-
     def record(self, program: Program, x_RD: Tensor, store: BeamStore | Sources) -> None:
         """Append `step` to a program, or `encode` of sources."""
-        own, cross, index = self._self_attn, self._cross_attn, self._index
+        own, cross, index = self._self_attn, self.cross_attn, self._index
         self._self_residual.record(
             program, x_RD, lambda x: own.record(program, x, index, store, own=True), own.output
         )

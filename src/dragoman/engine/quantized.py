@@ -65,6 +65,8 @@ class QuantizedLinear:
         """Keep what `_tiled` returns and the `struct Matrix` that points at it."""
         self._parts = parts
         self._inputs = parts[0].shape[1] * 4
+        self.recorded = self.inputs == self._inputs
+        """Whether `record` can be called."""
         addresses = [part.data_ptr() for part in parts]
         self._matrix = _Matrix(*addresses, self._inputs, self.outputs)
         self._at = ctypes.addressof(self._matrix)
@@ -110,11 +112,6 @@ class QuantizedLinear:
     def plus(self, x_MI: Tensor, residual_MO: Tensor) -> Tensor:
         """Return `x W^T + b + residual`."""
         return self(x_MI, residual_MO=residual_MO)
-
-    @property
-    def recorded(self) -> bool:
-        """Whether `record` can be called."""
-        return self.inputs == self._inputs
 
     def record(
         self,

@@ -47,6 +47,8 @@ from dragoman.text.tokenizer import Tokenizer
 Made = TypeVar("Made")
 Tokenizers = tuple[Tokenizer, Tokenizer]
 """Of source and target: one object twice where they are one."""
+DTYPES = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
+"""Of the weights in each format; fp32 alone in others."""
 
 
 class Lender:
@@ -195,7 +197,7 @@ class ModelFolder:
         warns as `load`, but of settings only if something was made.
         """
         if not self.config.as_it_is:
-            made = self._of_one_save(lambda: _lend_ours(self.path / WEIGHTS, self.config, make))
+            made = self._lend_ours(make)
         else:
             hf, stored = read_checkpoint(self.path, self.hf)
             if hf != self.hf:  # the weights may say more of the config than it says itself
@@ -213,17 +215,22 @@ class ModelFolder:
             warn_of_settings(self.origin, self.hf, self.config.model)
         return made
 
-    def _of_one_save(self, read: Callable[[], Made]) -> Made:
-        """Return what is read of our files, again if another process has saved them meanwhile."""
+    def _lend_ours(self, make: Callable[[Model, Lender], Made]) -> Made:
+        """The same of our files, again if another process has saved them meanwhile."""
+        path, file = self.path / WEIGHTS, self.path / CONFIG
         while True:
+            found, config = _identity(path), self.config
             try:
                 self.tokenizer_paths()
-                made = read()
-                break
+                with _checked(path, config) as check:
+                    dtypes = DTYPES.get(config.format, ("F32",))
+                    model = build_empty(path, config.model, dtypes).eval()
+                    made = make(model, Lender(model, partial(_our_weights, path, check)))
+                if _identity(path) == found:  # else parts may be of two saves
+                    break
             except InputError:
-                path, before = self.path / CONFIG, self.config
-                self.config = own_config(path, read_object(path))
-                if self.config == before:
+                self.config = own_config(file, read_object(file))
+                if self.config == config:
                     raise
                 for name in ("hf", "tokenizers"):  # another process has saved a model meanwhile
                     self.__dict__.pop(name, None)
@@ -278,24 +285,6 @@ def kept_tokenizers(folder: Path) -> Tokenizers | None:
         if (folder / src).exists() and (folder / tgt).exists():
             return load_tokenizers(folder / src, folder / tgt)
     return None
-
-
-def _lend_ours(path: Path, config: FolderConfig, make: Callable[[Model, Lender], Made]) -> Made:
-    """Let `make` have the model without memory, and each module's weights in a file for a time."""
-    while True:
-        before = _identity(path)
-        with _checked(path, config) as check:
-            model = _empty_ours(path, config).eval()
-            made = make(model, Lender(model, partial(_our_weights, path, check)))
-        if _identity(path) == before:  # else parts may be of two saves
-            return made
-
-
-def _empty_ours(path: Path, config: FolderConfig) -> Model:
-    """Build the model without memory, after checking that the weights in the file fit it."""
-    dtypes = {1: ("F32", "F16", "BF16", "F64"), IN_EIGHT_BITS: ("F32", "I8")}
-    with reading(path) as stored:
-        return build_empty(path, config.model, stored, dtypes.get(config.format, ("F32",)))
 
 
 def _our_weights(

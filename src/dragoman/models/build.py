@@ -99,12 +99,19 @@ def reading(path: Path) -> Iterator[Any]:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[str]) -> Model:  # noqa: ANN401 -- the library's handle
-    """The model with weights that take no memory, after checking that the stored ones fit it."""
-    slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
-    if other := [name for name, found in slices.items() if not _may_hold(found, dtypes)]:
+def build_empty(path: Path, config: ModelConfig, allowed: Sequence[str]) -> Model:
+    """The model with weights that take no memory, after checking that those of a file fit it.
+
+    `allowed` are the dtypes of the file, in the words of safetensors; 8 bits are for matrices.
+    """
+    with reading(path) as stored:
+        slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
+        dtypes = {name: found.get_dtype() for name, found in slices.items()}
+        shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
+    rounded = [name for name, dtype in dtypes.items() if dtype == "I8"]
+    no_matrices = {name for name in rounded if len(shapes[name]) != 2}
+    if other := no_matrices | {name for name, dtype in dtypes.items() if dtype not in allowed}:
         raise InputError(f"{path}: {some(other)} must hold 32-bit floating-point numbers.")
-    shapes = {name: tuple(found.get_shape()) for name, found in slices.items()}
     if config.depth > len(shapes):  # too many layers to build before looking closer
         raise InputError(
             f"{path} holds {counted(len(shapes), 'tensor')}, but config.json describes a model of "
@@ -115,15 +122,8 @@ def build_empty(path: Path, config: ModelConfig, stored: Any, dtypes: Sequence[s
     except InputError as error:
         raise InputError(f"{path.parent / 'config.json'}: {error}") from error
     wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    rounded = [name for name, found in slices.items() if found.get_dtype() == "I8"]
     _compare(path, shapes, wanted | {name + SCALE: shapes[name][:1] for name in rounded})
     return model
-
-
-def _may_hold(stored: Any, dtypes: Sequence[str]) -> bool:  # noqa: ANN401 -- the library's handle
-    """Whether a tensor has one of these dtypes; 8 bits are for matrices, which have rows."""
-    dtype: str = stored.get_dtype()
-    return dtype in dtypes and (dtype != "I8" or len(stored.get_shape()) == 2)
 
 
 def _compare(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:

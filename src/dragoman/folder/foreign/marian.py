@@ -164,7 +164,6 @@ def _turned(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _config(path: Path, options: Mapping[str, Any], *, pad_id: int, shared: bool) -> dict[str, Any]:
-    """What `config.json` would hold."""
     vocabularies, decoding = find_vocabularies(path.parent), read_decoding(path.parent)
     eos_id = read_vocabulary(vocabularies[1]).get(END, 0) if vocabularies else 0
     width, source, target, heads, ffn = (options[key] for key in SIZES)

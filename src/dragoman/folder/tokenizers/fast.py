@@ -23,7 +23,9 @@ class ForeignTokenizer(Tokenizer):
 
     def __init__(self, backend: Backend, folder: TokenizerFolder, files: tuple[str, ...]) -> None:
         prepare(backend, str(folder.path / files[0]))
-        self._backend, self._folder, self.files = backend, folder, files
+        self._backend, self.files = backend, files
+        self.folder = folder
+        """The files and settings that it was read from."""
         _add_named(backend, folder)
         backend.encode_special_tokens = True  # a text never holds special tokens
         self._begin(backend.get_vocab(with_added_tokens=True))
@@ -35,9 +37,9 @@ class ForeignTokenizer(Tokenizer):
         else bos, else cls. Where there is no padding it is eos, which nothing reads.
         """
         self.vocab_size = max(vocab.values(), default=-1) + 1
-        roles = {role: vocab.get(self._folder.name_of(role, vocab) or "") for role in USUAL}
+        roles = {role: vocab.get(self.folder.name_of(role, vocab) or "") for role in USUAL}
         self._roles = {role: id_ for role, id_ in roles.items() if id_ is not None}
-        start = self._folder.config.get("decoder_start_token_id")
+        start = self.folder.config.get("decoder_start_token_id")
         self.eos_id = self._first("eos", "sep", "bos")
         self.bos_id = start if isinstance(start, int) else self._first("bos", "cls", "eos")
         self.pad_id = self._first("pad", "eos", "bos")
@@ -52,7 +54,7 @@ class ForeignTokenizer(Tokenizer):
         found = next((self._roles[role] for role in roles if role in self._roles), None)
         if found is None:
             raise InputError(
-                f"{self._folder.path} names no {roles[0]} token; its tokenizer_config.json must "
+                f"{self.folder.path} names no {roles[0]} token; its tokenizer_config.json must "
                 f"have {roles[0]}_token."
             )
         return found
@@ -63,11 +65,6 @@ class ForeignTokenizer(Tokenizer):
         added = self._backend.get_added_tokens_decoder()
         found = {token.content: id_ for id_, token in added.items() if token.special}
         return found | ({MASK: self._roles["mask"]} if "mask" in self._roles else {})
-
-    @property
-    def folder(self) -> TokenizerFolder:
-        """The files and settings that it was read from."""
-        return self._folder
 
     def _encoded(self, backend: Backend, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts; the name of a special token in a text is text.
@@ -154,16 +151,16 @@ class ForeignTokenizer(Tokenizer):
     def special_id(self, token: str) -> int:
         """The id of a special token. Raises InputError when the tokenizer has none of that name."""
         if token not in self.specials:
-            raise InputError(f"The tokenizer of {self._folder.path} has no special token {token}.")
+            raise InputError(f"The tokenizer of {self.folder.path} has no special token {token}.")
         return self.specials[token]
 
     @cached_property
     def _frame(self) -> Frame:
         """The ids that the post-processor puts around a text."""
-        settings, eos = self._folder.settings, (self.eos_id,)
+        settings, eos = self.folder.settings, (self.eos_id,)
         if "add_bos_token" in settings or "add_eos_token" in settings:
-            bos = self._folder.flag("add_bos_token", default=False) and "bos" in self._roles
-            ends = self._folder.flag("add_eos_token", default=False)
+            bos = self.folder.flag("add_bos_token", default=False) and "bos" in self._roles
+            ends = self.folder.flag("add_eos_token", default=False)
             return Frame((self._roles["bos"],) if bos else (), eos if ends else ())
         found = self._backend.encode("a", add_special_tokens=True)
         mask, ids = found.special_tokens_mask, found.ids
@@ -171,11 +168,11 @@ class ForeignTokenizer(Tokenizer):
         last = next((at for at in range(len(ids), first, -1) if not mask[at - 1]), first)
         before, after = tuple(ids[:first]), tuple(ids[last:])
         named = [id_ for id_ in before + after if id_ in self.languages.values()]
-        rules = self._folder.rules
+        rules = self.folder.rules
         if self.languages and rules.lang is not None:
             lang = self.languages.get(str(settings.get("src_lang") or rules.lang))
             code = tuple(named[:1]) if lang is None else (lang,)
-            ends_with = self._folder.flag("legacy_behaviour", default=rules.lang_last)
+            ends_with = self.folder.flag("legacy_behaviour", default=rules.lang_last)
             return Frame((), eos + code) if ends_with else Frame(code, eos)
         return Frame(before, after)
 
@@ -248,7 +245,7 @@ class ForeignTokenizer(Tokenizer):
     @cached_property
     def cleaned(self) -> tuple[str, ...]:
         """What loses its spaces in texts that are decoded."""
-        wanted = self._folder.flag("clean_up_tokenization_spaces", default=False)
+        wanted = self.folder.flag("clean_up_tokenization_spaces", default=False)
         return CLEANED if wanted and type(self._backend.model).__name__ != "BPE" else ()
 
     def is_byte(self, id_: int) -> bool:
@@ -259,7 +256,7 @@ class ForeignTokenizer(Tokenizer):
     def _without_first_space(self) -> Backend:
         """The same without the space before the first word: it neither puts nor takes one."""
         state = _without_prefix(json.loads(self._backend.to_str()))
-        with refusing(self._folder.path / self.files[0]):
+        with refusing(self.folder.path / self.files[0]):
             backend = Backend.from_str(json.dumps(state))
         backend.encode_special_tokens = self._backend.encode_special_tokens
         return backend

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file, read_own
 from dragoman.folder.tokenizers.fast import CLEANED, ForeignTokenizer
-from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, read_vocab, refusing
+from dragoman.folder.tokenizers.files import USUAL, Pieces, TokenizerFolder, read_vocab, refusing
 from dragoman.folder.tokenizers.vocabularies import (
     LARGEST,
     fields,
@@ -49,8 +49,8 @@ class PieceTokenizer(ForeignTokenizer):
     """A SentencePiece model, and the ids of its pieces in a vocabulary.
 
     Of `models` the first cuts texts, and the second joins pieces. `roles` are those that have
-    tokens. `lang` is the language put before a text unless another is asked for; None for
-    Marian, where a text may begin with its target language, `>>lang<<`.
+    tokens, by default those of Marian. `lang` is the language put before a text unless another is
+    asked for; None for Marian, where a text may begin with its target language, `>>lang<<`.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class PieceTokenizer(ForeignTokenizer):
         models: tuple[Path, Path],
         vocab: dict[str, int],
         *,
-        roles: Sequence[str],
+        roles: Iterable[str] = ("eos", "unk", "pad"),
         lang: str | None = None,
     ) -> None:
-        self._folder, self.files = folder, folder.files(*files)
+        self.folder, self.files = folder, folder.files(*files)
         self._models = models
         self._reads, self._writes = map(_load, models)
         self._lang, self._marks = lang, lang is None
@@ -159,7 +159,7 @@ class PieceTokenizer(ForeignTokenizer):
     @cached_property
     def cleaned(self) -> tuple[str, ...]:
         """What loses its spaces in texts that are decoded."""
-        return CLEANED if self._folder.flag("clean_up_tokenization_spaces", default=False) else ()
+        return CLEANED if self.folder.flag("clean_up_tokenization_spaces", default=False) else ()
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The pieces as the vocabulary spells them, for display."""
@@ -176,7 +176,7 @@ class PieceTokenizer(ForeignTokenizer):
     def copy_backend(self, *, rest: bool = False) -> Backend:  # noqa: ARG002 -- the interface
         """Raise InputError: `tokenizers` does not run this one."""
         raise InputError(
-            f"The tokenizer of {self._folder.path} is {', '.join(self.files)}, which cannot be "
+            f"The tokenizer of {self.folder.path} is {', '.join(self.files)}, which cannot be "
             "written as a tokenizer.json."
         )
 
@@ -206,10 +206,9 @@ def read_marian(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceTokenizer
     given = read_vocab(vocab)
     written = read_vocab(others[0]) if apart else dict(given)
     joins = target if apart else source  # as Hugging Face has it
-    roles = ("eos", "unk", "pad")
     return (
-        PieceTokenizer(folder, names, (source, joins), given, roles=roles),
-        PieceTokenizer(folder, names, (target, joins), written, roles=roles).without_marks(),
+        PieceTokenizer(folder, names, (source, joins), given),
+        PieceTokenizer(folder, names, (target, joins), written).without_marks(),
     )
 
 
@@ -239,8 +238,7 @@ def read_marian_own(folder: TokenizerFolder) -> tuple[PieceTokenizer, PieceToken
         if max(vocab.values(), default=-1) >= pad_id:
             raise InputError(f"{numbers} has more pieces than the {pad_id:,} of the model.")
         vocab["<pad>"] = pad_id
-        roles = ("eos", "unk", "pad")
-        read.append(PieceTokenizer(folder, names, (model, joins), vocab, roles=roles))
+        read.append(PieceTokenizer(folder, names, (model, joins), vocab))
     return read[0], read[1].without_marks()
 
 
@@ -251,9 +249,8 @@ def read_m2m100(folder: TokenizerFolder) -> PieceTokenizer:
     vocab = read_vocab(path)
     codes = CODES[str(folder.settings.get("language_codes") or "m2m100")].split()
     vocab |= {f"__{code}__": len(vocab) + at for at, code in enumerate(codes)}
-    roles = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
     lang = str(folder.settings.get("src_lang") or "en")
-    return PieceTokenizer(folder, names, (model, model), vocab, roles=roles, lang=lang)
+    return PieceTokenizer(folder, names, (model, model), vocab, roles=USUAL, lang=lang)
 
 
 WITHOUT_FIRST_SPACE = b"\x1a\x02\x18\x00"

@@ -112,7 +112,6 @@ class PublishedTemplate:
                 )
 
     def _render(self, marks: Mapping[str, str], variables: Mapping[str, object]) -> str:
-        """Run `rendering`."""
         asked = {"source": self.source, "marks": marks, "variables": variables}
         try:
             done = subprocess.run(  # noqa: S603 -- this very interpreter, on a file of this package
