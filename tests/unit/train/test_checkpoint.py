@@ -188,14 +188,6 @@ def test_average_is_the_mean(tmp_path: Path) -> None:
         assert torch.equal(weight, stack.mean(0).float())
 
 
-def test_average_of_damaged_weights(tmp_path: Path) -> None:
-    """An old checkpoint that cannot be read is named."""
-    path = save(tmp_path, 10)
-    flip(path / "weights.safetensors")
-    with pytest.raises(InputError, match="step-00000010"):
-        average_weights([path])
-
-
 def test_tidy_where_nothing_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be removed is a sentence that names it."""
     for step in (10, 20, 30):
