@@ -207,14 +207,6 @@ def test_a_checkpoint_survives_a_power_failure(tmp_path: Path, disk: Disk) -> No
     disk.assert_renamed("step-00000010")
 
 
-def test_state_of_another_step(tmp_path: Path) -> None:
-    """A state that belongs to another checkpoint is refused."""
-    path = save(tmp_path, 10)
-    (path / "state.json").write_bytes((save(tmp_path, 20) / "state.json").read_bytes())
-    with pytest.raises(InputError, match=r"step-00000010 cannot be read \(its state is that of"):
-        load_checkpoint(path)
-
-
 def test_a_lack_of_memory_is_no_fault_of_a_checkpoint(tmp_path: Path) -> None:
     """Nobody is told to delete a run for it."""
     with pytest.raises(RuntimeError, match="out of memory"), readable(tmp_path):
