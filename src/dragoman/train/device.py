@@ -28,7 +28,8 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
     There are `num_gpus`; as many as torch can use unless given. Raises InputError for a device that
     is not there, or on which this package does not run.
     """
-    num_gpus = _usable_gpus() if num_gpus is None else num_gpus
+    if num_gpus is None:  # torch also counts those whose driver is too old for it
+        num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
     choices = "cpu, cuda or auto" if num_gpus else "cpu or auto"
@@ -40,11 +41,6 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
             return device
     seen = counted(num_gpus, "GPU") if num_gpus else "no GPU"
     raise InputError(f'There is no device "{name}" here (torch sees {seen}); give {choices}.')
-
-
-def _usable_gpus() -> int:
-    """How many torch can use: it also counts those whose driver is too old for it."""
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
