@@ -84,7 +84,7 @@ def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
     mlflow.assert_called_once_with(f"sqlite:///{folder.training.resolve()}/mlflow.db")
     mlflow.create_experiment.assert_called_once_with("dragoman")
     mlflow.create_run.assert_called_once_with("7", run_name="first")
-    settings, numbers = dict[str, str](), dict[str, tuple[float, int]]()
+    settings, numbers = dict[str, str](), dict[str, Any]()
     for (run,), given in mlflow.log_batch.call_args_list:
         assert run == "abc"
         assert len(given.get("params", ())) <= 100, "as the library's own store demands"
