@@ -17,8 +17,8 @@ from dragoman.train.recipe import Work
 
 @cache
 def work_with(*overrides: str) -> Work:
-    """A recipe of the preset base."""
-    return find_recipe("base", overrides).work()
+    """A recipe of the preset tiny."""
+    return find_recipe("tiny", overrides).work()
 
 
 @cache
