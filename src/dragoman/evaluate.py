@@ -350,7 +350,6 @@ def tag_scores(right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
 def _compare_spans(
     right: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> tuple[Measures, dict[str, Measures]]:
-    """All spans together, and those of each type."""
     tags = set(chain.from_iterable((*right, *predicted))) - {"O"}
     types = sorted({tag[2:] for tag in tags})
     evaluator = Evaluator(list(map(list, right)), list(map(list, predicted)), types, loader="list")
@@ -373,7 +372,6 @@ def _measures(correct: int, found: int, there: int) -> Measures:
 
 
 def _check_same_length(right: Sequence[object], predicted: Sequence[object], what: str) -> None:
-    """Raise InputError unless there is something to compare on both sides."""
     if len(right) != len(predicted):
         raise InputError(
             f"There are {len(predicted)} answers for {counted(len(right), what)}; answer n must "

@@ -79,13 +79,6 @@ PAIRS = st.builds(
 )
 
 ONE_NUMBER = DecoderOnlyConfig(d_model=2, num_heads=1, head_dim=1, num_layers=1, vocab_size=9)
-
-
-def cache_read(config: DecoderOnlyConfig, length: int) -> int:
-    """Return the bytes that a step reads of so many tokens."""
-    return decoding_step(config, Shape(rows=1, length=1), cached=length).read
-
-
 ROWS, LENGTH = st.integers(1, 3), st.integers(20, 90)
 
 
@@ -105,36 +98,25 @@ def test_a_random_model_costs_what_torch_counts(
     assert abs(found - expected) < 0.01 * expected
 
 
-of_a_growing_text = given(
+@given(
     pattern=st.builds(SlidingWindow, size=st.integers(1, 70)) | st.just(Causal()),
     prompt=st.integers(0, 90),
     more=st.integers(1, 300),
 )
-"""A pattern that has a store, the tokens of a prompt, and those that come one by one."""
-
-
-@of_a_growing_text
-def test_a_store_copies_when_it_has_no_room(
+def test_a_store_copies_when_it_has_no_room_and_is_read_by_the_next_token(
     pattern: SlidingWindow | Causal, prompt: int, more: int
 ) -> None:
-    """Its keys are copied, into a larger store or to its front, when there is no room left."""
+    """Its keys are copied, into a larger store or to its front, when there is no room left.
+
+    What a step reads is what the next query meets beside its own key, however the tokens came.
+    """
     storage = pattern.make_storage()
     assert isinstance(storage, GrowingStorage | RollingStorage)
     for new in ([prompt] if prompt else []) + [1] * more:
         before, end, room = storage._keys, storage._end, storage.room()
         storage.extend(KeyValue(*torch.zeros(2, 1, 1, new, 1)))
         assert (storage._keys is before and storage._end == end + new) == (new <= room)
-
-
-@of_a_growing_text
-def test_a_cache_is_what_the_next_token_sees(
-    pattern: SlidingWindow | Causal, prompt: int, more: int
-) -> None:
-    """It is what the next query meets beside its own key, however the tokens before it came."""
-    storage = pattern.make_storage()
-    assert isinstance(storage, GrowingStorage | RollingStorage)
-    for new in ([prompt] if prompt else []) + [1] * more:
-        storage.extend(KeyValue(*torch.zeros(2, 1, 1, new, 1)))
     config = replace(ONE_NUMBER, patterns=(pattern,))
+    read = decoding_step(config, Shape(rows=1, length=1), cached=prompt + more).read
     seen = storage.extend(KeyValue(*torch.zeros(2, 1, 1, 1, 1)))
-    assert cache_read(config, prompt + more) == 8 * (seen.k_BKSd.shape[2] - 1)
+    assert read == 8 * (seen.k_BKSd.shape[2] - 1)

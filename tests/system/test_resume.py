@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,29 +93,22 @@ def assert_same_runs(killed: Path, whole: Path) -> None:
     assert figures(killed) == figures(whole)
 
 
-def assert_killing_changes_nothing(
-    dragoman: CommandLine, folder: Path, command: Callable[[Path], Sequence[object]]
-) -> None:
-    """Kill a run thrice, at random moments as long as it runs, and compare it with a whole one."""
-    whole, killed = folder / "whole", folder / "killed"
-    dragoman.run(*command(whole)).succeeded()
-    draw = random.Random(random.random())
-    ended = dragoman.start(command(killed), moment=draw.randrange(30)).end()
+def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Killed thrice, at random moments as long as it runs, a run has every bit of a whole one."""
+    reversed_digits(tmp_path, 120)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    dragoman.run(*command(tmp_path, whole, "bf16")).succeeded()
+    words, draw = command(tmp_path, killed, "bf16"), random.Random(random.random())
+    ended = dragoman.start(words, moment=draw.randrange(30)).end()
     assert ended.code == -signal.SIGKILL, ended.said
     for _ in range(2):
-        ended = kill(dragoman.start(command(killed)), killed, draw)
+        ended = kill(dragoman.start(words), killed, draw)
         if ended.code != -signal.SIGKILL:
             break
     else:
-        ended = dragoman.run(*command(killed))
+        ended = dragoman.run(*words)
     assert ended.code == 0 or "is finished" in ended.said, ended.said  # as it marked its end
     assert_same_runs(killed, whole)
-
-
-def test_killed_again_and_again(dragoman: CommandLine, tmp_path: Path) -> None:
-    """Killed at random moments until it ends, a run has every bit of one that never was."""
-    reversed_digits(tmp_path, 120)
-    assert_killing_changes_nothing(dragoman, tmp_path, lambda out: command(tmp_path, out, "bf16"))
 
 
 def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`dragoman train` from the outside: it learns, and wrong input is one sentence."""
 
-import os
 import random
 from pathlib import Path
 
@@ -156,14 +155,3 @@ def test_nothing_is_foretold_without_a_folder(dragoman: CommandLine, tmp_path: P
         assert ended.code == 2, ended.said
         assert words in ended.said
         assert "Estimate" not in ended.said
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_read_only_folder(dragoman: CommandLine, tmp_path: Path) -> None:
-    """A folder that cannot be written to is one sentence."""
-    src, tgt = reversed_digits(tmp_path, 60)
-    (tmp_path / "closed").mkdir(mode=0o555)
-    texts = ("--src", src, "--tgt", tgt, "--out", tmp_path / "closed" / "run")
-    ended = dragoman.run("train", *texts, *QUICK)
-    assert ended.code == 2, ended.said
-    assert "Permission denied" in ended.said

@@ -268,13 +268,6 @@ def test_tags_of_single_words_have_an_accuracy_alone() -> None:
     assert scores.figures == {"accuracy": pytest.approx(200 / 3)}
 
 
-def test_nothing_is_found() -> None:
-    """Zero, and no division by it."""
-    scores = tag_scores([["B-A"]], [["O"]])
-    assert scores.spans is not None
-    assert (scores.spans.precision, scores.spans.recall, scores.spans.f1) == (0.0, 0.0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("compare", "right", "predicted", "words"),
     [

@@ -237,7 +237,6 @@ def _said_of(key: str, path: Path) -> list[str]:
 
 
 def _lines_of(path: Path) -> list[str]:
-    """Return the lines of a file, none where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except OSError:

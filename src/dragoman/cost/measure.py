@@ -26,6 +26,7 @@ from dragoman.data.batches import Epoch, Stream
 from dragoman.engine import freeze
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
+from dragoman.folder.origin import Content
 from dragoman.models import build
 from dragoman.nn import evaluation_view, inference
 from dragoman.tasks.task import find_task
@@ -148,14 +149,6 @@ def tokens_per_second(work: Work, model: nn.Module) -> float:
         return batch.rows * work.answer / _seconds(write)
 
 
-class _NoTokenizer:
-    """A tokenizer of no text."""
-
-    def save(self, path: Path) -> None:
-        """Write an empty file."""
-        path.touch()
-
-
 class RandomJob:
     """A model of the work's kind and the task's own loss, on batches of random ids."""
 
@@ -164,7 +157,7 @@ class RandomJob:
         self.work = work
         self.config = FolderConfig(model=work.config)
         self.model = build(work.config)
-        self.tokenizers = _NoTokenizer(), _NoTokenizer()
+        self.tokenizers = (Content(b""),) * 2  # of no text
         self.fingerprint = repr(work.shape)
         self.batches: Stream[Any] = Stream(self, seed=1)
 

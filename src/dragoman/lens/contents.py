@@ -69,7 +69,6 @@ def _with_languages(folder: ModelFolder) -> FolderConfig:
 
 
 def _architecture(config: "FolderConfig") -> dict[str, str]:
-    """The kind and the size of the model, in words."""
     model, decoding = config.model, config.translating
     style = f"{model.norm_position}-norm, {model.positions.kind} positions"
     facts = {

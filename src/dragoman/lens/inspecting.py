@@ -113,7 +113,6 @@ def _check_length(folder: ModelFolder, length: int, most: int) -> None:
 
 
 def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
-    """Look at the translation of a text by beam search."""
     translator = Translator.of(folder).between(*choices.languages)
     src_tokenizer, tgt_tokenizer = folder.src_tokenizer, folder.tgt_tokenizer
     given = Decoding.of({"length_norm": "gnmt", "beam_size": choices.beam_size})  # the paper's
@@ -156,7 +155,6 @@ def _translation(folder: ModelFolder, text: str, choices: Choices) -> Inspection
 
 
 def _continuation(folder: ModelFolder, text: str, choices: Choices) -> Inspection:
-    """Look at a prompt and what the model writes after it."""
     generator, tokenizer = Generator.of(folder), folder.tgt_tokenizer
     prompt_ids = generator.encode(text)
     room = MAX_TOKENS if choices.max_tokens is None else choices.max_tokens
@@ -211,7 +209,6 @@ def _explained(
 
 
 def _reading(folder: ModelFolder, text: str, choices: Choices, head: Head) -> Inspection:
-    """Look at a text that an encoder reads, and what its head says of it."""
     model, tokenizer = model_of(folder, EncoderOnly), folder.src_tokenizer
     prediction: Prediction | None = None
     attributions: tuple[Attribution, ...] = ()
@@ -278,7 +275,6 @@ def _with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
-    """The labels with their probabilities, most probable first."""
     probs_C = logits_C.softmax(0)
     order = probs_C.argsort(descending=True, stable=True).tolist()
     found = (Alternative(token=labels[index], prob=float(probs_C[index])) for index in order)
@@ -288,7 +284,6 @@ def _labels(logits_C: Tensor, labels: Sequence[str]) -> Prediction:
 def _attributions(
     model: EncoderOnly, ids: Sequence[int], traced: Traced, head: ClassificationHead, label: int
 ) -> tuple[Attribution, ...]:
-    """Both methods, for the label that the model gives."""
     mean_LSS = torch.stack([traced.means[layer] for layer in range(traced.num_layers)])
     rolled_S = rollout(mean_LSS, head.pooling)
     slopes_S = gradient_input(model, ids, label)

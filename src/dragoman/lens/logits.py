@@ -96,7 +96,6 @@ def _sublayers(layer: Layer) -> Iterator[tuple[PartName, nn.Module, Residual]]:
 
 
 def _best(model: Writer, x_TD: Tensor) -> tuple[Tensor, Tensor]:
-    """The highest probability of each position of a residual stream, and its token."""
     found = [early_probs(model, part).max(-1) for part in x_TD.split(TOKENS_AT_ONCE)]
     probs, tokens = zip(*found, strict=True)
     return torch.cat(probs), torch.cat(tokens)
@@ -136,7 +135,6 @@ class Carried:
 
 
 def _shares(model: Writer, flow: Flow, ids_T: Tensor) -> Iterator[LogitPart]:
-    """The share of each part, from the last to the first."""
     rows = Carried(model.output, ids_T, model.logit_scale)
     final, layers = model.decoder.final_norm, model.decoder.each_layer()
     rows.pass_norm(final, flow[final][0])

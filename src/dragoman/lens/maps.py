@@ -73,7 +73,6 @@ def cut_maps(maps: Sequence[AttentionMap]) -> Iterator[Note]:
 
 
 def _some(numbers: Sequence[int], total: int, en: str, zh: str) -> tuple[str, str]:
-    """The kept numbers, out of how many, in English and Chinese."""
     if len(numbers) == total:
         return f"all {total} {en}s", f"全部 {total} {zh}"
     kept = list(map(str, numbers))

@@ -129,7 +129,6 @@ def draw_cells(
 
 
 def _name_cells(axes: Axes, src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> None:
-    """Every token at its column or row, source on top and slanted."""
     src, tgt = ([label(token) for token in tokens] for tokens in (src_tokens, tgt_tokens))
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
@@ -141,7 +140,6 @@ def _name_cells(axes: Axes, src_tokens: Sequence[str], tgt_tokens: Sequence[str]
 
 
 def _separate_cells(axes: Axes, rows: int, columns: int) -> None:
-    """Thin white lines between the cells and no frame."""
     axes.set_xticks([column - 0.5 for column in range(1, columns)], minor=True)
     axes.set_yticks([row - 0.5 for row in range(1, rows)], minor=True)
     axes.grid(which="minor", color="white", linewidth=1.0)
@@ -188,7 +186,6 @@ def figure_of(inspection: Inspection) -> Figure:
 
 
 def _main(inspection: Inspection) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...], str]:
-    """The large grid: weights, the tokens at its rows and columns, and what it is."""
     src = inspection.src.tokens
     if inspection.alignment is not None and inspection.tgt is not None:
         return inspection.alignment.weights_TS, inspection.tgt.tokens, src, "word alignment"

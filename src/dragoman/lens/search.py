@@ -254,7 +254,6 @@ def logit_step(
 def _alternatives(
     log_probs_k: Tensor, tokens_k: Tensor, tokenizer: Tokenizer
 ) -> tuple[Alternative, ...]:
-    """The best tokens with their probabilities, without impossible ones."""
     possible_k = log_probs_k > IMPOSSIBLE
     tokens = tokenizer.tokens(tokens_k[possible_k].tolist())
     probs = log_probs_k.exp()[possible_k].tolist()

@@ -61,7 +61,6 @@ def lines_of(inspection: Inspection) -> Iterator[str]:
 
 
 def _texts(inspection: Inspection) -> Iterator[str]:
-    """What was read, and what was written."""
     rows = [
         ("model", f"{inspection.model} ({inspection.kind})"),
         (inspection.src_lang or "text", _shown(inspection.src.text)),
@@ -72,7 +71,6 @@ def _texts(inspection: Inspection) -> Iterator[str]:
 
 
 def _prediction(inspection: Inspection) -> Iterator[str]:
-    """Labels with their probabilities, or tokens with their tags."""
     prediction = inspection.prediction or Prediction()
     if prediction.tags:
         tagged = zip(inspection.src.tokens, prediction.tags, strict=True)
@@ -160,7 +158,6 @@ def _guesses(lens: Sequence[Alternative]) -> str:
 
 
 def _shares(weights_S: np.ndarray | None, tokens: Sequence[str]) -> str:
-    """The tokens that got most, with their shares."""
     if weights_S is None:
         return ""
     order = np.argsort(-weights_S, kind="stable")[:LINKS]

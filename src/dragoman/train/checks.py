@@ -107,7 +107,6 @@ class Checks:
                 self._said |= set(map(_kind, line.warnings))
 
     def _end(self, step: int, valid: float) -> bool:
-        """End the stretch with a validation; return whether it had a step."""
         ended, self._now = self._now, Stretch()
         ended.valid, ended.step = valid, step
         if ended.losses:

@@ -1,7 +1,7 @@
 """Which device computes and in which precision it trains, chosen from what was measured."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +20,6 @@ STATE_BYTES = 16
 """Bytes of a parameter in float32, of its gradient and of Adam's two moments."""
 SHARE = 0.5
 """Of a device's memory that they may take; activations and the libraries need the rest."""
-WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
 def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
@@ -29,7 +28,8 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
     There are `num_gpus`; as many as torch can use unless given. Raises InputError for a device that
     is not there, or on which this package does not run.
     """
-    num_gpus = _usable_gpus() if num_gpus is None else num_gpus
+    if num_gpus is None:  # torch also counts those whose driver is too old for it
+        num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
     choices = "cpu, cuda or auto" if num_gpus else "cpu or auto"
@@ -41,11 +41,6 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
             return device
     seen = counted(num_gpus, "GPU") if num_gpus else "no GPU"
     raise InputError(f'There is no device "{name}" here (torch sees {seen}); give {choices}.')
-
-
-def _usable_gpus() -> int:
-    """How many torch can use: it also counts those whose driver is too old for it."""
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def choose_precision(name: PrecisionSetting, device: torch.device) -> Precision:
@@ -106,10 +101,22 @@ class Place:
 
 
 @contextmanager
+def variables(ours: Mapping[str, str]) -> Iterator[None]:
+    """Inside, these environment variables are set where they were not."""
+    new = {variable: value for variable, value in ours.items() if variable not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for variable in new:
+            os.environ.pop(variable, None)
+
+
+@contextmanager
 def deterministic(*, on: bool) -> Iterator[None]:
     """Use only deterministic algorithms, if `on`, and put torch's settings back afterwards.
 
-    cuBLAS is deterministic where `CUBLAS_WORKSPACE_CONFIG` says so before it is first called.
+    cuBLAS is deterministic where an environment variable says so before it is first called.
     """
     if not on:
         yield
@@ -117,14 +124,11 @@ def deterministic(*, on: bool) -> Iterator[None]:
     enabled = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     benchmark = torch.backends.cudnn.benchmark
-    workspace = os.environ.get(WORKSPACE)
     try:
-        os.environ.setdefault(WORKSPACE, ":4096:8")
         torch.backends.cudnn.benchmark = False
         torch.use_deterministic_algorithms(mode=True)
-        yield
+        with variables({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}):
+            yield
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
         torch.backends.cudnn.benchmark = benchmark
-        if workspace is None:
-            os.environ.pop(WORKSPACE, None)

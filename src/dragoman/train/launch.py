@@ -146,7 +146,6 @@ def _wait(ranks: "Sequence[subprocess.Popen[bytes]]", received: Sequence[int]) -
 
 
 def _killed(codes: Mapping[int, int], count: int) -> str | None:
-    """Name the process that a signal has killed, if one was."""
     for rank, code in codes.items():
         if code < 0:
             return f"process {rank} of {count} was killed ({signal.Signals(-code).name})"

@@ -316,7 +316,6 @@ def end_card(folder: Path) -> None:
 
 
 def _of_limits(config: TrainConfig, progress: Progress) -> str:
-    """The progress of a run towards each of its limits."""
     steps = f"step {progress.step:,}"
     if config.max_steps is not None:
         steps += f" of {config.max_steps:,}"

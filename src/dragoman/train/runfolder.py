@@ -273,7 +273,6 @@ def resume_warnings(
 
 
 def _read(path: Path, kind: type[T]) -> T:
-    """What a file of the run holds."""
     return read_json(path, read_file(path), kind, "give another --out")
 
 

@@ -114,7 +114,6 @@ def begin_model(build: Callable[[ConfigT], ModelT], config: ConfigT, recipe: Run
 
 
 def _choose_learning(model: nn.Module, recipe: RunRecipe) -> None:
-    """Freeze what the recipe freezes, or all but the adapters that it asks for."""
     if recipe.start.lora.rank:
         adapt(model, recipe.start.lora)
     else:

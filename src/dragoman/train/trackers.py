@@ -8,12 +8,13 @@ all stays in the folder.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from queue import Full, Queue
 from threading import Thread
 from typing import Any
 
 from dragoman.files.writing import write_durably
+from dragoman.train.device import variables
 from dragoman.train.runfolder import RunFolder
 
 MOST_WAITING = 10_000
@@ -165,7 +166,7 @@ class Tracker:
     def _work(self, folder: RunFolder, settings: Mapping[str, Any]) -> None:
         path = folder.training / f"{self._name}.id"
         run: MlflowRun | WandbRun | None = None
-        with _environment(VARIABLES[self._name]):
+        with variables(VARIABLES[self._name]):
             try:
                 known = path.read_text() if path.exists() else None
                 run = KINDS[self._name](folder, settings, known)
@@ -193,18 +194,6 @@ class Tracker:
                 f"Warning: train.tracker = {self._name} {what}; training is not affected, and "
                 "training/metrics.jsonl has all numbers."
             )
-
-
-@contextmanager
-def _environment(ours: Mapping[str, str]) -> Iterator[None]:
-    """Inside, these variables are set where they were not."""
-    new = {variable: value for variable, value in ours.items() if variable not in os.environ}
-    os.environ.update(new)
-    try:
-        yield
-    finally:
-        for variable in new:
-            os.environ.pop(variable, None)
 
 
 def _numbers(line: Line, prefix: str = "train/") -> Iterator[tuple[str, float]]:

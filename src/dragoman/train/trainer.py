@@ -359,7 +359,6 @@ class Trainer:
 
     @property
     def _kept(self) -> dict[str, int]:
-        """Which checkpoints are kept."""
         return {"keep": self.config.average_last, "every": self.config.save_every}
 
     def _average(self) -> None:

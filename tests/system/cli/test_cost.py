@@ -99,6 +99,9 @@ def test_a_slow_device_writes_more_than_nothing(
         (("--fit", "runs", "--measure"), "--measure has no meaning with --fit"),
         (("--fit", "runs", "--flops", "inf"), "--flops is inf; it must be above 0 and finite"),
         (("--fit", "runs", "--minutes", "0"), "--minutes is 0.0; it must be above 0"),
+        (("--fit", "runs", "--flops", "1e9", "--minutes", "3"), "one budget at a time"),
+        (("--fit", "runs", "--money", "3"), "a budget of money needs a price per hour"),
+        (("--fit", "runs", "--price", "3"), "and a price needs money"),
     ],
 )
 def test_wrong_input_is_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:

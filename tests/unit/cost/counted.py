@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import (
     FlopCounterMode,
-    register_flop_formula,
     sdpa_backward_flop_count,
     sdpa_flop_count,
 )
@@ -35,24 +34,21 @@ from dragoman.train.recipe import Work
 aten = torch.ops.aten
 
 
-def _register() -> None:
-    """Count the CPU's fused kernel as those of other devices: torch has no rule for it.
+CPU_ATTENTION: dict[Any, Callable[..., int]] = {
+    aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(
+        q, q[:2] + k[2:], q[:2] + v[2:]
+    ),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+        lambda grad, q, k, v, *_, **__: sdpa_backward_flop_count(
+            grad, q, q[:2] + k[2:], q[:2] + v[2:]
+        )
+    ),
+}
+"""The CPU's fused kernel, for which torch has no rule, is counted as those of other devices.
 
-    Every head of the queries multiplies, whether or not it shares its keys; torch 2.11 counts no
-    shared ones.
-    """
-
-    def forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:  # noqa: ANN401
-        return int(sdpa_flop_count(q, q[:2] + k[2:], q[:2] + v[2:]))
-
-    def backward(grad: Any, q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:  # noqa: ANN401
-        return int(sdpa_backward_flop_count(grad, q, q[:2] + k[2:], q[:2] + v[2:]))
-
-    register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu)(forward)
-    register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu_backward)(backward)
-
-
-_register()
+Every head of the queries multiplies, whether or not it shares its keys; torch 2.11 counts no
+shared ones.
+"""
 
 
 class Variants(NamedTuple):
@@ -129,7 +125,7 @@ def step_of(
 def counted(run: Callable[[], object]) -> int:
     """Return the FLOPs that torch counts while something runs."""
     onednn_setting()  # asks once with a product of its own
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=CPU_ATTENTION) as counter:
         run()
     return int(counter.get_total_flops())
 

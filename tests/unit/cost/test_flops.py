@@ -106,14 +106,6 @@ def test_a_pattern_costs_what_torch_counts(
     assert near(step_flops(config, shape, checkpointing=checkpointing), expected)
 
 
-@pytest.mark.parametrize("pattern", CAUSAL[:-2], ids=repr)
-def test_a_bias_changes_the_path_of_a_pattern(pattern: AttentionPattern) -> None:
-    """Where scores are needed as a matrix, blocks run as plain products."""
-    config = replace(DECODER, patterns=(pattern,), positions=ALiBi())
-    shape = Shape(rows=1, length=1100)
-    assert near(step_flops(config, shape), counted_training(config, shape))
-
-
 @pytest.mark.parametrize("length", [40, 700])
 def test_reading_and_steps_are_what_torch_counts_of_translating(length: int) -> None:
     """The encoder and the keys of its output once, then each token with those before it."""

@@ -168,20 +168,6 @@ def test_budgets_are_spent(sweep: Path) -> None:
     assert by_money == by_time
 
 
-@pytest.mark.parametrize(
-    ("budget", "message"),
-    [
-        ({"flops": 1e9, "minutes": 3.0}, "one budget at a time"),
-        ({"money": 3.0}, "price per hour"),
-        ({"price": 3.0}, "price needs money"),
-    ],
-)
-def test_wrong_budgets_are_refused(budget: dict[str, Any], message: str) -> None:
-    """Two budgets, or half of one."""
-    with pytest.raises(InputError, match=message):
-        CostOptions(fit=True, **budget)
-
-
 def test_unfinished_runs_are_refused(sweep: Path) -> None:
     """A run without its end, a validation or its tokens is named, and what to do."""
     run = sweep / "d32-200"

@@ -78,12 +78,6 @@ def test_heads_are_switched_off_in_the_order_of_what_they_do() -> None:
     assert changes == pytest.approx(sorted(each.change for each in translation().switched_off))
 
 
-def test_columns_begin_where_they_begin_in_every_line() -> None:
-    """Chinese in the first column does not push the second."""
-    rows = [("茶", "x"), ("tea", "x"), ("e\u0301", "x"), ("", "x")]
-    assert [width_of(line[: line.index("x")]) for line in table(rows)] == [5] * 4
-
-
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=5))
 def test_a_table_keeps_its_cells(rows: list[tuple[str, str, str]]) -> None:
     """As many lines as rows, each with its cells in order, the right column ending together."""

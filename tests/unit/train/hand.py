@@ -103,12 +103,12 @@ class Case:
 
     recipe: RunRecipe
     written: Mapping[str, object]
-    open: Callable[[], Hand]
+    learner: Callable[[Tokenizer], Hand]
+    """From the tokenizer that the run has learned."""
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The one that the run has learned."""
-        return Tokenizer.load(Path(self.recipe.out) / "tokenizer.json")
+    def open(self) -> Hand:
+        """What a loop works with that begins where the run did."""
+        return self.learner(Tokenizer.load(Path(self.recipe.out) / "tokenizer.json"))
 
 
 def translate(folder: Path) -> Case:
@@ -148,8 +148,7 @@ def translate(folder: Path) -> Case:
         )
         return model(src, tgt_in)[tgt_out != 0], tgt_out[tgt_out != 0]
 
-    def open_() -> Hand:
-        pieces = case.tokenizer
+    def learner(pieces: Tokenizer) -> Hand:
         pairs = prepare(CorpusConfig(src=src, tgt=tgt), pieces, pieces, Path(cache))
         rest, held = hold_out(pairs, 4, 40, SEED)
         splits = (pieces.splits(), pieces.splits())
@@ -165,8 +164,7 @@ def translate(folder: Path) -> Case:
 
     asked = decoding | {"split_sentences": True}  # what training finds in its validation sources
     written = {"decoding": asked, "src_lang": "en", "tgt_lang": "de"}
-    case = Case(recipe=recipe, written=written, open=open_)
-    return case
+    return Case(recipe=recipe, written=written, learner=learner)
 
 
 def generate(folder: Path) -> Case:
@@ -201,8 +199,7 @@ def generate(folder: Path) -> Case:
         logits_BLV = model(part.inputs_BL, None, Documents(part.document_lengths))
         return logits_BLV[real_BL], part.targets_BL[real_BL]
 
-    def open_() -> Hand:
-        pieces = case.tokenizer
+    def learner(pieces: Tokenizer) -> Hand:
         rest, held = prepare_documents([folder / "a.txt"], "line", pieces, folder / "cache", share)
         assert held is not None
         config = replace(recipe.model, vocab_size=pieces.vocab_size)
@@ -216,8 +213,7 @@ def generate(folder: Path) -> Case:
         )
 
     written = {"generation": generation | {"chat": None, "count_prompt": False}}
-    case = Case(recipe=recipe, written=written, open=open_)
-    return case
+    return Case(recipe=recipe, written=written, learner=learner)
 
 
 def pretrain(folder: Path) -> Case:
@@ -238,8 +234,7 @@ def pretrain(folder: Path) -> Case:
         hidden_BL = part.targets_BL >= 0
         return model(part.ids_BL)[hidden_BL], part.targets_BL[hidden_BL]
 
-    def open_() -> Hand:
-        pieces = case.tokenizer
+    def learner(pieces: Tokenizer) -> Hand:
         data, cache = recipe.data, recipe.data.cache_folder
         bare, _ = prepare_documents([folder / "bare.txt"], "line", pieces, cache)
         marked = load_labelled(folder / "texts.tsv", data.labelled_layout, pieces)
@@ -263,8 +258,7 @@ def pretrain(folder: Path) -> Case:
             read=read,
         )
 
-    case = Case(recipe=recipe, written={}, open=open_)
-    return case
+    return Case(recipe=recipe, written={}, learner=learner)
 
 
 def hidden(model: EncoderOnly, ids_BL: Tensor) -> Tensor:
@@ -290,8 +284,7 @@ def labels(
         model=replace(recipe.model, d_model=16, dropout=0.2),
     )
 
-    def open_() -> Hand:
-        pieces = case.tokenizer
+    def learner(pieces: Tokenizer) -> Hand:
         texts = load(recipe.data.layout, pieces)
         rows = hold_out_rows(texts.as_texts().texts, 6, SEED)
         rest, held = (texts.take(part) for part in rows)
@@ -304,10 +297,9 @@ def labels(
             read=read,
         )
 
-    case = Case(
-        recipe=recipe, written={"reading": {"max_tokens": 7, "words": "spaced"}}, open=open_
+    return Case(
+        recipe=recipe, written={"reading": {"max_tokens": 7, "words": "spaced"}}, learner=learner
     )
-    return case
 
 
 def classify(folder: Path) -> Case:

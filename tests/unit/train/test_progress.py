@@ -28,30 +28,31 @@ def test_limits(progress: Progress, reason: str | None) -> None:
     assert progress.limit(TrainConfig(max_steps=100, max_minutes=2, patience=3)) == reason
 
 
+AT = Progress(step=25, seconds=60.0)
+TWO_MINUTES = TrainConfig(max_minutes=2)
+
+
 @pytest.mark.parametrize(
-    ("config", "done"),
+    ("progress", "config", "done"),
     [
-        (TrainConfig(max_steps=100), 0.25),
-        (TrainConfig(max_minutes=2), 0.5),
-        (TrainConfig(max_steps=100, max_minutes=2), 0.5),
-        (TrainConfig(max_minutes=0.5), 1.0),
-        (TrainConfig(patience=3, schedule="constant"), 0.0),
+        (AT, TrainConfig(max_steps=100), 0.25),
+        (AT, TWO_MINUTES, 0.5),
+        (AT, TrainConfig(max_steps=100, max_minutes=2), 0.5),
+        (AT, TrainConfig(max_minutes=0.5), 1.0),
+        (AT, TrainConfig(patience=3, schedule="constant"), 0.0),
+        (Progress(step=1, seconds=75.0, prepared=30.0), TWO_MINUTES, 0.5),
+        (Progress(step=1, seconds=30.0, prepared=30.0), TWO_MINUTES, 0.0),
+        (Progress(seconds=0.0, prepared=30.0), TWO_MINUTES, 0.0),
+        (Progress(seconds=0.0, prepared=130.0), TWO_MINUTES, 0.0),
+        (Progress(step=1, seconds=150.0, prepared=130.0), TWO_MINUTES, 1.0),
     ],
 )
-def test_how_much_is_done(config: TrainConfig, done: float) -> None:
-    """The nearest limit decides how much of a run is over, never more than all of it."""
-    assert Progress(step=25, seconds=60.0).done(config) == done
+def test_how_much_is_done(progress: Progress, config: TrainConfig, done: float) -> None:
+    """The nearest limit decides how much of a run is over, never more than all of it.
 
-
-def test_preparing_is_no_part_of_the_time_for_steps() -> None:
-    """The schedule begins at the first step, whatever came before it, and ends with the clock."""
-    config = TrainConfig(max_minutes=2)
-    assert Progress(step=1, seconds=75.0, prepared=30.0).done(config) == 0.5
-    assert Progress(step=1, seconds=30.0, prepared=30.0).done(config) == 0.0
-    assert Progress(seconds=0.0, prepared=30.0).done(config) == 0.0
-    assert Progress(seconds=0.0, prepared=130.0).done(config) == 0.0
-    assert Progress(step=1, seconds=150.0, prepared=130.0).done(config) == 1.0
-    assert Progress(seconds=60.0).done_by_clock(TrainConfig(max_steps=2)) == 0.0
+    The time for steps begins at the first one, whatever came before it, and ends with the clock.
+    """
+    assert progress.done(config) == done
 
 
 @given(step=st.integers(0, 500), minutes=st.floats(0, 5))

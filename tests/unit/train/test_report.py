@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 from tests.unit.train.made import CONFIG, RESULT, file_size_limit, make_console
@@ -156,35 +157,23 @@ def test_warnings_are_printed_and_written(tmp_path: Path) -> None:
 
 def test_tensorboard(tmp_path: Path) -> None:
     """Curves get the lines of the log, and are written at a validation and at the end."""
-
-    class Writer:
-        def __init__(self) -> None:
-            self.points: list[tuple[str, float, int]] = []
-            self.flushed = 0
-
-        def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-            self.points.append((tag, scalar_value, global_step))
-
-        def flush(self) -> None:
-            self.flushed = len(self.points)
-
-    writer = Writer()
-    config, path = replace(CONFIG, log_every=2), tmp_path / "metrics.jsonl"
-    report = MetricsFile(path, config, Progress(), TensorBoard(writer))
+    writer, path = Mock(), tmp_path / "metrics.jsonl"
+    report = MetricsFile(path, replace(CONFIG, log_every=2), Progress(), TensorBoard(writer))
     report.stepped(Progress(step=1), RESULT)
     report.stepped(Progress(step=2), RESULT)
     report.validated(Progress(step=2), VALIDATION)
+    assert writer.mock_calls[-1] == call.flush()
     report.stepped(Progress(step=4), RESULT)
-    assert 0 < writer.flushed < len(writer.points)
     report.stopped(Progress(step=4), "4 steps")
     report.close()
-    assert [point for point in writer.points if point[0] == "train/loss"] == [
+    assert writer.mock_calls[-1] == call.flush()
+    points = [given.args for given in writer.add_scalar.call_args_list]
+    assert [point for point in points if point[0] == "train/loss"] == [
         ("train/loss", 2.0, 1),
         ("train/loss", 2.0, 2),
         ("train/loss", 2.0, 4),
     ]
-    assert ("valid/bleu", 12.345, 2) in writer.points
-    assert writer.flushed == len(writer.points)
+    assert ("valid/bleu", 12.345, 2) in points
 
 
 @pytest.mark.parametrize(("loss", "warned"), [(math.nan, True), (math.inf, True), (9.0, False)])

@@ -98,7 +98,7 @@ def test_drawn_from_the_seed() -> None:
     one, said = begin(TranslateRecipe(train=CONFIG), TINY)
     torch.rand(5)
     two, _ = begin(TranslateRecipe(train=CONFIG), TINY)
-    three, _ = begin(TranslateRecipe(train=replace(CONFIG, seed=2)), TINY)
+    three, _ = begin(TranslateRecipe(train=replace(CONFIG, seed=0)), TINY)
     ours, same, other = (model.state_dict()["output.weight"] for model in (one, two, three))
     assert torch.equal(ours, same)
     assert not torch.equal(ours, other)

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Timer
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 from tests.unit.train.made import CONFIG, RESULT
@@ -62,81 +63,53 @@ def report(folder: RunFolder, name: Any, end: str | None = "4 steps") -> list[st
     return said
 
 
-class Mlflow:
-    """A stand-in for `MlflowClient`, and all that its objects were called with."""
-
-    calls: list[tuple[Any, ...]]
-
-    def __init__(self, tracking_uri: str) -> None:
-        self.calls.append(("open", tracking_uri))
-
-    def get_experiment_by_name(self, name: str) -> Any:  # noqa: ANN401
-        """None for one that nobody has made."""
-        known = any(call == ("experiment", name) for call in self.calls)
-        return SimpleNamespace(experiment_id="7") if known else None
-
-    def create_experiment(self, name: str) -> str:
-        """The number of a new experiment."""
-        self.calls.append(("experiment", name))
-        return "7"
-
-    def create_run(self, experiment_id: str, run_name: str) -> Any:  # noqa: ANN401
-        """A new run."""
-        self.calls.append(("run", experiment_id, run_name))
-        return SimpleNamespace(info=SimpleNamespace(run_id="abc"))
-
-    def update_run(self, run_id: str, status: str) -> None:
-        """A run that goes on."""
-        self.calls.append(("status", run_id, status))
-
-    def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:  # noqa: ANN401
-        """Metrics and settings."""
-        assert len(params) <= 100, "as the library's own store demands"
-        self.calls += [(run_id, *each) for each in (*metrics, *params)]
-
-    def set_terminated(self, run_id: str, status: str) -> None:
-        """The end."""
-        self.calls.append(("status", run_id, status))
-
-
 @pytest.fixture
-def mlflow(module: Module, monkeypatch: pytest.MonkeyPatch) -> type[Mlflow]:
-    """The stand-in, installed."""
-    monkeypatch.setattr(Mlflow, "calls", [], raising=False)
-    module("mlflow", MlflowClient=Mlflow)
+def mlflow(module: Module) -> Mock:
+    """A stand-in for `MlflowClient` that is the client it makes; its one new run is "abc"."""
+    client = Mock()
+    client.return_value = client
+    client.get_experiment_by_name.return_value = None
+    client.create_experiment.return_value = "7"
+    client.create_run.return_value.info.run_id = "abc"
+    module("mlflow", MlflowClient=client)
     module("mlflow.entities", Metric=lambda *metric: metric, Param=lambda *param: param)
-    return Mlflow
+    return client
 
 
-def test_mlflow(folder: RunFolder, mlflow: type[Mlflow]) -> None:
+def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
     """Every number of the log arrives by name and step, the settings once; the state is set."""
     before = dict(os.environ)
     assert report(folder, "mlflow") == []
     assert os.environ == before
-    opened, *calls = mlflow.calls
-    assert opened == ("open", f"sqlite:///{folder.training.resolve()}/mlflow.db")
-    assert calls[:2] == [("experiment", "dragoman"), ("run", "7", "first")]
-    assert ("abc", "train.log_every", "1") in calls
-    assert ("abc", "data.src", "a.en") in calls
-    numbers = {name: (value, step) for name, value, _, step in (c[1:] for c in calls if len(c) > 4)}
+    mlflow.assert_called_once_with(f"sqlite:///{folder.training.resolve()}/mlflow.db")
+    mlflow.create_experiment.assert_called_once_with("dragoman")
+    mlflow.create_run.assert_called_once_with("7", run_name="first")
+    settings, numbers = dict[str, str](), dict[str, Any]()
+    for (run,), given in mlflow.log_batch.call_args_list:
+        assert run == "abc"
+        assert len(given.get("params", ())) <= 100, "as the library's own store demands"
+        settings |= given.get("params", ())
+        numbers |= {name: (value, at) for name, value, _, at in given.get("metrics", ())}
+    assert (settings["train.log_every"], settings["data.src"]) == ("1", "a.en")
     assert numbers["train/loss"] == (RESULT.loss, 4)
     assert numbers["train/tokens"] == (40, 4)
     assert numbers["valid/loss"] == (1.5, 4)
     assert numbers["valid/bleu"] == (7.0, 4)
     assert "train/step" not in numbers
-    assert calls[-1] == ("status", "abc", "FINISHED")
+    mlflow.set_terminated.assert_called_once_with("abc", "FINISHED")
 
 
-def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: type[Mlflow]) -> None:
+def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: Mock) -> None:
     """A resumed run goes on in the same run, in the store that the user names."""
     assert report(folder, "mlflow", "interrupted") == []
-    assert mlflow.calls[-1] == ("status", "abc", "KILLED")
-    mlflow.calls.clear()
+    mlflow.set_terminated.assert_called_once_with("abc", "KILLED")
+    mlflow.reset_mock()
     os.environ["MLFLOW_TRACKING_URI"] = "http://tracking"
     assert report(folder, "mlflow", end=None) == []
-    assert mlflow.calls[:2] == [("open", "http://tracking"), ("status", "abc", "RUNNING")]
-    assert mlflow.calls[2][1] == "train/loss"
-    assert mlflow.calls[-1] == ("status", "abc", "FAILED")
+    opened, resumed, (name, _, logged), *_ = mlflow.mock_calls
+    assert [opened, resumed] == [call("http://tracking"), call.update_run("abc", status="RUNNING")]
+    assert (name, logged["metrics"][0][0]) == ("log_batch", "train/loss")
+    mlflow.set_terminated.assert_called_once_with("abc", "FAILED")
 
 
 def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
@@ -186,7 +159,7 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
 
 
 def test_a_tracker_that_fails_later_is_ended(
-    folder: RunFolder, module: Module, mlflow: type[Mlflow], monkeypatch: pytest.MonkeyPatch
+    folder: RunFolder, module: Module, mlflow: Mock
 ) -> None:
     """Its own page does not show for ever a run that goes on."""
 
@@ -198,10 +171,10 @@ def test_a_tracker_that_fails_later_is_ended(
     (warning,) = report(folder, "wandb")
     assert "disk full" in warning
     assert ended == [1]
-    monkeypatch.setattr(mlflow, "log_batch", fail)
+    mlflow.log_batch = fail
     (warning,) = report(folder, "mlflow")
     assert "disk full" in warning
-    assert mlflow.calls[-1] == ("status", "abc", "FAILED")
+    mlflow.set_terminated.assert_called_once_with("abc", "FAILED")
 
 
 def test_a_full_queue_takes_the_end(
