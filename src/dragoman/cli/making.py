@@ -210,7 +210,6 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
 
 
 def _alone(file: Path) -> Iterator[tuple[str, None]]:
-    """The lines of a file, without references."""
     from dragoman.files.reading import read_lines
 
     return zip(read_lines(file, strict=False), repeat(None), strict=False)

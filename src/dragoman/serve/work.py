@@ -120,7 +120,6 @@ def padded_tokens(costs: Sequence[int], budget: int) -> int:
 
 
 def _answered(answer: Answer) -> Course[Any, Any, Answer]:
-    """A course that has its answer."""
     yield Items(values=(), costs=(), budget=1)
     return answer
 
