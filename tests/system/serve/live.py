@@ -90,6 +90,13 @@ class Live:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         return self.send(method, path, body, {"content-type": "application/json"} | (headers or {}))
 
+    def begin(self, path: str, content: object) -> HTTPConnection:
+        """Send JSON, and return the connection by which it will be answered."""
+        connection = self.connect()
+        headers = {"content-type": "application/json"}
+        connection.request("POST", path, json.dumps(content), headers)
+        return connection
+
     def texts(self, lines: list[str], options: dict[str, Any] | None = None) -> list[str]:
         """Translate lines."""
         answer = self.post("/v1/translate", {"text": lines} | (options or {}))

@@ -290,11 +290,9 @@ ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a te
 @pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
 def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
     """First it is not ready, then refuses, then answers what it has, and exits with 0."""
-    connections = [process.live.connect() for _ in range(4)]
     lines = [f"the cat {number} sees a dog" for number in range(3)]
-    ask = json.dumps({"text": lines, "beam_size": 5, "retry": False})
-    for connection in connections:
-        connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    ask = {"text": lines, "beam_size": 5, "retry": False}
+    connections = [process.live.begin(TRANSLATE, ask) for _ in range(4)]
     until(lambda: process.live.counted("dragoman_queue_requests") == 4)
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: process.status() == 503)
@@ -318,9 +316,8 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
 )
 def test_a_second_signal_ends_at_once(process: Process) -> None:
     """Whatever is not answered."""
-    connection = process.live.connect()
-    ask = json.dumps({"text": ["the cat sees a dog"] * 50, "beam_size": 10})
-    connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
+    connection = process.live.begin(TRANSLATE, ask)
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: "draining" in process.running.said())

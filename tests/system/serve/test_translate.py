@@ -63,9 +63,7 @@ def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) ->
         translator.options = replace(
             quick, processors=(steps,), min_length=200, max_length_constant=200
         )
-        connection = live.connect()
-        body = json.dumps({"text": ["the cat sees"] * 3})
-        connection.request("POST", "/v1/translate", body, {"content-type": "application/json"})
+        connection = live.begin("/v1/translate", {"text": ["the cat sees"] * 3})
         until(lambda: steps.count == 4)
         connection.close()
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') == 1)
@@ -83,9 +81,7 @@ def test_arrivals_and_departures_change_no_answer(translator_folder: Path, live:
     alone = Translator.load(translator_folder)
 
     def leaves(lines: list[str], after: float) -> None:
-        connection = live.connect()
-        body, headers = json.dumps({"text": lines}), {"content-type": "application/json"}
-        connection.request("POST", "/v1/translate", body, headers)
+        connection = live.begin("/v1/translate", {"text": lines})
         sleep(after)
         connection.close()
 
