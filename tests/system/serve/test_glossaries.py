@@ -65,14 +65,11 @@ def test_glossaries_of_several_pairs(client: Client) -> None:
     assert from_csv.dictionaries[0].entry_count == 4
     replaced = client.replace_multilingual_glossary_dictionary(made, dictionary)
     assert replaced.entry_count == 2
-    told = {"source_lang": "EN", "target_lang": "ZH"}
-    assert (
-        "我"
-        in client.translate_text("<b>the cat</b>", **told, glossary=made, tag_handling="xml").text
-    )
+    told = {"source_lang": "EN", "target_lang": "ZH", "glossary": made}
+    assert "我" in client.translate_text("<b>the cat</b>", **told, tag_handling="xml").text
     client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="ZH")
     with pytest.raises(deepl.DeepLException, match="no dictionary for en to zh"):
-        client.translate_text("a", **told, glossary=made)
+        client.translate_text("a", **told)
     with pytest.raises(deepl.GlossaryNotFoundException):
         client.get_multilingual_glossary_entries(made, "EN", "ZH")
     client.delete_multilingual_glossary(made)

@@ -297,9 +297,8 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: process.status() == 503)
     assert process.status("/health/live") == 200
-    assert (
-        process.live.post(TRANSLATE, {"text": "a", "min_length": 0, "beam_size": 1}).status == 200
-    )
+    quick = {"text": "a", "min_length": 0, "beam_size": 1}
+    assert process.live.post(TRANSLATE, quick).status == 200
     late = process.live.connect()
     late.connect()
     until(lambda: process.status("/v1/models") in {0, 503})
