@@ -156,9 +156,15 @@ def _read(text: str) -> str:
 
 def _write_pictures(inspection: "Inspection", files: Mapping[str, Path]) -> None:
     """Write the requested files, and print their paths; first what may lack its checkpoints."""
-    from dragoman.lens import plot_film, plot_heads
-    from dragoman.lens.page import write_page
+    if film := files.get("film"):
+        from dragoman.lens import plot_film
 
-    for name, write in {"film": plot_film, "png": plot_heads, "html": write_page}.items():
-        if name in files:
-            say(f"wrote {write(inspection, files[name])}")
+        say(f"wrote {plot_film(inspection, film)}")
+    if png := files.get("png"):
+        from dragoman.lens import plot_heads  # which needs matplotlib, as the film does
+
+        say(f"wrote {plot_heads(inspection, png)}")
+    if html := files.get("html"):
+        from dragoman.lens.page import write_page
+
+        say(f"wrote {write_page(inspection, html)}")
