@@ -29,7 +29,7 @@ class Ended:
         assert self.code == 0, self.said
         return self.said
 
-    def refused(self, *words: str) -> None:
+    def assert_refused(self, *words: str) -> None:
         """It ended with one sentence on wrong input, in which these words stand."""
         assert self.code == 2, self.said
         assert "Traceback" not in self.said

@@ -65,7 +65,7 @@ def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
     other = tmp_path / "other.tsv"
     other.write_text("yes\tso good\nno\tso bad\n", encoding="utf-8")
     wrong = dragoman.run("evaluate", out, "--data", other)
-    wrong.refused("has the label 'no', and the model knows 0, 1")
+    wrong.assert_refused("has the label 'no', and the model knows 0, 1")
     names = ("--layout", "rename.no=0", "--layout", "rename.yes=1")
     dragoman.run("evaluate", out, "--data", other, *names).succeeded()
 

@@ -85,7 +85,7 @@ def test_a_number_that_makes_no_sense(
 ) -> None:
     """One sentence, and nothing is begun."""
     ended = dragoman.run("train", "demo", "--out", tmp_path / "run", "--nproc", number)
-    ended.refused(f"dragoman: {sentence}")
+    ended.assert_refused(f"dragoman: {sentence}")
     assert ended.said.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
@@ -94,4 +94,4 @@ def test_processes_within_processes(dragoman: CommandLine, tmp_path: Path) -> No
     """`--nproc` under torchrun contradicts it."""
     variables = {"RANK": "0", "WORLD_SIZE": "2"}
     words = ("train", "demo", "--out", tmp_path / "run", "--nproc", "2")
-    dragoman.start(words, environment=variables).end().refused("leave it out")
+    dragoman.start(words, environment=variables).end().assert_refused("leave it out")

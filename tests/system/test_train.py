@@ -107,7 +107,7 @@ def test_wrong_input(
     for name, content in (("src", src), ("tgt", tgt)):
         (tmp_path / name).write_bytes(content)
     texts = ("--src", tmp_path / "src", "--tgt", tmp_path / "tgt")
-    dragoman.run("train", *texts, "--out", tmp_path / "run", *QUICK).refused(expected)
+    dragoman.run("train", *texts, "--out", tmp_path / "run", *QUICK).assert_refused(expected)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ def test_wrong_command(
 ) -> None:
     """A wrong recipe, setting or option is one sentence with exit code 2, and writes nothing."""
     ended = dragoman.run("train", *arguments, *[f"out={tmp_path / 'run'}"] * bool(arguments))
-    ended.refused(expected)
+    ended.assert_refused(expected)
     assert "Estimate" not in ended.said
     assert not (tmp_path / "run").exists()

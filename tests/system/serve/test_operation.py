@@ -354,7 +354,7 @@ def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder:
         ("beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
         ("cached", "--limit cached: write it as key=value, such as texts=100"),
     ):
-        dragoman.run("serve", translator_folder, "--limit", limit).refused(said)
+        dragoman.run("serve", translator_folder, "--limit", limit).assert_refused(said)
 
 
 PRICING = """
