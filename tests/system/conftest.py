@@ -29,6 +29,14 @@ class Ended:
         assert self.code == 0, self.said
         return self.said
 
+    def assert_refused(self, *words: str) -> None:
+        """It ended with one sentence on wrong input, in which these words stand."""
+        assert self.code == 2, self.said
+        assert "Traceback" not in self.said
+        assert self.said.splitlines()[-1].startswith("dragoman: ")
+        for word in words:
+            assert word in self.said
+
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -64,9 +64,8 @@ def test_a_classifier(dragoman: CommandLine, tmp_path: Path) -> None:
     assert "classify" in dragoman.run("inspect", out).said
     other = tmp_path / "other.tsv"
     other.write_text("yes\tso good\nno\tso bad\n", encoding="utf-8")
-    ended = dragoman.run("evaluate", out, "--data", other)
-    assert ended.code == 2
-    assert "has the label 'no', and the model knows 0, 1" in ended.said
+    wrong = dragoman.run("evaluate", out, "--data", other)
+    wrong.assert_refused("has the label 'no', and the model knows 0, 1")
     names = ("--layout", "rename.no=0", "--layout", "rename.yes=1")
     dragoman.run("evaluate", out, "--data", other, *names).succeeded()
 

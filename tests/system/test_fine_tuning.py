@@ -28,19 +28,6 @@ def given(folder: Path, count: int = 80) -> tuple[object, ...]:
     return ("--src", src, "--tgt", tgt)
 
 
-def test_without_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
-    """Two files and a model folder are enough; what was chosen and what was there is said."""
-    out = tmp_path / "tuned"
-    words = ("--from", model, *given(tmp_path), "--out", out, *STEPS)
-    said = dragoman.run("train", *words).succeeded()
-    assert "3 more passes" in said
-    assert "The weights are those of" in said
-    assert "step 0: validation" in said
-    tokenizers = [(folder / "tokenizer.json").read_bytes() for folder in (model, out)]
-    assert tokenizers[0] == tokenizers[1]
-    assert dragoman.run("translate", out, tmp_path / "a.src").code == 0
-
-
 def test_a_model_of_several_directions(dragoman: CommandLine, tmp_path: Path) -> None:
     """What is said to come next names the languages that were learned, of all that there are."""
     languages = ("--src-lang", "de", "--tgt-lang", "en")
@@ -50,29 +37,6 @@ def test_a_model_of_several_directions(dragoman: CommandLine, tmp_path: Path) ->
     dragoman.run("train", *words, "--out", both, *SMALL, *ways).succeeded()
     said = dragoman.run("train", *words, "--from", both, "--out", tuned).succeeded()
     assert f"translate {tuned} --src-lang de --tgt-lang en < FILE" in " ".join(said.split())
-
-
-def test_by_a_recipe(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
-    """A recipe says the rest, its sizes come from the folder, and parts can be kept fixed."""
-    recipe = tmp_path / "my.toml"
-    recipe.write_text('[start]\nfreeze = ["encoder"]\n[model]\ndropout = 0.2\n', "utf-8")
-    out = tmp_path / "tuned"
-    command = ("train", recipe, "--from", model, *given(tmp_path), "--out", out, *STEPS)
-    said = dragoman.run(*command).succeeded()
-    assert "of them frozen" in said
-    again = dragoman.run(*command)
-    assert again.code == 2
-    assert "is finished" in again.said
-
-
-def test_a_wrong_start(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:
-    """A folder that is none is told with the nearest, before an estimate."""
-    words = ("--from", model.with_name("modle"), *given(tmp_path), "--out", tmp_path / "tuned")
-    ended = dragoman.run("train", *words, *STEPS)
-    assert ended.code == 2, ended.said
-    assert f"did you mean {model}?" in " ".join(ended.said.split())
-    assert "Estimate" not in ended.said
-    assert not (tmp_path / "tuned").exists()
 
 
 def test_by_adapters(dragoman: CommandLine, model: Path, tmp_path: Path) -> None:

@@ -65,16 +65,3 @@ def test_a_song_is_learnt_and_sung(dragoman: CommandLine, tmp_path: Path) -> Non
     assert json.loads(evaluated.said.splitlines()[0])["perplexity"] < 1.4
     sung = dragoman.run("generate", out, VERSES[0] + r"\n", "--temperature", "0", "--stop", r"\n\n")
     assert sung.said == "\n".join(VERSES) + "\n"
-
-
-def test_a_model_of_dialogues_is_to_be_talked_to(dragoman: CommandLine, tmp_path: Path) -> None:
-    """What training prints next is `chat`."""
-    recipe = write_recipe(tmp_path, split="blank-line", packing="documents", tokenizer="bpe")
-    settings = (f"data.root={tmp_path}", "train.max_steps=1", "generation.max_tokens=8")
-    roles = (
-        'tokenizer.specials=["<user>", "<assistant>"]',
-        "tokenizer.vocab_size=310",
-        'generation.chat.user="<user>"',
-    )
-    said = dragoman.run("train", recipe, *settings, *roles, f"out={tmp_path / 'run'}").succeeded()
-    assert f"dragoman chat {tmp_path / 'run'}\n" in said

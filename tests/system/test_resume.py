@@ -131,9 +131,7 @@ def test_ctrl_c(dragoman: CommandLine, tmp_path: Path) -> None:
     assert "Resuming from step" in said
     steps = [line["step"] for line in figures(out) if "loss" in line]
     assert steps == list(range(1, STEPS + 1))
-    again = dragoman.run(*command(tmp_path, out, "fp32"))
-    assert again.code == 2
-    assert "is finished" in again.said
+    dragoman.run(*command(tmp_path, out, "fp32")).assert_refused("is finished")
 
 
 def test_ctrl_c_while_nobody_listens(environment: dict[str, str], tmp_path: Path) -> None:

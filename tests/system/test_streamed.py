@@ -7,23 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.processors import needs_independent_translations
+from tests.system.cli.command import write
+from tests.system.cli.conftest import model as model  # noqa: PLC0414 -- a fixture
 from tests.system.conftest import CommandLine
-from tests.unit.tasks.tiny import make_translator, random_lines, save_translator
+from tests.unit.tasks.tiny import make_translator, random_lines
 
 LINES = random_lines(900)
 FIRST_WINDOW = 64
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder."""
-    return save_translator(tmp_path_factory.mktemp("streamed") / "model")
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    """The lines in a file."""
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    return path
 
 
 @pytest.fixture(scope="module")

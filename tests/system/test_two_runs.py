@@ -31,6 +31,3 @@ def test_real_runs_are_compared(dragoman: CommandLine, tmp_path: Path) -> None:
     assert shown[0] == rates["verdict"]
     assert f"setting\t{tmp_path / 'a'}\t{tmp_path / 'c'}" in shown
     assert "train.learning_rate\t0.001\t0.005" in shown
-    ended = dragoman.run("inspect", tmp_path / "a", tmp_path / "b", "--html", tmp_path / "page")
-    assert ended.code == 2
-    assert "--html needs a TEXT" in ended.said

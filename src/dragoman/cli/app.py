@@ -132,7 +132,6 @@ def _be_quiet(context: typer.Context, *, on: bool) -> None:
 
 
 def _show_version(ctx: typer.Context, on: bool) -> None:  # noqa: FBT001 (typer's protocol)
-    """Print the version and exit, if requested."""
     verbose, as_json = ctx.params["verbose"], ctx.params["as_json"]
     if not on:
         if verbose or as_json:
@@ -280,7 +279,6 @@ def _setting(option: str, given: Sequence[str], hint: str) -> str:
 
 
 def _bad(error: Click, given: Sequence[str], annotation: Any) -> str:  # noqa: ANN401 -- a type
-    """A value of the wrong type."""
     name, value = _name(error.param), _value(error.param.opts, given)
     while get_origin(annotation) in {Union, UnionType, list}:
         annotation = get_args(annotation)[0]

@@ -209,7 +209,6 @@ def stats(*, files: PairFiles, as_json: Json = False) -> None:
 
 
 def _counts(found: "CorpusStats") -> Iterator[Item]:
-    """What was counted, as a table."""
     languages = _languages(found.src.language, found.tgt.language)
     yield f"{counted(found.pairs, 'pair')}, languages {languages}."
     src, tgt = dict(found.src.rows()), dict(found.tgt.rows(found.ratios))
@@ -294,7 +293,6 @@ def _checked(
     score_by: list[Path] | None,
     loading: Loading,
 ) -> "tuple[Read, Checked]":
-    """Check the corpus, with its progress."""
     from dragoman.corpus.checking import check as check_pairs
     from dragoman.corpus.merging import texts_of
     from dragoman.corpus.writing import read_of

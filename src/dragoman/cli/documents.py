@@ -174,7 +174,6 @@ def each_document(
 
 
 def _is_there(place: Path) -> bool:
-    """Whether a translation is there as a whole."""
     return place.exists() and not ResumableFile(place, {}).partial.exists()
 
 

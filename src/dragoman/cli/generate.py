@@ -78,7 +78,6 @@ def generate(  # noqa: PLR0913 -- the options of the verb
 
 
 def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines[str]]:
-    """The prompt of the command line, or lines."""
     if prompt is not None:
         return nullcontext(InputLines(iter([prompt])))
     return lines_from(file, strict=False)
@@ -95,10 +94,8 @@ def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> 
 
 
 def _endings(result: "Generation") -> tuple[str, ...]:
-    """What the summary counts."""
     return (f"ended by {result.stopped}", *result.flags)
 
 
 def _repeated(samples: int, texts: Iterable[str]) -> Iterator[str]:
-    """Each prompt as often as it is sampled."""
     return (unescaped(text) for text in texts for _ in range(samples))

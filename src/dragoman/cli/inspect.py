@@ -71,9 +71,10 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     if choose_alignment is not None:
         say(_choose_alignment(model, choose_alignment, choices))
         return
-    files = {"png": png, "html": html, "film": film}
+    pictures = {"png": png, "html": html, "film": film}
+    files = {name: file for name, file in pictures.items() if file is not None}
     if text is None or is_run(text):
-        for name in [*(name for name, file in files.items() if file is not None), *choices.given()]:
+        for name in [*files, *choices.given()]:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} needs a TEXT: dragoman inspect {model} TEXT {option}.")
         if text is None:
@@ -90,17 +91,14 @@ def inspect(  # noqa: PLR0913 -- the options of the verb
     from dragoman.lens.terminal import lines_of
 
     inspection = _inspected(model, text, choices, files)
-    _write_pictures(inspection, **files)
+    _write_pictures(inspection, files)
     print_found(inspection, lines_of(inspection), as_json=as_json)
 
 
-def _inspected(
-    model: Path, text: str, choices: Choices, files: Mapping[str, Path | None]
-) -> "Inspection":
+def _inspected(model: Path, text: str, choices: Choices, files: Mapping[str, Path]) -> "Inspection":
     """What the model of a folder does with a text; the files are written later."""
     for name, file in files.items():
-        if file is not None:
-            check_spares_model(file, model, f"--{name}")
+        check_spares_model(file, model, f"--{name}")
     given = _read(text)
     from dragoman.lens.inspecting import inspect_folder
     from dragoman.tasks.folders import read_folder
@@ -156,19 +154,17 @@ def _read(text: str) -> str:
     return text
 
 
-def _write_pictures(
-    inspection: "Inspection", png: Path | None, html: Path | None, film: Path | None
-) -> None:
+def _write_pictures(inspection: "Inspection", files: Mapping[str, Path]) -> None:
     """Write the requested files, and print their paths; first what may lack its checkpoints."""
-    if film is not None:
+    if film := files.get("film"):
         from dragoman.lens import plot_film
 
         say(f"wrote {plot_film(inspection, film)}")
-    if png is not None:
-        from dragoman.lens import plot_heads
+    if png := files.get("png"):
+        from dragoman.lens import plot_heads  # which needs matplotlib, as the film does
 
         say(f"wrote {plot_heads(inspection, png)}")
-    if html is not None:
+    if html := files.get("html"):
         from dragoman.lens.page import write_page
 
         say(f"wrote {write_page(inspection, html)}")

@@ -12,7 +12,7 @@ import typer
 from dragoman.cli.data import Json, check_kept, print_report, progress_of_pairs, with_corpus
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
-from dragoman.cli.options import options_of, with_options
+from dragoman.cli.options import with_options
 from dragoman.cli.output import (
     Destination,
     ModelFolder,
@@ -38,6 +38,7 @@ from dragoman.decoding import TRANSLATING, Decoding, LangCodes
 from dragoman.errors import InputError
 from dragoman.files.resuming import ResumableFile
 from dragoman.files.writing import names_device
+from dragoman.ranges import UNSET
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
@@ -45,15 +46,10 @@ if TYPE_CHECKING:
 
 _Read = Callable[[], Iterable[tuple[str, str | None]]]
 """Reads texts, and their references if there are any."""
-with_thresholds = with_options(
-    "config",
-    CleaningConfig(),
-    only=[each.name for each in options_of(CleaningConfig()) if each.name != "max_surprise"],
-)
-ONE_EACH = [each.name for each in options_of(TRANSLATING) if each.name != "n_best"]
+with_thresholds = with_options("config", replace(CleaningConfig(), max_surprise=UNSET))
 
 
-@decoding_options(TRANSLATING, only=ONE_EACH)
+@decoding_options(replace(TRANSLATING, n_best=UNSET))
 @with_ensemble
 @with_loading
 @with_thresholds
@@ -210,7 +206,6 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
 
 
 def _alone(file: Path) -> Iterator[tuple[str, None]]:
-    """The lines of a file, without references."""
     from dragoman.files.reading import read_lines
 
     return zip(read_lines(file, strict=False), repeat(None), strict=False)

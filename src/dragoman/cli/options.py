@@ -54,17 +54,13 @@ class Option:
         """Whether the option is on or off."""
         return bool in {self.kind, *get_args(self.kind)}
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The words that its value may be; none where it may be any."""
-        kinds = (self.kind, *get_args(self.kind))
-        return next((get_args(each) for each in kinds if get_origin(each) is Literal), ())
-
     def parameter(self, *, shown: bool) -> Parameter:
         """What typer reads; it tells the default if that is to be shown, and the choices."""
         kind: Any = bool if self.is_switch else self.kind | None
         default = self.default if shown and self.default != () and self.read is None else None
-        choices = ", ".join(self.choices)
+        kinds = (self.kind, *get_args(self.kind))
+        words = next((get_args(each) for each in kinds if get_origin(each) is Literal), ())
+        choices = ", ".join(words)
         asked = typer.Option(
             self.flag,
             help=f"{self.help} Choices: {choices}." if choices else self.help,

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -29,7 +29,7 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.decoding import NO_FLAG, LanguagePair
+from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError, escaped
 from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
@@ -292,8 +292,6 @@ class Destination:
     """Replace the file of --output if it exists."""
     resume: bool = False
     """Continue an interrupted --output where it stopped."""
-    spares: Path | None = field(default=None, metadata=NO_FLAG)
-    """Another file that is read, which the output must not be."""
 
 
 with_destination = with_options("to", Destination())
@@ -317,7 +315,7 @@ def each_line(
     an output that cannot be wanted, and one that exists unless it may be overwritten.
     """
     given, out = file_or_text(file), None
-    check_output(to.output, model, given, *([] if to.spares is None else [to.spares]))
+    check_output(to.output, model, given)
     if to.output is not None:
         out = ResumableFile(to.output, {"model": digest_of(model), **options})
         out.find(overwrite=to.overwrite, resume=to.resume, starts=starts)

@@ -68,7 +68,6 @@ def tag(  # noqa: PLR0913 -- the options of the verb
 
 
 def _tagged(result: "Tagging") -> str:
-    """What is printed for one text."""
     return "".join(f"{word.text}\t{word.tag}\n" for word in result.words)
 
 

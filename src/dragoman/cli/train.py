@@ -165,7 +165,6 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
-    """Run one after the other those that are not finished yet."""
     from dragoman.train.runfolder import RunFolder
 
     for number, run in enumerate(runs, start=1):

@@ -120,7 +120,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     check_input(file, model, "translate")
     starts = _is_next if n_best > 1 and not as_json else None
     begun = nullcontext() if asked.prefixes is None else lines_from(asked.prefixes)
-    to = replace(to, spares=asked.prefixes)
+    check_output(to.output, model, asked.prefixes)
     lines = each_line(model, file, command, to=to, starts=starts, plain=plain)
     with lines as given, begun as beginnings:
         translator, options = load()

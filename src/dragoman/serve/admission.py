@@ -1,11 +1,10 @@
 """Which requests are accepted: a bounded queue, counted in padded tokens."""
 
 import math
-from collections.abc import Hashable
 from time import monotonic
-from typing import Generic, TypeVar
 
 from dragoman.serve.refusals import Refusal, busy, ended
+from dragoman.serve.web import ServeJob
 
 MEMORY = 30.0
 """Seconds over which the rate is averaged, by which a client is told when to come back."""
@@ -14,10 +13,8 @@ LONGEST_WAIT = 60
 GUESS = 4
 """Characters that are taken for a token until texts are priced."""
 
-Holder = TypeVar("Holder", bound=Hashable)
 
-
-class AdmissionQueue(Generic[Holder]):
+class AdmissionQueue:
     """Counts what is accepted and not answered yet. It is used in the event loop alone.
 
     A request counts the tokens of its texts as they would be computed by themselves, padding
@@ -30,25 +27,25 @@ class AdmissionQueue(Generic[Holder]):
         """Padded tokens that are waiting or computed."""
         self.closed = False
         """Whether nothing more is accepted."""
-        self.costs: dict[Holder, int] = {}
+        self.costs: dict[ServeJob, int] = {}
         """What each accepted request counts."""
         self._rate = 0.0
         self._since = monotonic()
 
-    def guess(self, holder: Holder, characters: int) -> None:
+    def guess(self, job: ServeJob, characters: int) -> None:
         """Accept a request by its length, until it is priced. Raises Refusal as `take`.
 
         One that seems larger than the queue is priced where there is any room, to be told so.
         """
         tokens = guessed(characters)
-        self.take(holder, tokens if tokens <= self.most else max(1, self.most - self.tokens))
+        self.take(job, tokens if tokens <= self.most else max(1, self.most - self.tokens))
 
-    def take(self, holder: Holder, cost: int) -> None:
+    def take(self, job: ServeJob, cost: int) -> None:
         """Count a request as so many tokens until it leaves, in place of what it counted before.
 
         Raises Refusal where there is no room for more.
         """
-        before = self.costs.get(holder, 0)
+        before = self.costs.get(job, 0)
         if self.closed and not before:
             raise ended()
         if cost > self.most:
@@ -60,11 +57,11 @@ class AdmissionQueue(Generic[Holder]):
         if cost > before and self.tokens + cost - before > self.most:
             raise self._full()
         self.tokens += cost - before
-        self.costs[holder] = cost
+        self.costs[job] = cost
 
-    def leave(self, holder: Holder, *, answered: bool) -> None:
+    def leave(self, job: ServeJob, *, answered: bool) -> None:
         """Count a request no more, if it was accepted."""
-        cost = self.costs.pop(holder, 0)
+        cost = self.costs.pop(job, 0)
         self.tokens -= cost
         if answered and cost:
             now = monotonic()

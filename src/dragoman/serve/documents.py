@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
 from dragoman.serve.metrics import log, log_failure
 from dragoman.serve.refusals import Gone, Refusal, busy, ended
+from dragoman.serve.settings import digest_of
 from dragoman.serve.state import StateFolder, StoredDocument
 from dragoman.serve.web import Call, ServeJob
 from dragoman.serve.work import Translating
@@ -112,7 +112,7 @@ class DocumentDesk:
         one = StoredDocument(
             id=secrets.token_hex(16),
             owner=call.owner,
-            digest=_digest(key),
+            digest=digest_of(key),
             name=upload.name,
             made=time(),
             source=source,
@@ -186,7 +186,7 @@ class DocumentDesk:
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
         """Return a document by its id, its key and its owner, if that matters. Raises Refusal."""
         one = self._unkept.get(name) or self._store.get(StoredDocument, name)
-        opened = one is not None and hmac.compare_digest(one.digest, _digest(key))
+        opened = one is not None and hmac.compare_digest(one.digest, digest_of(key))
         if one is None or not opened or owner not in {None, one.owner}:
             raise no_document()
         return one
@@ -300,7 +300,6 @@ class DocumentDesk:
         self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
-        """Return the terms of a document."""
         if not (file := self._store.file(one, "glossary")).exists():
             return None
         return Glossary(msgspec.json.decode(file.read_bytes(), type=list[GlossaryTerm]))
@@ -391,7 +390,3 @@ def finished(draft: Draft, found: Sequence[Any]) -> bytes:
     """Return a document with the results of its texts."""
     draft.put(each and each[:3] for each in found)
     return draft.written()
-
-
-def _digest(key: str) -> str:
-    return sha256(key.encode()).hexdigest()

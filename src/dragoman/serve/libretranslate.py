@@ -202,10 +202,7 @@ async def detect(call: Call) -> Response:
 async def languages(call: Call) -> Response:
     """List the languages."""
     pairs = call.service.shelf.languages(code_of)
-    listed = [
-        {"code": code, "name": name_of(code), "targets": sorted(targets)}
-        for code, targets in pairs.items()
-    ]
+    listed = [LibrePairs(code, name_of(code), sorted(into)) for code, into in pairs.items()]
     return json_response(listed)
 
 

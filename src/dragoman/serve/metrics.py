@@ -35,7 +35,7 @@ TOKENS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 class ServeMetrics:
     """The figures of one server, in a registry of its own."""
 
-    def __init__(self, queue: AdmissionQueue[Any]) -> None:
+    def __init__(self, queue: AdmissionQueue) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)

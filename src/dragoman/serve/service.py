@@ -57,7 +57,7 @@ class Service:
         """Open the folders. Raises InputError if no model can be used."""
         log_warnings()  # those of opening are lines of the log too
         self.settings = settings
-        self.queue = AdmissionQueue[ServeJob](settings.queue_tokens)
+        self.queue = AdmissionQueue(settings.queue_tokens)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.store = StateFolder(settings.state)
@@ -112,7 +112,7 @@ class Service:
         room for that, and for a request that is too late, Gone for a client that has left: what
         waited for an answer leaves the queue, and what is computed the batch, at its next step.
         """
-        request = PricedRequest(scheduler, finish, log_failure)
+        request = PricedRequest(scheduler, finish)
         try:
             cost = longer(await self.in_thread(job, lambda: request.price(courses())))
             self.queue.take(job, cost)

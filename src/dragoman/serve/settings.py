@@ -109,7 +109,7 @@ class ApiKeys:
     """Keys that open a server; it is open where there are none."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._digests = [*map(_digest, keys)]
+        self._digests = [*map(digest_of, keys)]
 
     @classmethod
     def read(cls, file: Path | None = None) -> Self:
@@ -138,16 +138,17 @@ class ApiKeys:
 
     def owner(self, key: str) -> str:
         """Return whose what a key makes is: a hash of the key; "" where there are no keys."""
-        return _digest(key).hex() if self else ""
+        return digest_of(key) if self else ""
 
     def allows(self, key: str) -> bool:
         """Whether a key is one of them, in a time that does not depend on which."""
-        digest = _digest(key)
+        digest = digest_of(key)
         return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0
 
 
-def _digest(key: str) -> bytes:
-    return sha256(key.encode("utf-8", "surrogatepass")).digest()
+def digest_of(key: str) -> str:
+    """Return what is kept of a key."""
+    return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def size_in_bytes(given: str) -> float:

@@ -13,7 +13,7 @@ from dragoman.decode import Course
 from dragoman.decoding import Decoding, LangCodes, with_seed
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
-from dragoman.serve.endpoints import Dialect, Endpoint, Handler
+from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html, in_xml
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.schema import (
@@ -158,23 +158,18 @@ async def _events(
                     yield msgspec.json.encode({"done": answer, "seed": seed_of(options)})
 
 
-def label(task: str, key: str) -> Handler:
-    """Return what labels texts by an encoder's task."""
-
-    async def answer(call: Call) -> Response:
-        """Read texts by an encoder."""
-        form = await call.json(TextForm)
-        service, texts = call.service, as_list(form.text)
-        service.accept(call, texts)
-        served = service.shelf.find(form.model, task)
-        async with service.lease(call, served, len(texts)) as reader:
-            found = await service.ask(
-                call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
-            )
-        answers = [each or failed(task) for each in found]
-        return json_response({"model": served.name, key: answers})
-
-    return answer
+async def label(task: str, key: str, call: Call) -> Response:
+    """Read texts by an encoder."""
+    form = await call.json(TextForm)
+    service, texts = call.service, as_list(form.text)
+    service.accept(call, texts)
+    served = service.shelf.find(form.model, task)
+    async with service.lease(call, served, len(texts)) as reader:
+        found = await service.ask(
+            call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
+        )
+    answers = [each or failed(task) for each in found]
+    return json_response({"model": served.name, key: answers})
 
 
 async def score(call: Call) -> Response:
@@ -258,12 +253,13 @@ async def inspect(call: Call) -> Response:
 
 
 _at = partial(Endpoint, dialect=V1)
+_classify = partial(label, "classify", "classifications")
 ENDPOINTS = (
     _at("POST", "/v1/translate", translate, TranslateRequest, TranslateAnswer),
     _at("POST", "/v1/generate", generate, GenerateRequest, GenerateAnswer),
-    _at("POST", "/v1/classify", label("classify", "classifications"), TextForm, ClassifyAnswer),
-    _at("POST", "/v1/tag", label("tag", "taggings"), TextForm, TagAnswer),
-    _at("POST", "/v1/embed", label("embed", "embeddings"), TextForm, EmbedAnswer),
+    _at("POST", "/v1/classify", _classify, TextForm, ClassifyAnswer),
+    _at("POST", "/v1/tag", partial(label, "tag", "taggings"), TextForm, TagAnswer),
+    _at("POST", "/v1/embed", partial(label, "embed", "embeddings"), TextForm, EmbedAnswer),
     _at("POST", "/v1/documents", document, DocumentForm, large=True),
     _at("POST", "/v1/score", score, ScoreForm, ScoreAnswer),
     _at("POST", "/v1/detect", detect, DetectForm, DetectAnswer),

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from dragoman.decode import Course, Items, Request, Scheduler, schedule
 from dragoman.decoding import Decoding
 from dragoman.errors import DragomanError
+from dragoman.serve.metrics import log_failure
 from dragoman.serve.refusals import ended
 from dragoman.serve.shelf import Chosen
 from dragoman.serve.web import ServeJob
@@ -16,9 +17,6 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import is_library_error
 
 Answer = TypeVar("Answer")
-
-Fail = Callable[[BaseException], None]
-"""Told of an exception that costs a text its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,10 @@ class PricedRequest(Generic[Answer]):
     """
 
     def __init__(
-        self, scheduler: Scheduler[Any, Any], finish: Callable[[Answer], Any] | None, fail: Fail
+        self, scheduler: Scheduler[Any, Any], finish: Callable[[Answer], Any] | None = None
     ) -> None:
         """`finish` is called with each answer."""
-        self._scheduler, self._finish, self._fail = scheduler, finish, fail
+        self._scheduler, self._finish = scheduler, finish
         self._courses = list[Course[Any, Any, Answer | None]]()
         self._request: Request[Answer | None] | None = None
         self._withdrawn = Event()
@@ -62,7 +60,7 @@ class PricedRequest(Generic[Answer]):
             else:
                 costs += first.costs
                 budget = max(budget, first.budget)
-                self._courses.append(_guarded(first, course, self._fail))
+                self._courses.append(_guarded(first, course))
         return padded_tokens(costs, budget)
 
     def run(self) -> list[Any]:
@@ -94,7 +92,7 @@ class PricedRequest(Generic[Answer]):
         try:
             return self._finish(answer)
         except BaseException as error:  # noqa: BLE001 -- raised again unless a library failed
-            _keep(error, self._fail)
+            _keep(error)
             return None
 
 
@@ -120,13 +118,12 @@ def padded_tokens(costs: Sequence[int], budget: int) -> int:
 
 
 def _answered(answer: Answer) -> Course[Any, Any, Answer]:
-    """A course that has its answer."""
     yield Items(values=(), costs=(), budget=1)
     return answer
 
 
 def _guarded(
-    first: Items[Any], course: Course[Any, Any, Answer], fail: Fail
+    first: Items[Any], course: Course[Any, Any, Answer]
 ) -> Course[Any, Any, Answer | None]:
     """The rest of a course that has asked for its first items."""
     try:
@@ -137,14 +134,14 @@ def _guarded(
         answer: Answer = end.value
         return answer
     except BaseException as error:  # noqa: BLE001 -- raised again unless a library failed
-        _keep(error, fail)
+        _keep(error)
         return None
     finally:
         course.close()
 
 
-def _keep(error: BaseException, fail: Fail) -> None:
-    """Raise the error again unless it is a library's failure, a panic of Rust among them."""
+def _keep(error: BaseException) -> None:
+    """Log a library's failure, a panic of Rust among them; raise any other error again."""
     if isinstance(error, DragomanError | GeneratorExit) or not is_library_error(error):
         raise error
-    fail(error)
+    log_failure(error)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -135,15 +134,11 @@ def test_what_was_flagged_is_said(show: Show, live: Live) -> None:
 def test_typing_on_withdraws_what_runs(show: Show, folder: Path) -> None:
     """The server computes nothing more for it and counts it as gone; all of the text follows."""
     with serving(folder) as live:
-        steps, translator = Steps(), live.answering("en-zh")
-        quick = translator.options
-        translator.options = replace(
-            quick, processors=(steps,), min_length=200, max_length_constant=200
-        )
+        steps = Steps(live, "en-zh")
         page = show(live)
         source(page).fill("the cat sees")
         until(lambda: steps.count == 4)
-        translator.options = quick
+        steps.leave()
         source(page).press_sequentially(" a dog")
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') == 1)
         steps.go_on.set()

@@ -311,9 +311,8 @@ def test_texts_that_cannot_be_looked_at_are_told(run: Run, model: Path, tmp_path
 def test_options_of_other_kinds_are_told(run: Run, model: Path, tmp_path: Path) -> None:
     """By the option and the kind."""
     generator = save_generator(tmp_path / "model")
-    assert_refused(
-        run("inspect", generator, TEXT, "--beam-size", "2"), "decoder-only", "no --beam-size"
-    )
+    done = run("inspect", generator, TEXT, "--beam-size", "2")
+    assert_refused(done, "decoder-only", "no --beam-size")
     for option in ("--max-tokens", "--temperature", "--seed"):
         done = run("inspect", model, TEXT, option, "1")
         assert_refused(done, "encoder-decoder", f"no {option}")

@@ -20,14 +20,13 @@ WORDS = ["the", "red", "cat", "", "a", "", "one", "", "old", "tea", "", "big", "
 """Five texts as columns."""
 
 Call = list[str | Path]
-Interrupt = Callable[..., Done]
+Interrupt = Callable[[list[str], Call], Done]
 
 
 class Typed(io.RawIOBase):
     """A terminal on which somebody types lines and then presses Ctrl-C."""
 
-    def __init__(self, lines: list[str], look: Callable[[], object]) -> None:
-        self._look = look
+    def __init__(self, lines: list[str]) -> None:
         self._left = [f"{line}\n".encode(errors="surrogateescape") for line in reversed(lines)]
 
     def readable(self) -> bool:
@@ -39,8 +38,7 @@ class Typed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Give the next line, after a look."""
-        self._look()
+        """Give the next line."""
         if not self._left:
             raise KeyboardInterrupt
         text = self._left.pop()
@@ -52,9 +50,9 @@ class Typed(io.RawIOBase):
 def interrupt(run: Run, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Run a verb that is interrupted after these lines."""
 
-    def interrupted(lines: list[str], call: Call, look: Callable[[], object] = int) -> Done:
+    def interrupted(lines: list[str], call: Call) -> Done:
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Typed(lines, look))))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Typed(lines))))
             return run(*call)
 
     return interrupted

@@ -184,14 +184,19 @@ TRANSLATED = """
 import sys
 from dragoman.cli.main import main
 try:
-    main(["translate", sys.argv[1], "the cat sees a dog."])
+    main([*sys.argv[1:], "the cat sees a dog."])
 finally:
     print(*sys.modules)
 """
 
 
-def test_translating_loads_no_compiler(model: Path) -> None:
-    """Of PyTorch only what it loads itself: its compiler takes a second to import."""
-    loaded = set(program(TRANSLATED, model).succeeded().lines[-1].split())
+@pytest.mark.parametrize("verb", ["translate", "inspect"])
+def test_translating_loads_no_compiler(model: Path, verb: str) -> None:
+    """Of PyTorch only what it loads itself: its compiler takes a second to import.
+
+    Nor what draws pictures, which need not be installed.
+    """
+    loaded = set(program(TRANSLATED, verb, model).succeeded().lines[-1].split())
     assert "dragoman.tasks.translate.translator" in loaded
-    assert not loaded & {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu"}
+    slow = {"torch._dynamo", "torch._inductor", "sympy", "transformers", "sacrebleu", "matplotlib"}
+    assert not loaded & slow

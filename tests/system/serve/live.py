@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from io import StringIO
 from pathlib import Path
@@ -90,6 +90,13 @@ class Live:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         return self.send(method, path, body, {"content-type": "application/json"} | (headers or {}))
 
+    def begin(self, path: str, content: object) -> HTTPConnection:
+        """Send JSON, and return the connection by which it will be answered."""
+        connection = self.connect()
+        headers = {"content-type": "application/json"}
+        connection.request("POST", path, json.dumps(content), headers)
+        return connection
+
     def texts(self, lines: list[str], options: dict[str, Any] | None = None) -> list[str]:
         """Translate lines."""
         answer = self.post("/v1/translate", {"text": lines} | (options or {}))
@@ -146,11 +153,20 @@ def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -
 
 
 class Steps:
-    """A processor that counts the steps of a search, and holds the fourth until it is let go."""
+    """Counts the steps of a model's searches, which are long, and holds the fourth back."""
 
-    def __init__(self) -> None:
+    def __init__(self, live: Live, model: str) -> None:
         self.count = 0
         self.go_on = Event()
+        self._translator = live.answering(model)
+        self._quick = self._translator.options
+        self._translator.options = replace(
+            self._quick, processors=(self,), min_length=200, max_length_constant=200
+        )
+
+    def leave(self) -> None:
+        """Let other searches be as they were."""
+        self._translator.options = self._quick
 
     def __call__(self, logits_NV: torch.Tensor, _prefixes: Prefixes) -> torch.Tensor:
         """Take a step."""
@@ -184,6 +200,10 @@ class Gate:
             calls.append(in_background(call))
             until(lambda: self.waiting() >= len(calls))
         return calls
+
+
+class PanicException(BaseException):
+    """As pyo3's."""
 
 
 def in_background(call: Callable[[], Any]) -> Callable[[], Any]:

@@ -1,6 +1,5 @@
 """Glossaries through the doors of DeepL, by its client, and ours."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -65,14 +64,11 @@ def test_glossaries_of_several_pairs(client: Client) -> None:
     assert from_csv.dictionaries[0].entry_count == 4
     replaced = client.replace_multilingual_glossary_dictionary(made, dictionary)
     assert replaced.entry_count == 2
-    told = {"source_lang": "EN", "target_lang": "ZH"}
-    assert (
-        "我"
-        in client.translate_text("<b>the cat</b>", **told, glossary=made, tag_handling="xml").text
-    )
+    told = {"source_lang": "EN", "target_lang": "ZH", "glossary": made}
+    assert "我" in client.translate_text("<b>the cat</b>", **told, tag_handling="xml").text
     client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="ZH")
     with pytest.raises(deepl.DeepLException, match="no dictionary for en to zh"):
-        client.translate_text("a", **told, glossary=made)
+        client.translate_text("a", **told)
     with pytest.raises(deepl.GlossaryNotFoundException):
         client.get_multilingual_glossary_entries(made, "EN", "ZH")
     client.delete_multilingual_glossary(made)
@@ -129,11 +125,9 @@ def test_a_pair_has_one_dictionary(live: Live) -> None:
     ]
     path = "/v3/glossaries"
     made = live.post(path, {"name": "a", "dictionaries": twice[:1]}).json
-    body = json.dumps({"dictionaries": twice}).encode()
-    changed = live.send(
-        "PATCH", f"{path}/{made['glossary_id']}", body, {"content-type": "application/json"}
-    )
-    for refused in (live.post(path, {"name": "a", "dictionaries": twice}), changed):
+    both = {"dictionaries": twice}
+    changed = live.post(f"{path}/{made['glossary_id']}", both, method="PATCH")
+    for refused in (live.post(path, {"name": "a"} | both), changed):
         assert refused.status == 400
         assert "Two dictionaries" in refused.json["message"]
     assert live.get(path).json == {"glossaries": [made]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.processors import needs_independent_rows, needs_independent_translations
-from tests.system.serve.live import Client, Live, serving
+from tests.system.serve.live import Client, Live, PanicException, serving
 from tests.unit.tasks.tiny_chat import save_chat_generator
 from tests.unit.tasks.tiny_generator import save_generator
 
@@ -141,10 +141,6 @@ def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Pat
     assert set(error) == {"message", "type", "param", "code"}
     assert what in f"{error}"
     assert str(folders[1].parent) not in f"{error}"
-
-
-class PanicException(BaseException):
-    """As pyo3's."""
 
 
 def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:

@@ -290,18 +290,15 @@ ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a te
 @pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
 def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
     """First it is not ready, then refuses, then answers what it has, and exits with 0."""
-    connections = [process.live.connect() for _ in range(4)]
     lines = [f"the cat {number} sees a dog" for number in range(3)]
-    ask = json.dumps({"text": lines, "beam_size": 5, "retry": False})
-    for connection in connections:
-        connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    ask = {"text": lines, "beam_size": 5, "retry": False}
+    connections = [process.live.begin(TRANSLATE, ask) for _ in range(4)]
     until(lambda: process.live.counted("dragoman_queue_requests") == 4)
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: process.status() == 503)
     assert process.status("/health/live") == 200
-    assert (
-        process.live.post(TRANSLATE, {"text": "a", "min_length": 0, "beam_size": 1}).status == 200
-    )
+    quick = {"text": "a", "min_length": 0, "beam_size": 1}
+    assert process.live.post(TRANSLATE, quick).status == 200
     late = process.live.connect()
     late.connect()
     until(lambda: process.status("/v1/models") in {0, 503})
@@ -318,9 +315,8 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
 )
 def test_a_second_signal_ends_at_once(process: Process) -> None:
     """Whatever is not answered."""
-    connection = process.live.connect()
-    ask = json.dumps({"text": ["the cat sees a dog"] * 50, "beam_size": 10})
-    connection.request("POST", TRANSLATE, ask, {"content-type": "application/json"})
+    ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
+    connection = process.live.begin(TRANSLATE, ask)
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: "draining" in process.running.said())
@@ -358,9 +354,7 @@ def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder:
         ("beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
         ("cached", "--limit cached: write it as key=value, such as texts=100"),
     ):
-        ended = dragoman.run("serve", translator_folder, "--limit", limit)
-        assert said in ended.said
-        assert ended.code == 2
+        dragoman.run("serve", translator_folder, "--limit", limit).assert_refused(said)
 
 
 PRICING = """

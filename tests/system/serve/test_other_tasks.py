@@ -139,14 +139,11 @@ def test_a_stream_ends_with_its_client(folders: dict[str, Path]) -> None:
 
         ids.steps = held
         ask = {"text": "the cat", "max_tokens": 500, "min_length": 499, "seed": 1, "stream": True}
-        body = json.dumps(ask).encode()
-        head = f"POST {GENERATE} HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
-        sent = f"{head}content-type: application/json\r\n\r\n".encode() + body
-        with live.raw() as raw:
-            raw.sendall(sent)
-            found = b""
-            while found.count(b"data: ") < 3:
-                found += raw.recv(4096)
+        connection, found = live.begin(GENERATE, ask), b""
+        response = connection.getresponse()
+        while found.count(b"data: ") < 3:
+            found += response.read1(4096)
+        connection.close()
         until(lambda: not live.service.queue.costs)
         go_on.set()
         short = ask | {"max_tokens": 60, "min_length": 59}

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Gate, Live, Steps, in_background, serving, taken, until
+from tests.system.serve.live import (
+    Gate,
+    Live,
+    PanicException,
+    Steps,
+    in_background,
+    serving,
+    taken,
+    until,
+)
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.tasks.translate.course import LineTranslator
@@ -58,18 +67,12 @@ def test_the_sentences_of_clients_share_a_batch(translator_folder: Path) -> None
 def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) -> None:
     """Its rows leave at the next step, its waiting sentences at once; it is counted as gone."""
     with serving(translator_folder) as live:
-        steps, translator = Steps(), live.answering("en-zh")
-        quick = translator.options
-        translator.options = replace(
-            quick, processors=(steps,), min_length=200, max_length_constant=200
-        )
-        connection = live.connect()
-        body = json.dumps({"text": ["the cat sees"] * 3})
-        connection.request("POST", "/v1/translate", body, {"content-type": "application/json"})
+        steps = Steps(live, "en-zh")
+        connection = live.begin("/v1/translate", {"text": ["the cat sees"] * 3})
         until(lambda: steps.count == 4)
         connection.close()
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') == 1)
-        translator.options = quick
+        steps.leave()
         steps.go_on.set()
         assert live.texts(["the dog"])
         until(lambda: not live.service.queue.costs)
@@ -83,9 +86,7 @@ def test_arrivals_and_departures_change_no_answer(translator_folder: Path, live:
     alone = Translator.load(translator_folder)
 
     def leaves(lines: list[str], after: float) -> None:
-        connection = live.connect()
-        body, headers = json.dumps({"text": lines}), {"content-type": "application/json"}
-        connection.request("POST", "/v1/translate", body, headers)
+        connection = live.begin("/v1/translate", {"text": lines})
         sleep(after)
         connection.close()
 
@@ -158,10 +159,6 @@ def test_a_library_that_fails_refuses_one_text(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by what is no `Exception`, as Rust's panics: the others are answered."""
-
-    class PanicException(BaseException):
-        """As pyo3's."""
-
     with serving(translator_folder) as live:
         result = LineTranslator._result
 

@@ -7,6 +7,7 @@ from shutil import copytree
 
 import pytest
 from tests.system.cli.command import Run, write
+from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny import make_translator, save_translator
 
 from dragoman.corpus.merging import LAYOUTS
@@ -47,9 +48,7 @@ def test_corpora_of_other_keys_are_merged(run: Run, tmp_path: Path) -> None:
         '{"src": "a cat", "tgt": "eine Katze"}',
         '{"src": "a dog", "tgt": "ein Hund"}',
     ]
-    wrong = run("data", "merge", first, f"{third},en,fr", "--out", tmp_path / "out")
-    assert wrong.code == 2
-    assert "fr" in wrong.err
+    assert_refused(run("data", "merge", first, f"{third},en,fr", "--out", tmp_path / "out"), "fr")
 
 
 def test_what_an_example_shows_is_escaped_once(run: Run, tmp_path: Path) -> None:
@@ -76,10 +75,8 @@ def test_a_catalogue_is_cleaned(run: Run, tmp_path: Path) -> None:
         (page, page, "is the file to read"),
         (page, po, "a.html exists already"),
     ):
-        call = ("data", "check", "--tm", po, "--held-out", held_out, "--report", path)
-        refused = run(*call)
-        assert (refused.code, refused.out) == (2, "")
-        assert f"{sentence}; give another --report" in refused.err
+        done = run("data", "check", "--tm", po, "--held-out", held_out, "--report", path)
+        assert_refused(done, f"{sentence}; give another --report")
 
 
 def test_units_that_are_no_pairs_are_told(run: Run, tmp_path: Path) -> None:
@@ -152,23 +149,19 @@ def test_models_score_what_is_good(
     assert f"unlikely\t{len(PAIRS) - len(left)}\t{len(PAIRS) - len(left)}" in done.lines
     again = run("data", "check", "--tsv", tmp_path / "out" / "a.tsv", *by)
     assert f"{len(left)} are good, 0 are not" in again.lines[0]
-    third = run("data", "check", "--tsv", file, *by, "--score-by", model)
-    assert (third.code, third.out) == (2, "")
-    assert "--score-by takes one model, or one of each direction." in third.err
-    out_of_range = run("data", "check", "--tsv", file, "--max-words", "0")
-    assert out_of_range.err == "dragoman: --max-words is 0.0; it must be above 0.\n"
-    needless = run("data", "check", "--tsv", file, "--max-surprise", "2")
-    assert (needless.code, needless.err) == (2, "dragoman: --max-surprise needs --score-by.\n")
-    same = run("data", "check", "--tsv", file, "--score-by", model, "--score-by", model)
-    assert (same.code, same.out) == (2, "")
-    assert "en to zh, and here a model is needed that translates zh to en." in same.err
+    check = ("data", "check", "--tsv", file)
+    third = run(*check, *by, "--score-by", model)
+    assert_refused(third, "--score-by takes one model, or one of each direction.")
+    assert_refused(run(*check, "--max-words", "0"), "--max-words is 0.0; it must be above 0.")
+    assert_refused(run(*check, "--max-surprise", "2"), "--max-surprise needs --score-by.")
+    same = run(*check, "--score-by", model, "--score-by", model)
+    assert_refused(same, "en to zh, and here a model is needed that translates zh to en.")
     several = make_translator(several=True)
     monkeypatch.setattr("dragoman.cli.score.load_scorer", lambda *_: several)
-    unknown = run("data", "check", "--tsv", file, *by)
-    assert (unknown.code, unknown.out) == (2, "")
-    assert f"{model} has several languages; say by --src-lang and --tgt-lang which" in unknown.err
+    said = f"{model} has several languages; say by --src-lang and --tgt-lang which"
+    assert_refused(run(*check, *by), said)
     languages = ("--src-lang=en", "--tgt-lang=zh", "--skip=language", "--max-surprise=0.1")
-    assert "unlikely\t" in run("data", "check", "--tsv", file, *by, *languages).out
+    assert "unlikely\t" in run(*check, *by, *languages).out
 
 
 def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -> None:
@@ -178,8 +171,7 @@ def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -
     line += "walks slowly across the street with his dog at {0} o'clock."
     file = write(tmp_path / "de.tsv", [line.format(hour) for hour in range(1, 9)])
     done = run("data", "check", "--tsv", file, "--score-by", save_translator(tmp_path / "model"))
-    assert (done.code, done.out) == (2, "")
-    assert "en to zh, and here a model is needed that translates de to en." in done.err
+    assert_refused(done, "en to zh, and here a model is needed that translates de to en.")
 
 
 NAMED = "<xliff><file source-language='en' target-language='de'><trans-unit><source>a</source>"
@@ -234,5 +226,4 @@ def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "de-en.txt.zip"
     file.write_bytes(b"PK\x03\x04 and more\n")
     done = run("data", "check", "--src", file, "--tgt", file)
-    assert done.code == 2
-    assert done.err.endswith("save it as text in UTF-8, a table as CSV or TSV, or unzip it.\n")
+    assert_refused(done, "save it as text in UTF-8, a table as CSV or TSV, or unzip it.")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.cli.command import Done, Run, write
+from tests.system.cli.test_wrong_input import assert_refused
 from tests.unit.tasks.tiny import save_translator
 from tests.word_translator import WordTranslator
 
@@ -88,9 +89,7 @@ def test_the_nearest_to_the_reference_is_taken(run: Run, folder: Path, tmp_path:
         patch.setattr(making, "load_translator", lambda *_: (_Several(), TRANSLATING))
         assert run(*call, "--jsonl", file).code == 0
     assert output.read_text() == "Ein Haus\tEin Haus in rot\n"
-    done = run(*call, "--src", file)
-    assert (done.code, done.out) == (2, "")
-    assert "--n-best chooses by references; name them with --tgt" in done.err
+    assert_refused(run(*call, "--src", file), "--n-best chooses by references; name them with")
     assert nearest(Translation(text="a", alternatives=(Translation(text="b"),)), None) == "a"
 
 
@@ -104,9 +103,7 @@ def test_what_cannot_be_made(run: Run, folder: Path, tmp_path: Path) -> None:
         (["--output", tmp_path / "a.csv"], "a.csv would contain a TSV despite its name"),
         (["--output", tmp_path / "a.tsv", "--seed", "1"], "--seed requires sampling"),
     ):
-        done = run("data", "back-translate", folder, file, *options)
-        assert (done.code, done.out) == (2, "")
-        assert sentence in done.err
+        assert_refused(run("data", "back-translate", folder, file, *options), sentence)
 
 
 def test_another_layout_does_not_continue(run: Run, folder: Path, tmp_path: Path) -> None:
@@ -116,8 +113,7 @@ def test_another_layout_does_not_continue(run: Run, folder: Path, tmp_path: Path
     assert made(run, "distill", *call, "--tsv", file, most=2).code == 130
     for option, *key in (("--tm",), ("--tsv", "--src-key", "other")):
         done = made(run, "distill", *call, option, file, *key, "--resume")
-        assert done.code == 2, done.err
-        assert "was written with another layout; give the same" in done.err
+        assert_refused(done, "was written with another layout; give the same")
     assert made(run, "distill", *call, "--tsv", file, "--resume", *SKIP).code == 0
 
 
@@ -162,8 +158,8 @@ def test_texts_in_the_language_that_is_written_are_refused(
         return made(run, verb, folder, *named, "--output", to / "bt.tsv", *options)
 
     wrong = done([*CHINESE * 2, "", *[ENGLISH] * 3])
-    assert (wrong.code, wrong.out, [*tmp_path.glob("*/bt*")]) == (2, "", [])
-    assert f"mono looks like zh, but {folder} reads en; use a model of the other" in wrong.err
+    assert_refused(wrong, f"mono looks like zh, but {folder} reads en; use a model of the other")
+    assert not [*tmp_path.glob("*/bt*")]
     assert "looks like" not in done([*CHINESE * 2, *[ENGLISH] * 5]).err
     assert "looks like" not in done(["Ein Mann mit rotem Hut geht am Fluss spazieren."]).err
     done(CHINESE, *SKIP).succeeded()

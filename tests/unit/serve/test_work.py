@@ -14,17 +14,12 @@ from dragoman.serve.work import PricedRequest, run_steps
 from dragoman.tasks.results import Translation
 
 
-def raised(error: BaseException) -> None:
-    """No library fails here."""
-    raise error
-
-
 def price(prefix: str = "", min_length: int = 0) -> int:
     """Tokens that a translation of one word is counted as."""
     translator = tiny.make_translator()
     options = replace(translator.options, min_length=min_length)
     courses = translator.courses(["the"], options, [prefix] if prefix else None)
-    request = PricedRequest[Translation](translator.scheduler, None, raised)
+    request = PricedRequest[Translation](translator.scheduler)
     return request.price(courses)
 
 
