@@ -1,8 +1,6 @@
 """What is compiled computes what PyTorch computes."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
@@ -14,6 +12,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.processes import python
 from tests.processors import needs_compiler, without_compiler
 
 from dragoman.engine.layers import FrozenNorm
@@ -325,9 +324,7 @@ assert torch.equal((square @ square).sum() + many.exp().sum(), expected)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_computes_with_threads() -> None:
     """As under gunicorn's `--preload`: in the child and then in the parent, with the same bits."""
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-    command = [sys.executable, "-c", FORKED]
-    assert subprocess.run(command, env=environment, check=False, timeout=100).returncode == 0
+    python(FORKED, without={"OMP_NUM_THREADS"})
 
 
 @needs_compiler
@@ -373,6 +370,4 @@ compute(before + 2)  # a program of one thread keeps its team
 @needs_compiler
 def test_threads_of_a_parallel_loop_end_where_others_may_start_theirs() -> None:
     """More of them than cores would make every parallel loop of the process slow."""
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-    command = [sys.executable, "-c", TEAM]
-    assert subprocess.run(command, env=environment, check=False, timeout=100).returncode == 0
+    python(TEAM, without={"OMP_NUM_THREADS"})

@@ -1,7 +1,5 @@
 """The tokenizer: training, its file, and what it does to texts that look like its own tokens."""
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk import Disk
+from tests.processes import python
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.text.tokenizer import BYTES, MASK, SPECIALS, Tokenizer
@@ -105,10 +104,7 @@ def test_training_is_repeatable_in_another_process(model: str) -> None:
         f"config = TokenizerConfig(model={model!r}, vocab_size=400)\n"
         "print(train_tokenizer(sys.argv[1:], config).content_hash)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code, *TEXTS], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == trained(model).content_hash
+    assert python(code, *TEXTS).stdout.strip() == trained(model).content_hash
 
 
 def test_texts_are_streamed_twice_and_not_kept() -> None:
