@@ -13,7 +13,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.processes import python
-from tests.processors import needs_compiler, without_compiler
+from tests.processors import needs_compiler
 
 from dragoman.engine.layers import FrozenNorm
 from dragoman.engine.quantized import BLOCK, MOST_INPUTS, QuantizedLinear
@@ -167,11 +167,11 @@ def test_rounding_to_integers_is_that_of_numpy(seed: int, rows: int, columns: in
 
 
 @needs_compiler
-@given(SEEDS, st.integers(1, 20), st.integers(1, 3000), st.integers(1, 7))
+@given(SEEDS, st.integers(1, 20), st.integers(1, 3000))
 @settings(max_examples=40, deadline=None)
 @torch.inference_mode()
-def test_log_probabilities_and_the_best_of_them(seed: int, rows: int, vocab: int, k: int) -> None:
-    """As torch has them in float64, with forbidden tokens and many equals."""
+def test_log_probabilities(seed: int, rows: int, vocab: int) -> None:
+    """As torch has them in float64, with forbidden tokens; tests/unit/decode has the best."""
     generator = torch.Generator().manual_seed(seed)
     logits_NV = torch.randn(rows, vocab, generator=generator).mul(4).round(decimals=1)
     logits_NV[:, 1:3] = -torch.inf
@@ -179,11 +179,6 @@ def test_log_probabilities_and_the_best_of_them(seed: int, rows: int, vocab: int
     log_probs_NV = LogSoftmax()(logits_NV.clone())
     walked = 2.0**-23 * vocab**0.5  # by a sum of so many float32 numbers, one after another
     torch.testing.assert_close(log_probs_NV.double(), expected_NV, rtol=1e-6, atol=1e-6 + walked)
-    k = min(k, vocab)
-    best = top_tokens(log_probs_NV, k)
-    with without_compiler():
-        again = top_tokens(log_probs_NV, k)
-    assert all(map(torch.equal, best, again))
 
 
 @needs_compiler
