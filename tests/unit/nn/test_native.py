@@ -265,35 +265,20 @@ def test_every_library_computes_the_same(monkeypatch: pytest.MonkeyPatch, level:
     assert torch.equal(QuantizedLinear(linear)(x_MI), expected[1])
 
 
-def other_processor(patch: pytest.MonkeyPatch) -> None:
-    """One that nothing was compiled for."""
-    patch.setattr(native, "_features", lambda: frozenset({"sse2"}))
-
-
-def other_source(patch: pytest.MonkeyPatch) -> None:
-    """The source was changed after the installation."""
-    patch.setattr(native, "SOURCE", Path(__file__))
-
-
-def no_threads(patch: pytest.MonkeyPatch) -> None:
-    """There is no OpenMP library."""
-    patch.setattr(native, "_threads", lambda: None)
-
-
 @needs_compiler
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("name", "value", "reason"),
     [
-        (other_processor, "none for this processor"),
-        (other_source, "install dragoman again"),
-        (no_threads, "without GNU OpenMP"),
+        ("_features", lambda: frozenset({"sse2"}), "none for this processor"),
+        ("SOURCE", Path(__file__), "install dragoman again"),  # it has been changed since
+        ("_threads", lambda: None, "without GNU OpenMP"),
     ],
 )
 def test_without_what_is_compiled_it_is_said_why(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None], reason: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object, reason: str
 ) -> None:
     """One warning, which says what to do where something can be done."""
-    change(monkeypatch)
+    monkeypatch.setattr(native, name, value)
     with pytest.warns(UserWarning, match=f"slower than they could be.*{reason}") as found:
         assert native._loaded.__wrapped__() is None
     assert len(found) == 1
