@@ -48,8 +48,9 @@ def test_broken_bytes_become_replacement_characters(tokenizer: Tokenizer) -> Non
 
 def test_half_a_surrogate_pair_is_refused_in_a_sentence(tokenizer: Tokenizer) -> None:
     """Text that is not Unicode is the user's mistake, not a crash of the library."""
-    with pytest.raises(InputError, match="surrogate"):
-        tokenizer.encode_batch(["fine", "a\ud800b"])
+    for encode in (tokenizer.encode_batch, tokenizer.encode_rest):
+        with pytest.raises(InputError, match="surrogate"):
+            encode(["fine", "a\ud800b"])
 
 
 def test_a_word_is_the_same_piece_first_and_later() -> None:
@@ -249,13 +250,3 @@ def test_pieces_may_be_characters() -> None:
     assert sorted(pieces) == sorted(set("".join(TEXTS)))
     assert len(tokenizer.encode("\nsmall dog")) == len(" \nsmall dog")
     assert trained("characters", vocab_size=300).vocab_size == 300
-
-
-def test_the_rest_of_a_text_gets_no_space() -> None:
-    """In the middle of a text the first word is the piece that it is there."""
-    tokenizer = trained("bpe")
-    whole = tokenizer.encode("small dog\ndog")
-    assert tokenizer.encode_rest(["dog"])[0] == whole[-len(tokenizer.encode_rest(["dog"])[0]) :]
-    assert tokenizer.encode_rest([""]) == [[]]
-    with pytest.raises(InputError, match="surrogate"):
-        tokenizer.encode_rest(["\ud800"])
