@@ -70,7 +70,8 @@ class Experiment:
         What does not stand alone goes on with the names, and the random numbers, of the block
         before it.
         """
-        own = {"__name__": "experiment"} if names is None or self.alone else names
+        alone: dict[str, object] = {"__name__": "experiment"}
+        own = alone if names is None or self.alone else names
         with torch.random.fork_rng(devices=[], enabled=self.alone):
             run(self.before, name_of(self.page), own)
             return run("\n" * (self.line - 1) + self.code, name_of(self.page), own)
