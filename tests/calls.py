@@ -16,39 +16,37 @@ class Call(NamedTuple):
     result: object
 
 
-class FunctionCalls(TorchFunctionMode):
-    """Remembers the functions of torch and the methods of tensors that Python calls."""
+class Calls:
+    """Remembers what is called; another class may override `see`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Call] = []
 
-    def __torch_function__(
+    def see(self, call: Call) -> None:
+        """Note a call that has been answered."""
+        self.seen.append(call)
+
+    def answer(
         self,
         func: Callable[..., object],
-        types: Sequence[type],
+        types: Sequence[type],  # noqa: ARG002 (torch's form)
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
-        """Do what was asked for, and note it."""
-        self.seen.append(Call(func, args, kwargs or {}, func(*args, **(kwargs or {}))))
-        return self.seen[-1].result
+        """Do what was asked for."""
+        call = Call(func, args, kwargs or {}, func(*args, **(kwargs or {})))
+        self.see(call)
+        return call.result
 
 
-class OperatorCalls(TorchDispatchMode):
-    """Remembers the operators that those are made of."""
+class FunctionCalls(Calls, TorchFunctionMode):
+    """The functions of torch and the methods of tensors that Python calls."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[Call] = []
+    __torch_function__ = Calls.answer
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Do what was asked for, and note it."""
-        self.seen.append(Call(func, args, kwargs or {}, func(*args, **(kwargs or {}))))
-        return self.seen[-1].result
+
+class OperatorCalls(Calls, TorchDispatchMode):
+    """The operators that those are made of."""
+
+    __torch_dispatch__ = Calls.answer

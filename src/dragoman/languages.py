@@ -1,6 +1,7 @@
-"""Codes of languages, as clients, models, publishers and files write them."""
+"""Codes of languages, as clients, models, publishers and files write them; scripts of letters."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
@@ -121,3 +122,10 @@ def label_of(code: str) -> str:
     """The name that `likely_language` has for a language: Norwegian is one for it."""
     base = base_of(code)
     return {"nb": "no", "mo": "ro"}.get(base, base)
+
+
+@lru_cache(1 << 16)
+def script_of_letter(letter: str) -> str:
+    """The first word of the name of a letter, of whatever width, in Unicode: LATIN, CJK."""
+    plain = unicodedata.normalize("NFKC", letter)[0]
+    return re.split("[ -]", unicodedata.name(plain, "unnamed"))[0]

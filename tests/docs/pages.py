@@ -1,6 +1,9 @@
 """What the pages for people say: their code blocks and their links."""
 
+import io
 import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,3 +52,20 @@ def links(page: Path) -> list[str]:
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'<img [^>]*src="([^"]+)"', text)
     return [target for target in found if not target.startswith(("http", "mailto:", "#"))]
+
+
+def shortened(code: str, changes: Mapping[str, str]) -> str:
+    """Code of a page with other text for what each of these patterns finds, which is there."""
+    for pattern, instead in changes.items():
+        code, count = re.subn(pattern, instead, code, flags=re.MULTILINE)
+        assert count, pattern
+    return code
+
+
+def run(code: str, page: str, names: dict[str, object] | None = None) -> str:
+    """Run code of a page, with `names` if others need them, and return what it prints."""
+    heard = io.StringIO()
+    with redirect_stdout(heard):
+        own = {"__name__": page} if names is None else names
+        exec(compile(code, page, "exec"), own)  # noqa: S102 (the page is ours)
+    return heard.getvalue()

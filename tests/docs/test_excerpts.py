@@ -1,4 +1,7 @@
-"""Lines of the source on the pages: those of the marker, as they are now, and none twice."""
+"""Lines of the source on the pages: those of the marker, and none twice.
+
+That pages have them as they are now, test_site.py tests.
+"""
 
 import re
 from pathlib import Path
@@ -14,12 +17,6 @@ NORM = "src/dragoman/nn/norm.py"
 DOT = "src/dragoman/nn/dot_product.py"
 DOCS = [page for page in PAGES if ROOT / "docs" in page.parents]
 SHOWN = [page for page in DOCS if MARKER.search(page.read_text(encoding="utf-8"))]
-
-
-@pytest.mark.parametrize("page", DOCS, ids=name_of)
-def test_a_page_shows_the_source_as_it_is(page: Path) -> None:
-    """Between the markers are the lines of now: if this fails, run `python docs/make.py pages`."""
-    assert filled(page) == page.read_text(encoding="utf-8")
 
 
 def test_every_page_of_the_walk_shows_lines() -> None:

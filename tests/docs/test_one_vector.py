@@ -1,10 +1,8 @@
 """The page before 01: the recurrent models compute their formulas, and its task is what it says."""
 
-import io
 import random
 import re
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from datetime import date
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, run, shortened
 from tests.docs.walk import differences, experiments
 from torch import Tensor, nn
 
@@ -161,19 +159,15 @@ def test_no_test_date_was_seen(page: SimpleNamespace) -> None:
 def test_the_whole_page_runs(names: dict[str, Any]) -> None:
     """It prints what the page shows; a date counts if all of it is right, and at its place."""
     own = dict(names)
-    shorter = (
-        (r"^STEPS = .+$", "STEPS = dict.fromkeys(models, 10)"),
-        ("lists: int = 100", "lists: int = 2"),
-        (r"^LENGTHS = .+$", "LENGTHS = (8,)"),
-    )
-    code = "".join(part.code for part in PARTS[TRAINING:])
-    for whole, less in shorter:
-        code, count = re.subn(whole, less, code, flags=re.MULTILINE)
-        assert count == 1
-    said = io.StringIO()
-    with torch.random.fork_rng(devices=[]), redirect_stdout(said):
-        exec(compile(code, "00b-one-vector.md", "exec"), own)  # noqa: S102 (the page is ours)
-    words = [re.sub(r"[\d.,]+", "", line).split() for line in said.getvalue().splitlines()]
+    changes = {
+        "^STEPS = .+$": "STEPS = dict.fromkeys(models, 10)",
+        "lists: int = 100": "lists: int = 2",
+        "^LENGTHS = .+$": "LENGTHS = (8,)",
+    }
+    code = shortened("".join(part.code for part in PARTS[TRAINING:]), changes)
+    with torch.random.fork_rng(devices=[]):
+        said = run(code, "00b-one-vector", own)
+    words = [re.sub(r"[\d.,]+", "", line).split() for line in said.splitlines()]
     shown = "".join(part.said for part in PARTS[TRAINING:])
     assert words[:3] == [re.sub(r"[\d.,]+", "", x).split() for x in shown.splitlines()[:3]]
     assert len(words) == shown.count("\n")

@@ -1,19 +1,17 @@
 """Links lead somewhere, recipes that are named are shipped, examples can be pasted and run."""
 
-import io
 import json
 import re
 import sysconfig
 import tomllib
 from codeop import CommandCompiler
-from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of
+from tests.docs.pages import PAGES, READMES, ROOT, blocks, links, name_of, run, shortened
 from tests.docs.walk import WORKED, chinese, experiments
 from tests.unit.tasks.tiny import save_translator
 
@@ -142,7 +140,7 @@ def test_the_pattern_of_your_own_is_one(page: Path) -> None:
     """What the page defines is accepted in a config and attends as its mask says."""
     own, _ = blocks(page, "python")
     module: dict[str, object] = {"__name__": "dilated"}  # keeps the class alive
-    exec(compile(own.text, name_of(page), "exec"), module)  # noqa: S102
+    run(own.text, name_of(page), module)
     config = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "dilated"}]}, "a file")
     assert type(config.patterns[0]) is module["Dilated"]
     torch.manual_seed(1)
@@ -169,12 +167,8 @@ def test_messages_that_are_explained_are_messages() -> None:
 def test_the_example_of_images_learns_digits() -> None:
     """With a fifth of its epochs it knows far more digits than chance would."""
     (block,) = blocks(ROOT / "docs" / "vit.md", "python")
-    code = block.text.replace("EPOCHS, BATCH, PATCH = 40,", "EPOCHS, BATCH, PATCH = 8,")
-    assert code != block.text
-    said = io.StringIO()
-    with redirect_stdout(said):
-        exec(compile(code, "vit.md", "exec"), {"__name__": "vit"})  # noqa: S102
-    share, words = said.getvalue().split(" of ")
+    code = shortened(block.text, {"EPOCHS, BATCH, PATCH = 40,": "EPOCHS, BATCH, PATCH = 8,"})
+    share, words = run(code, "vit").split(" of ")
     assert float(share.removesuffix("%")) > 60
     assert words.startswith("450 unseen digits")
 
@@ -182,18 +176,12 @@ def test_the_example_of_images_learns_digits() -> None:
 def test_the_example_of_pointers_reads_stories() -> None:
     """A few steps with rotary positions beat a guess, and longer stories are read as well."""
     _, block = blocks(ROOT / "docs" / "questions.md", "python")
-    code = block.text
-    for whole, short in (
-        (r"STORIES, STEPS, BATCH, D = .*", "STORIES, STEPS, BATCH, D = 1_000, 60, 32, 32"),
-        (r"SCHEMES = .*", "SCHEMES = (Rotary(),)"),
-        (r"(corpus\(\w+, )500", r"\g<1>100"),
-    ):
-        code, count = re.subn(whole, short, code)
-        assert count
-    said = io.StringIO()
-    with redirect_stdout(said):
-        exec(compile(code, "questions.md", "exec"), {"__name__": "questions"})  # noqa: S102
-    *_, line = said.getvalue().splitlines()
+    changes = {
+        "STORIES, STEPS, BATCH, D = .*": "STORIES, STEPS, BATCH, D = 1_000, 60, 32, 32",
+        "SCHEMES = .*": "SCHEMES = (Rotary(),)",
+        r"(corpus\(\w+, )500": r"\g<1>100",
+    }
+    *_, line = run(shortened(block.text, changes), "questions").splitlines()
     name, *shares = line.split()
     assert name == "rotary"
     assert len(shares) == 8
@@ -212,12 +200,8 @@ def test_the_example_of_summaries_compares_three(
     monkeypatch.setattr("sysconfig.get_paths", lambda *_: paths)
     save_translator(tmp_path / "runs" / "docstrings")
     monkeypatch.chdir(tmp_path)
-    said = io.StringIO()
-    code = block.text.replace("range(0, 60, 10)", "range(2)")
-    assert code != block.text
-    with redirect_stdout(said):
-        exec(compile(code, "summaries.md", "exec"), {"__name__": "summaries"})  # noqa: S102
-    lines = said.getvalue().splitlines()
+    code = shortened(block.text, {r"range\(0, 60, 10\)": "range(2)"})
+    lines = run(code, "summaries").splitlines()
     named = [line.partition(" chrF")[0].strip() for line in lines[:5]]
     assert named == ["the name", "nearest", "the model", "of others", "a constant"]
     assert sum(line.startswith("nearest: Write ") for line in lines) == 2
@@ -229,40 +213,32 @@ def test_the_example_of_images_and_texts_finds_words_for_digits() -> None:
     Captions of vectors that leave no doubt are mostly right, with half of their steps.
     """
     *_, captions = experiments(ROOT / "docs" / "clip.md")
-    code = captions.before + captions.code
-    for part, instead in (
-        ("STEPS, GROUPS, HIDDEN = 2000, 6,", "STEPS, GROUPS, HIDDEN = 350, 4,"),
-        ("CAPTION_STEPS = 400", "CAPTION_STEPS = 250"),
-        ("vectors = model.see(images)", "vectors = torch.eye(32)[labels]"),
-    ):
-        assert code.count(part) == 1
-        code = code.replace(part, instead)
-    said = io.StringIO()
-    with redirect_stdout(said):
-        exec(compile(code, "clip.md", "exec"), {"__name__": "clip"})  # noqa: S102
-    shares = re.findall(r"([\d.]+)% of 450 unseen digits, (\w+) wording", said.getvalue())
+    changes = {
+        "STEPS, GROUPS, HIDDEN = 2000, 6,": "STEPS, GROUPS, HIDDEN = 350, 4,",
+        "CAPTION_STEPS = 400": "CAPTION_STEPS = 250",
+        r"vectors = model\.see\(images\)": "vectors = torch.eye(32)[labels]",
+    }
+    said = run(shortened(captions.before + captions.code, changes), "clip")
+    shares = re.findall(r"([\d.]+)% of 450 unseen digits, (\w+) wording", said)
     assert [kind for _, kind in shares] == 2 * (6 * ["known"] + 3 * ["unseen"])
     assert min(float(share) for share, kind in shares if kind == "known") > 20
-    right = re.findall(r"^(..), (\w+) pairs: ([\d.]+)% of 1,000 captions", said.getvalue(), re.M)
+    right = re.findall(r"^(..), (\w+) pairs: ([\d.]+)% of 1,000 captions", said, re.M)
     assert [found[:2] for found in right] == [*product(("en", "zh"), ("known", "unseen"))]
     assert min(float(share) for _, _, share in right) > 50
 
 
-def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_experiments_in_context_run() -> None:
     """At a few steps and one size each they print what the page shows, whatever the figures."""
     page = ROOT / "docs" / "in-context.md"
     code = "\n".join(block.text for block in blocks(page, "python"))
-    for said, less in (
-        ("STEPS, SEEDS = 1500, (1, 2, 3)", "STEPS, SEEDS = 20, (2,)"),
-        ("((64, 1), (16, 2), (32, 2), (64, 2))", "((16, 2),)"),
-        ("(16, 32, 48)", "(16,)"),
-        ("(8, 16, 32)", "(8,)"),
-    ):
-        assert code.count(said) == 1
-        code = code.replace(said, less)
-    exec(compile(code, "in-context.md", "exec"), {"__name__": "in_context"})  # noqa: S102
-    lines = capsys.readouterr().out.splitlines()
-    shown = [re.sub(r"[\d.]+", "0", line) for line in lines]
+    changes = {
+        r"STEPS, SEEDS = 1500, \(1, 2, 3\)": "STEPS, SEEDS = 20, (2,)",
+        r"\(\(64, 1\), \(16, 2\), \(32, 2\), \(64, 2\)\)": "((16, 2),)",
+        r"\(16, 32, 48\)": "(16,)",
+        r"\(8, 16, 32\)": "(8,)",
+    }
+    said = run(shortened(code, changes), "in_context")
+    shown = [re.sub(r"[\d.]+", "0", line) for line in said.splitlines()]
     assert len(shown) == 5
     assert shown[0] == "0 layers, d_model 0, seed 0:" + 11 * " 0%" + "; heads 0 0% 0 0%"
     judged = "0% of the sums, 0% of the digits, 0 nats for what is written"
@@ -273,14 +249,10 @@ def test_the_experiments_in_context_run(capsys: pytest.CaptureFixture[str]) -> N
 def _speech(steps: int) -> tuple[float, str]:
     """The last loss of the example of speech and what it prints, after fewer steps and tests."""
     (example,) = experiments(ROOT / "docs" / "speech.md")
-    shorter = f"STEPS, SECONDS, TEST = {steps}, 8, 6"
-    code = re.sub(r"^STEPS, SECONDS, TEST = .+$", shorter, example.code, flags=re.MULTILINE)
-    assert code != example.code
+    changes = {"^STEPS, SECONDS, TEST = .+$": f"STEPS, SECONDS, TEST = {steps}, 8, 6"}
     module: dict[str, Any] = {"__name__": "speech"}
-    said = io.StringIO()
-    with redirect_stdout(said):
-        exec(compile(example.before + code, "speech.md", "exec"), module)  # noqa: S102
-    return float(module["loss"].detach()), said.getvalue()
+    said = run(shortened(example.before + example.code, changes), "speech", module)
+    return float(module["loss"].detach()), said
 
 
 def test_the_example_of_speech_learns() -> None:

@@ -16,16 +16,14 @@ The blocks of a worked example, a page outside the walk, build on each other: th
 """
 
 import argparse
-import io
 import re
 import sys
 import time
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from tests.docs.pages import ROOT, name_of
+from tests.docs.pages import ROOT, name_of, run
 
 WALK = ROOT / "docs" / "walk"
 ENGLISH = sorted(WALK.glob("*.md"))
@@ -72,15 +70,11 @@ class Experiment:
         What does not stand alone goes on with the names, and the random numbers, of the block
         before it.
         """
-        heard = io.StringIO()
-        code = compile("\n" * (self.line - 1) + self.code, name_of(self.page), "exec")
-        own = {"__name__": "experiment"} if names is None or self.alone else names
+        alone: dict[str, object] = {"__name__": "experiment"}
+        own = alone if names is None or self.alone else names
         with torch.random.fork_rng(devices=[], enabled=self.alone):
-            with redirect_stdout(io.StringIO()):
-                exec(self.before, own)  # noqa: S102 (the page is ours)
-            with redirect_stdout(heard):
-                exec(code, own)  # noqa: S102 (the page is ours)
-        return heard.getvalue()
+            run(self.before, name_of(self.page), own)
+            return run("\n" * (self.line - 1) + self.code, name_of(self.page), own)
 
 
 def chinese(page: Path) -> Path:

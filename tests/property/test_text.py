@@ -1,5 +1,6 @@
 """Laws of the text room, for any Unicode string."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -62,21 +63,19 @@ def test_sampled_ids_decode_to_the_same_texts(
     assert [tokenizer.decode(ids[a:b]) for a, b in pairwise(ends)] == batch
 
 
+def tokens(text: str) -> int:
+    """The length in tokens."""
+    return len(TOKENIZERS["bpe"].encode(text))
+
+
+@pytest.mark.parametrize("length", [len, tokens])
 @given(text=texts, limit=st.integers(1, 12))
 @settings(deadline=None)
-def test_chunks_join_to_the_line_and_respect_the_limit(text: str, limit: int) -> None:
-    """The chunks are the text, and none is longer than the limit."""
-    chunks = split_long(text, limit, len)
-    assert "".join(chunks) == text
-    assert all(len(chunk.rstrip()) <= limit for chunk in chunks)
-
-
-@given(text=texts, limit=st.integers(4, 12))
-@settings(deadline=None)
-def test_chunks_respect_the_limit_in_tokens(text: str, limit: int) -> None:
-    """Counted by a real tokenizer, chunks are within the limit unless one character is over it."""
-    tokenizer = TOKENIZERS["bpe"]
-    chunks = split_long(text, limit, lambda part: len(tokenizer.encode(part)))
+def test_chunks_join_to_the_line_and_respect_the_limit(
+    length: Callable[[str], int], text: str, limit: int
+) -> None:
+    """In characters and in tokens, of which a single character may have more."""
+    chunks = split_long(text, limit, length)
     assert "".join(chunks) == text
     parts = [chunk.rstrip() for chunk in chunks]
-    assert all(len(part) <= 1 or len(tokenizer.encode(part)) <= limit for part in parts)
+    assert all(len(part) <= 1 or length(part) <= limit for part in parts)

@@ -97,12 +97,3 @@ def data_folder() -> Path:
     if not root.is_dir():
         pytest.skip(f"there are no corpora at {root}; set DRAGOMAN_DATA")
     return root
-
-
-@pytest.fixture
-def multi30k(data_folder: Path) -> Path:
-    """The folder of Multi30k, or a skip."""
-    folder = data_folder / "multi30k"
-    if not folder.is_dir():
-        pytest.skip(f"there is no Multi30k under {data_folder}; set DRAGOMAN_DATA")
-    return folder

@@ -2,11 +2,10 @@
 
 import os
 import platform
-import subprocess
-import sys
 
 import pytest
 import torch
+from tests.processes import python
 
 from dragoman import prepare_process
 from dragoman.process import ARENAS, SETTINGS
@@ -26,13 +25,7 @@ def environment_at_torch(program: str, **given: str) -> dict[str, str]:
         "        os._exit(0)\n"
         f"sys.addaudithook(note)\n{program}"
     )
-    ours = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in (*SETTINGS, "OMP_WAIT_POLICY")
-    }
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=ours | given, capture_output=True, text=True, check=True)
+    done = python(program, without={*SETTINGS, "OMP_WAIT_POLICY"}, **given)
     return dict(zip(SETTINGS, done.stdout.split(), strict=True))
 
 
@@ -56,8 +49,7 @@ def test_a_users_own_policy_of_waiting_wins() -> None:
 def test_importing_the_package_changes_no_variable() -> None:
     """A program that merely imports it keeps its environment."""
     program = "import os; before = dict(os.environ); import dragoman; print(os.environ == before)"
-    command = [sys.executable, "-c", program]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+    assert python(program).stdout == "True\n"
 
 
 def test_nothing_is_set_once_torch_is_loaded() -> None:
@@ -93,11 +85,9 @@ libc.malloc_stats()
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="its allocator is not glibc's")
 def test_threads_share_few_arenas() -> None:
     """Otherwise each begins one; the user's own number wins. Their turns are short, too."""
-    ours = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
 
     def arenas(how: str, **given: str) -> int:
-        command = [sys.executable, "-c", ARENAS_OF_THREADS, how]
-        done = subprocess.run(command, env=ours | given, capture_output=True, text=True, check=True)
+        done = python(ARENAS_OF_THREADS, how, without={"MALLOC_ARENA_MAX"}, **given)
         return done.stderr.count("Arena ")
 
     assert arenas("shared") <= ARENAS < arenas("own")

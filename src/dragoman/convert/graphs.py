@@ -16,9 +16,9 @@ from dragoman.models import DecoderOnly, EncoderOnly
 from dragoman.models.build import Model
 from dragoman.nn import Embedding, MultiHeadAttention, evaluation_view
 from dragoman.nn.cache import KeyValue
-from dragoman.nn.dot_product import Scoring
+from dragoman.nn.dot_product import Scoring, both_masks
 from dragoman.nn.layers import Memory, Stack
-from dragoman.nn.patterns.pattern import Pattern, both_masks
+from dragoman.nn.patterns.pattern import Pattern
 from dragoman.nn.position.scheme import LearnedPositions, Positions
 from dragoman.nn.position.sinusoidal import SinusoidalPositions
 

@@ -5,16 +5,15 @@ values of all corpora that they were measured on (docs/decisions.md).
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.decoding import LangCodes
+from dragoman.languages import script_of_letter
 from dragoman.wording import counted
 
 Pair = tuple[str, str]
@@ -229,18 +228,11 @@ def script_of(text: str) -> str | None:
     Latin counts only alone: names and code are written in it everywhere. With kana, Chinese
     characters are Japanese.
     """
-    scripts = Counter(map(_script, filter(str.isalpha, text)))
-    if "HIRAGANA" in scripts:
+    scripts = Counter(map(script_of_letter, filter(str.isalpha, text)))
+    if scripts.keys() & {"HIRAGANA", "KATAKANA"}:
         return "HIRAGANA"
     latin = scripts.pop("LATIN", 0)
     return scripts.most_common(1)[0][0] if scripts else "LATIN" if latin else None
-
-
-@cache
-def _script(char: str) -> str:
-    letter = unicodedata.normalize("NFKC", char)[0]  # neither half nor full width, no superscript
-    first = re.split("[ -]", unicodedata.name(letter, "unnamed"))[0]
-    return "HIRAGANA" if first == "KATAKANA" else first
 
 
 def _differ(languages: LangCodes) -> bool:

@@ -277,11 +277,7 @@ def _read_table(path: Path, languages: LangCodes) -> Iterator[Cut]:
 
 _READERS = {
     ".tmx": _read_tmx,
-    ".xlf": _read_xliff,
-    ".xliff": _read_xliff,
-    ".sdlxliff": _read_xliff,
-    ".mqxliff": _read_xliff,
-    ".mxliff": _read_xliff,
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), _read_xliff),
     ".po": _read_messages,
     ".csv": _read_table,
     ".tsv": _read_table,

@@ -82,7 +82,6 @@ class LayerConfig:
     """Probability of skipping a layer in training (LayerDrop)."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for what cannot be built, naming both options of a conflict."""
         check_ranges(self)
         head_width(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self.positions.check(self.d_model, self.width)

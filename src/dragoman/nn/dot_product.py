@@ -65,6 +65,13 @@ def causal_mask(num_queries: int, num_keys: int, device: torch.device | None = N
     return square.tril(num_keys - num_queries)
 
 
+def both_masks(own: Tensor | None, mask: Tensor | None) -> Tensor | None:
+    """Return who may see whom under a pattern's own mask and another; None where all see all."""
+    if own is None or mask is None:
+        return mask if own is None else own
+    return own & mask
+
+
 def distances(num_queries: int, num_keys: int, device: torch.device | None = None) -> Tensor:
     """Return `j - i` for queries that are the last `T` of the `S` positions: shape `(T, S)`."""
     keys_S = torch.arange(num_keys, device=device)

@@ -1,7 +1,6 @@
 """The language of a text, by its script and its words."""
 
 import re
-import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from dragoman.errors import how_to_install
-from dragoman.languages import base_of, label_of, tag
+from dragoman.languages import base_of, label_of, script_of_letter, tag
 
 SURE = 0.5
 """The probability from which a language is named; below, three candidates are."""
@@ -162,7 +161,7 @@ def _scripts(text: str) -> dict[str, float]:
     for is_word, run in groupby(text, _is_of_word):
         letters = "".join(filter(str.isalpha, run))
         for char in letters[:1] if is_word else letters:
-            script = _script(char)
+            script = script_of_letter(char)
             share = _of_word(letters, script) if is_word else _of_character(char, script)
             found[script] = found.get(script, 0.0) + share
     return dict(sorted(found.items(), key=lambda item: item[0] == "LATIN"))
@@ -183,12 +182,6 @@ def _of_character(char: str, script: str) -> float:
 def _is_of_word(char: str) -> bool:
     """Whether it is a letter that has capitals, or of one word with those beside it: `utf-8`."""
     return char.lower() != char.upper() or char.isdecimal() or char in "-._/'’"
-
-
-def _script(char: str) -> str:
-    """The first word of the name of a letter, be it of half or full width."""
-    name = unicodedata.name(unicodedata.normalize("NFKC", char)[0], "unnamed")
-    return re.split("[ -]", name)[0]
 
 
 def _can_be(code: str, scripts: Mapping[str, float]) -> bool:

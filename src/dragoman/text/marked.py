@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Literal
 
 from dragoman.text.glossary import is_spaced
@@ -68,16 +68,13 @@ class Marked:
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:
         """The places in `text` of what is copied."""
-        found, place, depth, start = list[tuple[int, int]](), 0, 0, 0
-        for piece in self.pieces:
-            if isinstance(piece, str) or piece.kind == "void":
-                place += len(piece if isinstance(piece, str) else piece.shown)
-            elif piece.kind == "open" and (depth or piece.kept):
-                start, depth = start if depth else place, depth + 1
-            elif piece.kind == "close" and depth:
-                depth -= 1
-                if not depth and start < place:
-                    found.append((start, place))
+        read = (piece if isinstance(piece, str) else piece.shown for piece in self.pieces)
+        places = [*accumulate(map(len, read), initial=0)]
+        found, after = list[tuple[int, int]](), 0
+        for first, last in sorted(span for tag, *span in self.elements if tag.kept):
+            if after <= places[first] < places[last]:  # it is in no other one
+                after = places[last]
+                found.append((places[first], after))
         return tuple(found)
 
     @property
@@ -91,31 +88,25 @@ class Marked:
 
     def hollow(self, counts: Callable[[str], bool]) -> Counter[str]:
         """The open tags that enclose no character that counts, and how often each is there."""
-        found, opened = Counter[str](), list[tuple[str, int]]()
-        letters = 0
-        for piece in self.pieces:
-            if isinstance(piece, str):
-                letters += sum(map(counts, piece))
-            elif piece.kind == "open":
-                opened.append((piece.raw, letters))
-            elif piece.kind == "close":
-                raw, before = opened.pop()
-                found[raw] += before == letters
-        return +found
+        texts = (piece if isinstance(piece, str) else "" for piece in self.pieces)
+        letters = [*accumulate((sum(map(counts, text)) for text in texts), initial=0)]
+        hollow = (tag for tag, a, b in self.elements if letters[a] == letters[b])
+        return Counter(tag.raw for tag in hollow)
 
     def trimmed(self) -> tuple[Pieces, "Marked", Pieces]:
         """What stays before the text to translate, this text, and what stays after it.
 
         White space, void tags at the edges, and elements around all of it stay where they are.
         """
-        pieces, partners = self.pieces, self.partners
+        pieces = self.pieces
+        elements = {(first, last) for tag, first, last in self.elements if not tag.kept}
         first, last = 0, len(pieces)
         while first < last:
             if _is_blank(pieces[first]):
                 first += 1
             elif _is_blank(pieces[last - 1]):
                 last -= 1
-            elif partners.get(first) == last - 1 and not getattr(pieces[first], "kept", False):
+            elif (first, last - 1) in elements:
                 first, last = first + 1, last - 1
             else:
                 break
@@ -131,15 +122,19 @@ class Marked:
         return tuple(before), Marked(tuple(inner)), tuple(after)
 
     @property
-    def partners(self) -> dict[int, int]:
-        """The places among the pieces of the close tags, by those of the open ones."""
-        found, opened = dict[int, int](), list[int]()
+    def elements(self) -> Iterator[tuple[Tag, int, int]]:
+        """Each open tag with its place among the pieces and that of its close tag; inner first."""
+        opened = list[tuple[Tag, int]]()
         for number, piece in enumerate(self.pieces):
             if isinstance(piece, Tag) and piece.kind == "open":
-                opened.append(number)
+                opened.append((piece, number))
             elif isinstance(piece, Tag) and piece.kind == "close":
-                found[opened.pop()] = number
-        return found
+                yield *opened.pop(), number
+
+    @property
+    def partners(self) -> dict[int, int]:
+        """The places among the pieces of the close tags, by those of the open ones."""
+        return {first: last for _, first, last in self.elements}
 
 
 def _is_blank(piece: str | Tag) -> bool:
@@ -251,7 +246,6 @@ def with_notes(
 
 
 def _are_pair(*pieces: str | Tag) -> bool:
-    """Whether they are an open and a close tag."""
     return [isinstance(piece, Tag) and piece.kind for piece in pieces] == ["open", "close"]
 
 

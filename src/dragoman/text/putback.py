@@ -216,15 +216,11 @@ class _Putting:
                 return unit + 1
         place = aligned[before - 1] + 1 if before else a
         right = left = place
-        while right < min(b, place + _STEPS) and self._is_at(right, range(at)):
+        while right < min(b, place + _STEPS) and 0 <= self._units[right].at < at:
             right += 1
-        while left > max(a, place - _STEPS) and self._is_at(left - 1, range(at, around.end)):
+        while left > max(a, place - _STEPS) and at <= self._units[left - 1].at < around.end:
             left -= 1
         return right if right > place else left
-
-    def _is_at(self, unit: int, places: range) -> bool:
-        """Whether a unit stands for one of these characters of the source."""
-        return self._units[unit].at in places
 
     # ------------------------------------------------------------ writing
 

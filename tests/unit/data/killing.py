@@ -1,7 +1,6 @@
 """Something that writes, killed before each of the changes that it makes to files."""
 
-import subprocess
-import sys
+from tests.processes import python
 
 LOOP = """
 import gc, os, signal, sys
@@ -37,7 +36,4 @@ def moments(script: str, *arguments: object) -> int:
 
     The script defines `before`, `write`, and `check` for what a reader and the next writer find.
     """
-    command = [sys.executable, "-c", script + LOOP, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return int(python(script + LOOP, *arguments).stdout)

@@ -1,7 +1,5 @@
 """Tokenising once: the cache, what invalidates it, what is reported, how much memory it takes."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import python
 
 from dragoman.data.corpus import CorpusConfig
 from dragoman.data.dataset import PairDataset
@@ -184,22 +183,7 @@ def test_memory_grows_by_offsets_only(tmp_path: Path) -> None:
     for count in (10_000, 30_000):
         path = tmp_path / f"{count}.tsv"
         path.write_text("a sentence of some words\tein Satz aus einigen Wörtern\n" * count)
-        result = subprocess.run(
-            [sys.executable, "-c", MEASURE, str(path), str(tmp_path / "cache")],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        pairs, peaks[count] = map(int, result.stdout.split())
+        done = python(MEASURE, path, tmp_path / "cache")
+        pairs, peaks[count] = map(int, done.stdout.split())
         assert pairs == count
     assert (peaks[30_000] - peaks[10_000]) / 20_000 < 60
-
-
-def test_a_failure_leaves_nothing_in_the_cache(
-    corpus: CorpusConfig, tokenised: Tokenised, tmp_path: Path
-) -> None:
-    """A corpus that turns out to be wrong leaves no folder behind."""
-    Path(str(corpus.tgt)).write_text("eins\n")
-    with pytest.raises(InputError, match="lines"):
-        tokenised(corpus)
-    assert list((tmp_path / "cache").iterdir()) == []

@@ -22,7 +22,6 @@ from dragoman.data.tagged import (
     find_spans,
     load_tagged,
     read_tagged,
-    to_bio,
 )
 from dragoman.errors import InputError
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
@@ -257,22 +256,6 @@ def test_a_part_is_taken(make_encoder: MakeEncoder) -> None:
 
 
 # ---------------------------------------------------------------- schemes
-
-SAME: dict[Scheme, str] = {  # one sentence, written each way
-    "bio": "B-A B-A I-A O B-B I-B B-A",
-    "iob1": "I-A B-A I-A O I-B I-B I-A",
-    "bioes": "S-A B-A E-A O B-B E-B S-A",
-}
-SPANS = [Span(0, 1, "A"), Span(1, 3, "A"), Span(4, 6, "B"), Span(6, 7, "A")]
-
-
-@pytest.mark.parametrize("scheme", SAME)
-def test_each_scheme_says_the_same(scheme: Scheme) -> None:
-    """The same spans are read, nothing is malformed, and the scheme is recognised."""
-    tags = SAME[scheme].split()
-    assert find_spans(tags, scheme) == (SPANS, 0)
-    assert to_bio(SPANS, len(tags)) == SAME["bio"].split()
-    assert detect_scheme([tags]) == scheme
 
 
 @pytest.mark.parametrize(

@@ -4,36 +4,14 @@ from typing import Any
 
 import pytest
 import torch
+from tests.unit.nn.test_pattern_weights import PATTERNS
 
 from dragoman.errors import InputError
-from dragoman.nn import (
-    AttentionPattern,
-    Causal,
-    Fixed,
-    Full,
-    LayerConfig,
-    LinearAttention,
-    Longformer,
-    MultiHeadAttention,
-    SlidingWindow,
-    Strided,
-)
+from dragoman.nn import LayerConfig, LinearAttention, MultiHeadAttention, Pattern
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        Full(),
-        Causal(),
-        SlidingWindow(size=4),
-        Longformer(window=4),
-        Strided(stride=4),
-        Fixed(stride=4, summary=1),
-        LinearAttention(),
-    ],
-    ids=lambda pattern: pattern.kind,
-)
-def test_a_mask_may_say_the_same_of_all_keys(pattern: AttentionPattern) -> None:
+@pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
+def test_a_mask_may_say_the_same_of_all_keys(pattern: Pattern) -> None:
     """It broadcasts to `(B, H, T, S)` from any of its axes, in every pattern's fast path."""
     torch.manual_seed(0)
     attn = MultiHeadAttention(8, 2, pattern=pattern).double()

@@ -4,9 +4,8 @@ Fake tensors have a device, a dtype and a shape, and obey a GPU's autocast; thos
 "meta" have no numbers, so whatever a block makes beside its input, on the CPU, is found out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ import torch.nn.functional as F
 from tests.calls import Call, FunctionCalls, OperatorCalls
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode  # there is no public name for it
-from torch.overrides import TorchFunctionMode
 
 from dragoman.nn import (
     ALiBi,
@@ -110,18 +108,11 @@ def test_no_kernel_that_plans_for_each_shape() -> None:
     """CuDNN's does, so a GPU is not offered it; what the process had chosen comes back."""
     offered: list[tuple[bool, bool]] = []
 
-    class Offered(TorchFunctionMode):
-        def __torch_function__(
-            self,
-            function: Callable[..., Any],
-            types: Sequence[type],
-            args: tuple[Any, ...] = (),
-            kwargs: dict[str, Any] | None = None,
-        ) -> Any:  # noqa: ANN401 (torch's form)
-            if function is F.scaled_dot_product_attention:
+    class Offered(FunctionCalls):
+        def see(self, call: Call) -> None:
+            if call.function is F.scaled_dot_product_attention:
                 chosen = torch.backends.cuda
                 offered.append((chosen.cudnn_sdp_enabled(), chosen.flash_sdp_enabled()))
-            return function(*args, **(kwargs or {}))
 
     with bf16_on_a_gpu(), torch.device("cuda"), Offered():
         q_BHTd, k_BKSd = torch.zeros(2, 4, 5, 8), torch.zeros(2, 4, 7, 8)

@@ -1,8 +1,5 @@
 """In which arithmetic products run, and whether a row of a product knows of those beside it."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
@@ -13,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processes import python
 from torch import Tensor, nn
 from torch.backends import mkldnn
 
@@ -201,14 +199,7 @@ def test_head_product_is_torchs(num_queries: int) -> None:
 def test_bf16_units_are_found_by_trying() -> None:
     """A processor whose units oneDNN may not use has none."""
     program = "from dragoman.nn.cpu.products import has_bf16_units; print(has_bf16_units())"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    assert python(program, ONEDNN_MAX_CPU_ISA="AVX512_CORE").stdout == "False\n"
 
 
 def agree(linear: Linear, x: Tensor) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.tasks.tiny import make_tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
@@ -42,19 +43,11 @@ def test_replacements_that_fill_the_memory_are_refused(bomb: str, tmp_path: Path
 
 def test_no_text_is_cut_or_filled_up(tmp_path: Path) -> None:
     """Lengths that a file was used with are no part of what the tokenizer is."""
-    whole = make_tokenizer()
-    path = edited(
-        tmp_path / "tokenizer.json",
-        truncation={"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0},
-        padding={
-            "strategy": {"Fixed": 50},
-            "direction": "Right",
-            "pad_to_multiple_of": None,
-            "pad_id": 0,
-            "pad_type_id": 0,
-            "pad_token": "<pad>",
-        },
-    )
+    whole, path = make_tokenizer(), tmp_path / "tokenizer.json"
+    used = whole.copy_backend()
+    used.enable_truncation(3)
+    used.enable_padding(length=50)
+    used.save(str(path))
     text = "the cat sees a big house"
     assert Tokenizer.load(path).encode(text) == whole.encode(text)
     assert Tokenizer.load(path).content_hash == whole.content_hash
@@ -93,18 +86,10 @@ def device(folder: Path) -> None:
 
 def long_frame(folder: Path) -> None:
     """A template of a hundred special tokens."""
-    edited(
-        folder / "tokenizer.json",
-        post_processor={
-            "type": "TemplateProcessing",
-            "single": [
-                {"Sequence": {"id": "A", "type_id": 0}},
-                *[{"SpecialToken": {"id": "</s>", "type_id": 0}}] * 100,
-            ],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
-            "special_tokens": {"</s>": {"id": "</s>", "ids": [3], "tokens": ["</s>"]}},
-        },
-    )
+    backend = make_tokenizer().copy_backend()
+    single = ["$A", *["</s>"] * 100]
+    backend.post_processor = TemplateProcessing(single=single, special_tokens=[("</s>", 3)])
+    backend.save(str(folder / "tokenizer.json"))
 
 
 def cut_character(folder: Path) -> None:

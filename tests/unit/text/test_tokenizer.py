@@ -1,7 +1,5 @@
 """The tokenizer: training, its file, and what it does to texts that look like its own tokens."""
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk import Disk
+from tests.processes import python
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.text.tokenizer import BYTES, MASK, SPECIALS, Tokenizer
@@ -49,8 +48,9 @@ def test_broken_bytes_become_replacement_characters(tokenizer: Tokenizer) -> Non
 
 def test_half_a_surrogate_pair_is_refused_in_a_sentence(tokenizer: Tokenizer) -> None:
     """Text that is not Unicode is the user's mistake, not a crash of the library."""
-    with pytest.raises(InputError, match="surrogate"):
-        tokenizer.encode_batch(["fine", "a\ud800b"])
+    for encode in (tokenizer.encode_batch, tokenizer.encode_rest):
+        with pytest.raises(InputError, match="surrogate"):
+            encode(["fine", "a\ud800b"])
 
 
 def test_a_word_is_the_same_piece_first_and_later() -> None:
@@ -105,10 +105,7 @@ def test_training_is_repeatable_in_another_process(model: str) -> None:
         f"config = TokenizerConfig(model={model!r}, vocab_size=400)\n"
         "print(train_tokenizer(sys.argv[1:], config).content_hash)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code, *TEXTS], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == trained(model).content_hash
+    assert python(code, *TEXTS).stdout.strip() == trained(model).content_hash
 
 
 def test_texts_are_streamed_twice_and_not_kept() -> None:
@@ -253,13 +250,3 @@ def test_pieces_may_be_characters() -> None:
     assert sorted(pieces) == sorted(set("".join(TEXTS)))
     assert len(tokenizer.encode("\nsmall dog")) == len(" \nsmall dog")
     assert trained("characters", vocab_size=300).vocab_size == 300
-
-
-def test_the_rest_of_a_text_gets_no_space() -> None:
-    """In the middle of a text the first word is the piece that it is there."""
-    tokenizer = trained("bpe")
-    whole = tokenizer.encode("small dog\ndog")
-    assert tokenizer.encode_rest(["dog"])[0] == whole[-len(tokenizer.encode_rest(["dog"])[0]) :]
-    assert tokenizer.encode_rest([""]) == [[]]
-    with pytest.raises(InputError, match="surrogate"):
-        tokenizer.encode_rest(["\ud800"])

@@ -6,6 +6,7 @@ sequence. Keys and values may have fewer heads than queries: `K` divides `H`, an
 neighbouring query heads share one.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
@@ -16,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from dragoman.nn.cache import KeyValue
 from dragoman.nn.cpu.products import head_product
-from dragoman.nn.dot_product import Scoring, additive, causal_mask, distances
+from dragoman.nn.dot_product import Scoring, additive, both_masks, causal_mask, distances
 
 PRODUCT_KEYS = 2048  # up to this many keys a CPU is served best by plain products
 LEARNT_KEYS = 512  # the same where a float32 model learns from rows without padding
@@ -43,8 +44,7 @@ def dense_attention(
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
     if q_BHTd.device.type == "cpu" and num_keys <= _product_keys(q_BHTd, mask, scoring):
         if is_causal:
-            own = causal_mask(num_queries, num_keys, q_BHTd.device)
-            mask = own if mask is None else own & mask
+            mask = both_masks(causal_mask(num_queries, num_keys, q_BHTd.device), mask)
         return attention_by_products(q_BHTd, kv, mask, scoring)
     knows_pattern = not is_causal or (mask is None and num_queries == num_keys)
     if needs_products(q_BHTd, scoring) or differs_by_query(mask) or not knows_pattern:
@@ -72,34 +72,26 @@ def attention_by_blocks(
     no more than one block's weights exist at any time.
     """
     num_queries, num_keys = q_BHTd.shape[2], kv.k_BKSd.shape[2]
-    attend = attention_by_products if needs_products(q_BHTd, scoring) else _fused_block
+    by_products = needs_products(q_BHTd, scoring)
+    attend: Callable[..., Tensor] = attention_by_products if by_products else fused_attention
     outs = []
     for start in range(0, num_queries, block_queries):
         stop = min(start + block_queries, num_queries)
         seen = num_keys - num_queries + stop if is_causal else num_keys
         part = None if mask is None else _rows(mask, start, stop)[..., :seen]
         if is_causal:
-            own = causal_mask(stop - start, seen, q_BHTd.device)
-            part = own if part is None else own & part
-        keys_S = torch.arange(seen, device=q_BHTd.device)
-        queries_T = torch.arange(start, stop, device=q_BHTd.device) + num_keys - num_queries
+            part = both_masks(causal_mask(stop - start, seen, q_BHTd.device), part)
         near = KeyValue(*(x[:, :, :seen] for x in kv))
-        block = (q_BHTd[:, :, start:stop], near, part, scoring, keys_S - queries_T[:, None])
+        block: tuple[object, ...] = (q_BHTd[:, :, start:stop], near, part, scoring)
+        if by_products:
+            keys_S = torch.arange(seen, device=q_BHTd.device)
+            queries_T = torch.arange(start, stop, device=q_BHTd.device) + num_keys - num_queries
+            block += (keys_S - queries_T[:, None],)
         if torch.is_grad_enabled():
             outs.append(checkpoint(attend, *block, use_reentrant=False))
         else:
             outs.append(attend(*block))
     return torch.cat(outs, dim=2)
-
-
-def _fused_block(
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    mask: Tensor | None,
-    scoring: Scoring,
-    distance_TS: Tensor,  # noqa: ARG001 (the form of `attention_by_products`; there is no bias)
-) -> Tensor:
-    return fused_attention(q_BHTd, kv, mask, scoring)
 
 
 def needs_products(q_BHTd: Tensor, scoring: Scoring) -> bool:

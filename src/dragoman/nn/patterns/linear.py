@@ -17,9 +17,9 @@ from dragoman.errors import InputError
 from dragoman.nn.cache import KeyValue, Rows, Storage
 from dragoman.nn.cpu.attention import differs_by_query, shared_product
 from dragoman.nn.cpu.storage import GrowingStorage
-from dragoman.nn.dot_product import Scoring, causal_mask, distances
+from dragoman.nn.dot_product import Scoring, both_masks, causal_mask, distances
 from dragoman.nn.patterns.blocks import SEGMENT, mask_of_keys
-from dragoman.nn.patterns.pattern import Pattern, both_masks
+from dragoman.nn.patterns.pattern import Pattern
 
 CHUNK = 64  # positions whose products with each other are computed as a matrix
 
@@ -81,7 +81,6 @@ class LinearAttention(Pattern):
     has_scores = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a decay without a direction or out of range."""
         if self.decay is not None and not self.causal:
             raise InputError("decay is for causal linear attention: leave it out, or causal = true")
         if isinstance(self.decay, tuple) and not all(0.0 < gamma <= 1.0 for gamma in self.decay):
@@ -162,7 +161,6 @@ class LinearAttention(Pattern):
         return gamma_K.log().to(k_BKSd, non_blocking=True)
 
     def _decays(self, num_kv_heads: int) -> tuple[float, ...]:
-        """Return the decay of each head."""
         if self.decay is None:
             return (1.0,) * num_kv_heads
         if self.decay == "retnet":
@@ -223,7 +221,6 @@ def linear_attention(
 def _attend_chunks(
     q_BnHcd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Attend in chunks of one size."""
     heads, c = q_BnHcd.shape[2:4]
     log_decay_H11 = log_decay_K.repeat_interleave(heads // len(log_decay_K))[:, None, None]
     places_c1 = torch.arange(c, device=q_BnHcd.device)[:, None]

@@ -11,7 +11,7 @@ from torch import Tensor
 from dragoman.nn.cache import KeyValue, Storage
 from dragoman.nn.cpu.attention import dense_attention
 from dragoman.nn.cpu.storage import GrowingStorage
-from dragoman.nn.dot_product import Scoring, causal_mask, reference_attention
+from dragoman.nn.dot_product import Scoring, both_masks, causal_mask, reference_attention
 from dragoman.ranges import check_ranges
 
 
@@ -24,7 +24,6 @@ class Pattern(ABC):
     """
 
     def __post_init__(self) -> None:
-        """Raise InputError for a setting that is out of its declared range."""
         check_ranges(self)
 
     @property
@@ -115,10 +114,3 @@ class Causal(Pattern):
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend to the past and the present."""
         return dense_attention(q_BHTd, kv, mask, scoring, is_causal=q_BHTd.shape[2] > 1)
-
-
-def both_masks(own: Tensor | None, mask: Tensor | None) -> Tensor | None:
-    """Return who may see whom under a pattern's own mask and another; None where all see all."""
-    if own is None or mask is None:
-        return mask if own is None else own
-    return own & mask

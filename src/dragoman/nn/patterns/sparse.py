@@ -104,7 +104,6 @@ class Fixed(Pattern):
     counts_places = True
 
     def __post_init__(self) -> None:
-        """Raise InputError for a cell without positions or a summary that is no part of it."""
         if not 1 <= self.summary <= self.stride:
             raise InputError(
                 f"summary = {self.summary} must be at least 1 and at most stride = {self.stride}"

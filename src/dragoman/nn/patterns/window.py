@@ -121,7 +121,6 @@ class Longformer(Pattern):
     """Whether no query sees a later key."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for an empty window, and for positions that repeat or are negative."""
         check_ranges(self)
         places = self.global_positions
         if len(set(places)) != len(places) or any(place < 0 for place in places):

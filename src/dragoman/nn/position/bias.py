@@ -27,7 +27,6 @@ class RelativeBias(Scheme):
     """All distances from here on share a bucket."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for too few buckets or a last one before the first ones."""
         check_ranges(self)
         if self.max_distance <= self.num_buckets // 2:
             raise InputError(

@@ -23,7 +23,6 @@ class Scaling(ABC):
     """How frequencies change for contexts longer than those of training."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a setting that is out of its declared range."""
         check_ranges(self)
 
     @abstractmethod
@@ -93,7 +92,6 @@ class YaRN(Scaling):
     """What queries and keys are multiplied by; 0.1 ln(factor) + 1 unless given."""
 
     def __post_init__(self) -> None:
-        """Reject non-positive factors and lengths and an empty ramp."""
         check_ranges(self)
         if self.beta_fast <= self.beta_slow:
             raise InputError(
@@ -137,7 +135,6 @@ class Llama3Scaling(Scaling):
     """Wavelengths below `trained_length / high_freq_factor` are kept."""
 
     def __post_init__(self) -> None:
-        """Reject non-positive factors and lengths and an empty ramp."""
         check_ranges(self)
         if self.high_freq_factor <= self.low_freq_factor:
             raise InputError(

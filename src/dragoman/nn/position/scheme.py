@@ -74,7 +74,6 @@ class Scheme:
     """
 
     def __post_init__(self) -> None:
-        """Raise InputError for a setting that is out of its declared range."""
         check_ranges(self)
 
     def make_table(self, d_model: int) -> nn.Module | None:  # noqa: ARG002 (overridden)
