@@ -294,11 +294,13 @@ def merged(*layers: Decoding) -> Decoding:
 
     The last layer has the defaults of a task: an option that it leaves unset is none of the task's.
     A layer also sets what its options imply. Raises InputError for an option that the task does not
-    have, and for options that exclude each other.
+    have, and for options that exclude each other; TypeError for what are no options.
     """
     task = layers[-1]
     values = task.given()
     for layer in reversed(layers[:-1]):
+        if not isinstance(layer, Decoding):
+            raise TypeError(f"The options are {layer!r:.40}; give a Decoding, as Decoding(seed=1).")
         given = layer.given()
         if unknown := next((name for name in given if name not in values), None):
             written = (each.name for each in fields(task) if not each.metadata.get("python"))

@@ -198,20 +198,25 @@ GENERATE = ["generate", "run", "row ", "--max-tokens", "4", "--temperature", "0"
 REST = [["cost", "own.toml"], ["cost", "run"], ["inspect", "run", "row row", "--max-tokens", "3"]]
 
 
-def use(folder: Path, module: str, model: str, commands: list[list[str]]) -> object:
-    """Run commands by a script of the user's that imports the module; the model that was saved."""
+def use(folder: Path, module: str, model: str, owned: str, commands: list[list[str]]) -> object:
+    """Run commands by a script of the user's that imports the module; the model that was saved.
+
+    Training says that a script is needed, and names the classes.
+    """
     (folder / "text.txt").write_text("row row row your boat gently down the stream\n" * 40)
     (folder / "own.toml").write_text(RECIPE.format(model=model))
     (folder / "mine.py").write_text(MINE.format(module=module))
-    run(folder, "mine.py", json.dumps(commands))
+    done = run(folder, "mine.py", json.dumps(commands))
+    assert f"of your own ({owned})" in done.stdout + done.stderr
     return json.loads((folder / "run" / "config.json").read_text())["model"]
 
 
-@pytest.mark.parametrize("makes", ["table", "rotation"])
-def test_a_position_scheme_is_one_file(tmp_path: Path, makes: str) -> None:
+@pytest.mark.parametrize(("makes", "name"), [("table", "Ramped"), ("rotation", "Slow")])
+def test_a_position_scheme_is_one_file(tmp_path: Path, makes: str, name: str) -> None:
     """Whichever of the three it makes, it trains, is saved with its weights, and decodes."""
     (tmp_path / "scheme.py").write_text(SCHEME_HEAD + SCHEMES[makes])
-    model = use(tmp_path, "scheme", 'positions = {kind = "own", factor = 2.0}', [TRAIN, GENERATE])
+    own = 'positions = {kind = "own", factor = 2.0}'
+    model = use(tmp_path, "scheme", own, name, [TRAIN, GENERATE])
     assert isinstance(model, dict)
     assert model["positions"] == {"kind": "own", "factor": 2.0}
 
@@ -221,7 +226,7 @@ def test_a_pattern_and_a_strategy_are_a_file_each(tmp_path: Path) -> None:
     (tmp_path / "scheme.py").write_text(SCHEME_HEAD + SCHEMES["bias"])
     (tmp_path / "pattern.py").write_text("import scheme\n" + PATTERN)
     own = 'positions = "own"\npatterns = [{kind = "dilated", step = 3}]'
-    model = use(tmp_path, "pattern", own, [TRAIN, GENERATE, *REST])
+    model = use(tmp_path, "pattern", own, "Dilated, Faded", [TRAIN, GENERATE, *REST])
     assert isinstance(model, dict)
     assert model["patterns"] == [{"kind": "dilated", "step": 3}]
     (tmp_path / "strategy.py").write_text(STRATEGY)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -151,6 +152,11 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
         config = open_folder(result.folder).config
         use = recipe.use(config.directions) or find_task(recipe.task).use
         use = use.format(folder=result.folder)
+        if own := sorted(_own(config.model)):
+            console.print(
+                f"The model has parts of your own ({', '.join(own)}): in place of dragoman, run a "
+                "script that imports them (docs/attention.md)."
+            )
     if result.interrupted:
         console.print(f"Saved at step {step:,}. The same command resumes from there.")
         if use:
@@ -162,6 +168,16 @@ def _run(recipe: "RunRecipe", console: "Console", *, first: bool = True) -> str:
             f"them at the speed so far, run the same command with train.max_minutes={more}."
         )
     return use
+
+
+def _own(part: object) -> set[str]:
+    """The names of the classes from outside the package that a part of a config is made of."""
+    if isinstance(part, tuple):
+        return set().union(*map(_own, part))
+    if not is_dataclass(part):
+        return set()
+    own = set() if type(part).__module__.startswith("dragoman.") else {type(part).__name__}
+    return own.union(*(_own(getattr(part, field.name)) for field in fields(part)))
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:

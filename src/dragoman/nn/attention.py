@@ -31,9 +31,10 @@ class MultiHeadAttention(nn.Module):
     query heads share a key-value head (grouped-query attention, Ainslie et al., 2023; one head:
     multi-query, Shazeer, 2019). `head_dim` is `D / H` by default.
 
-    `qk_norm` normalises each head's queries and keys by RMSNorm (Henry et al., 2020); `scale`
-    replaces `1 / sqrt(d)` (T5 has 1); `soft_cap` bounds the scores. Positions come as a
-    `PositionInfo`: rotary angles turn queries and keys, a bias is added to the scores.
+    `qk_norm` normalises each head's queries and keys by RMSNorm, as Qwen3 (Henry et al., 2020, by
+    the L2 norm, with a learned scale); `scale` replaces `1 / sqrt(d)` (T5 has 1); `soft_cap`
+    bounds the scores. Positions come as a `PositionInfo`: rotary angles turn queries and keys, a
+    bias is added to the scores.
     """
 
     def __init__(  # noqa: PLR0913 (the options of the paper and of later models)

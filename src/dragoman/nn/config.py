@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from torch import nn
 
 from dragoman.errors import InputError
@@ -18,6 +19,8 @@ from dragoman.nn.sizes import head_width
 from dragoman.ranges import BelowOne, Count, Positive, check_ranges
 
 NormPosition = Literal["post", "pre", "deepnorm"]
+LOOKED_AT = 64
+"""Tokens for which the mask of a decoder's pattern is compared with what it says of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +95,7 @@ class LayerConfig:
         """Reject settings that a pattern would silently ignore, and what a decoder must not see."""
         for index, pattern in enumerate(patterns):
             here = f'{name}[{index}] = "{pattern.kind}"'
-            if causal and not pattern.is_causal:
+            if causal and not (pattern.is_causal and _looks_back(pattern)):
                 raise InputError(
                     f"{here} lets a token see later ones, which a decoder must not: take a causal "
                     "pattern"
@@ -169,3 +172,9 @@ class LayerConfig:
         if depth is not None:
             values = [attention.kv_proj.weight.chunk(2)[1] for attention in attentions]
             scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)
+
+
+def _looks_back(pattern: Pattern) -> bool:
+    """Whether a mask hides what comes later; without one nothing is hidden."""
+    mask = pattern.mask(LOOKED_AT, LOOKED_AT, torch.device("cpu"))
+    return mask is not None and not mask.triu(1).any()

@@ -169,7 +169,10 @@ def _choose(sections: list[Any], value: Mapping[str, Any], at: Origin, base: obj
         by_kind = {kind: cls for cls in (*sections, *extending, *sections) for kind in _kinds(cls)}
         if isinstance(value["kind"], str) and value["kind"] in by_kind:
             return by_kind[value["kind"]]
-        raise at.child("kind").error(not_among(at.child("kind"), tuple(by_kind), value["kind"]))
+        own = ", or the kind (a Literal) of an imported class of yours" * ({*family} != {*sections})
+        raise at.child("kind").error(
+            not_among(at.child("kind"), tuple(by_kind), value["kind"], own)
+        )
     if isinstance(base, family):
         return type(base)
     return min(sections, key=lambda section: len(set(value) - set(keys_of(section))))
@@ -274,11 +277,11 @@ def must_be(at: Origin, wanted: str, value: object) -> InputError:
     return at.error(f"{at.key or 'the whole file'} must be {wanted}, not {_show(value)}")
 
 
-def not_among(at: Origin, choices: tuple[object, ...], value: object) -> str:
+def not_among(at: Origin, choices: tuple[object, ...], value: object, more: str = "") -> str:
     """The sentence about a value that is not one of the choices, with the nearest one."""
     shown, known = _show(value), list(map(_show, choices))
     hint = did_you_mean(shown, known) if isinstance(value, str) else ""
-    return f"{at.key} must be one of {', '.join(known)}, not {shown}{hint}"
+    return f"{at.key} must be one of {', '.join(known)}{more}, not {shown}{hint}"
 
 
 def _show(value: object) -> str:

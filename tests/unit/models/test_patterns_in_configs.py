@@ -1,13 +1,15 @@
 """Patterns are named in configs, layer by layer, and what cannot work together is refused."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import torch
 from tests.unit.models.family import DECODER, ENCODER
 from tests.unit.models.small import SMALL
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.errors import InputError
 from dragoman.models import (
@@ -26,9 +28,11 @@ from dragoman.nn import (
     Full,
     LinearAttention,
     Longformer,
+    Pattern,
     RelativeBias,
     SlidingWindow,
     Strided,
+    distances,
 )
 from dragoman.plain import to_plain
 from dragoman.settings import parse_settings, read_settings
@@ -91,9 +95,38 @@ def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
     """No module is looked for: a file cannot make the program run code."""
     path = tmp_path / "model.toml"
     path.write_text('patterns = [{kind = "antigravity.Pattern"}]')
-    with pytest.raises(InputError, match=r'kind must be one of .*, not "antigravity\.Pattern"'):
+    with pytest.raises(
+        InputError, match=r'of an imported class of yours, not "antigravity\.Pattern"'
+    ):
         read_settings(path).build(DecoderOnlyConfig)
     assert "antigravity" not in sys.modules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighted(Pattern):
+    """Says that it is causal, and hides what is more than `ahead` tokens later."""
+
+    kind: Literal["sighted"] = "sighted"
+    ahead: int | None = None
+    is_causal = True
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
+        """`j <= i + ahead`, or everybody."""
+        if self.ahead is None:
+            return None
+        return distances(num_queries, num_keys, device) <= self.ahead
+
+
+@pytest.mark.parametrize("ahead", [{}, {"ahead": 1}, {"ahead": 50}])
+def test_a_decoder_believes_the_mask_and_not_the_flag(ahead: dict[str, int]) -> None:
+    """A pattern of one's own that is off by one would learn to copy what it is to predict."""
+    patterns = [{"kind": "sighted", **ahead}]
+    back = parse_settings(DecoderOnlyConfig, {"patterns": [{"kind": "sighted", "ahead": 0}]}, "a")
+    assert to_plain(back)["patterns"] == [{"kind": "sighted", "ahead": 0}]
+    assert parse_settings(EncoderOnlyConfig, {"patterns": patterns}, "a").patterns
+    for config, key in (DecoderOnlyConfig, "patterns"), (EncoderDecoderConfig, "decoder_patterns"):
+        with pytest.raises(InputError, match=rf'{key}\[0\] = "sighted" lets a token see later'):
+            parse_settings(config, {key: patterns}, "a")
 
 
 def _patterns_of(stack: nn.Module) -> list[object]:

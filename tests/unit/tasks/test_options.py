@@ -184,3 +184,11 @@ def test_a_processor_sees_each_step_and_other_lines_stay(beam_size: int) -> None
         kept = [(a, b) for a, b in zip(plain, found, strict=True) if word not in a.text]
         assert 0 < len(kept) < len(lines)
         assert all(a.text == b.text for a, b in kept)
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 4}, 4])
+def test_options_of_another_type_are_one_sentence(options: Any) -> None:  # noqa: ANN401
+    """Whoever answers, in a call and in a stream."""
+    for ask in make_translator().translate, make_translator().stream, make_generator().generate:
+        with pytest.raises(TypeError, match=r"The options are .*4.*; give a Decoding"):
+            list(ask(["the cat"], options=options))

@@ -41,15 +41,15 @@ COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
 COLLAPSED = (
     "the model's losses are the same whatever source it is given, so the decoder ignores the "
     "source; lower train.learning_rate, lengthen train.warmup_steps, or set "
-    'model.norm_position = "pre" where it is another'
+    'model.norm_position = "pre", unless it is so already'
 )
 
 FREQUENCIES = 0.95
 """Share of the entropy of single tokens below which a loss shows more than their frequencies."""
 FREQUENT = (
-    "the model's loss is that of knowing how frequent each token is and nothing else; lower "
-    'train.learning_rate, lengthen train.warmup_steps, or set model.norm_position = "pre" where it '
-    "is another"
+    "the model's loss is that of knowing how frequent each token is and nothing else; train "
+    "longer, and if that does not help, lower train.learning_rate, lengthen train.warmup_steps, "
+    'or set model.norm_position = "pre", unless it is so already'
 )
 LEAST_TARGETS = 1000
 """Tokens from which on their frequencies are measured."""
