@@ -13,13 +13,17 @@ thread goes on with its own courses. Requests take turns to lead a batch, so non
 
 On a CPU two batches side by side, each on one thread, take less time than one after the other on
 two threads, which meet after every product. So there are *lanes*. Those that are free share what
-waits, by threads that end when nothing does. A lone item has all threads.
+waits, by threads that end when nothing does. A lone item has all threads until another one waits.
+
+A batch of a long item lets much shorter ones of others be computed between its steps, for half of
+the time at most: they are answered soon, whatever somebody else asks for.
 """
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from inspect import ismethod
 from threading import Condition, RLock, Thread, local
 from time import monotonic
@@ -43,6 +47,10 @@ from dragoman.decode.requests import (
 from dragoman.errors import InputError
 from dragoman.nn.cpu.native import share_of_threads
 
+SHORT = 8
+"""What costs so many times less than the longest of a batch is computed between its steps."""
+PATIENCE = 0.01
+"""Seconds for which a batch computes its own steps before it looks who else waits."""
 _HERE = local()
 """Whether this thread computes a batch: then it may compute another, which that one waits for."""
 
@@ -65,6 +73,11 @@ def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
         batches.append(order[:room])
         del order[:room]
     return batches
+
+
+def _cost(entry: Entry) -> int:
+    asked, index = entry
+    return asked.items.costs[index]
 
 
 def room_for(cost: int, budget: int) -> int:
@@ -154,11 +167,12 @@ class Scheduler(Generic[Item, Found]):
             with self._lock:
                 self._wake(request)
 
-    def _run_batch(self, request: Waiting | None) -> bool:
+    def _run_batch(self, request: Waiting | None, between: Entry | None = None) -> bool:
         """Compute a batch, or sleep where none can be, unless the request has news already.
 
-        Without a request nobody waits here. Returns whether there was a batch. After Ctrl-C its
-        items wait again: it is no affair of the others.
+        Without a request nobody waits here. `between` steps of a long item, short items of another
+        request. Returns whether there was a batch. After Ctrl-C its items wait again: it is no
+        affair of the others.
         """
         here, batch, nested = object(), list[Entry](), getattr(_HERE, "computes", False)
         stays = False  # and computes the next batch
@@ -168,7 +182,7 @@ class Scheduler(Generic[Item, Found]):
                     return False
                 most = max(1, self._lanes())
                 if request is not None or self._waiting:
-                    self._running[here] = self._take(batch, most, nested=nested)
+                    self._running[here] = self._take(batch, most, between, nested=nested)
                 if not batch:
                     self._running.pop(here, 0)
                     if request is not None:
@@ -176,12 +190,11 @@ class Scheduler(Generic[Item, Found]):
                         stays = not request.news
                     return False
                 alone = self._running[here] == most
-                if self._free() and not self._wake():
-                    with suppress(RuntimeError):  # no more threads: go on with those there are
-                        Thread(target=self._help, name="dragoman lane").start()
+                self._fill_lanes()
             _HERE.computes = True
-            with share_of_threads(1 if alone else most):
-                self._compute(batch)
+            with ExitStack() as threads:
+                threads.enter_context(share_of_threads(1 if alone else most))
+                self._compute(batch, self._between_steps(here, batch, most, threads))
             stays = request is None or not request.news
         except BaseException:
             with self._lock:
@@ -221,57 +234,93 @@ class Scheduler(Generic[Item, Found]):
         """Whether items wait, and lanes are free for them."""
         return bool(self._queues) and sum(self._running.values()) < max(1, self._lanes())
 
+    def _between_steps(
+        self, here: object, batch: list[Entry], most: int, threads: ExitStack
+    ) -> Callable[[], None]:
+        """What the thread of a batch does between steps for others that wait."""
+        look = monotonic() + PATIENCE
+
+        def between_steps() -> None:
+            nonlocal look
+            if not self._queues or (now := monotonic()) < look:
+                return
+            if self._running[here] > 1:
+                threads.enter_context(share_of_threads(most))
+                with self._lock:
+                    self._running[here] = 1
+                    self._fill_lanes()
+            else:
+                self._run_batch(None, batch[0])
+            after = monotonic()
+            look = after + max(PATIENCE, after - now)
+
+        return between_steps
+
+    def _fill_lanes(self) -> None:
+        """Let another thread compute, where items wait that a lane is free for."""
+        if self._free() and not self._wake():
+            with suppress(RuntimeError):  # no more threads: go on with those there are
+                Thread(target=self._help, name="dragoman lane").start()
+
     def _help(self) -> None:
         """Compute batches as long as some wait that somebody waits for."""
         while self._run_batch(None):
             pass
 
-    def _take(self, batch: list[Entry], most: int, *, nested: bool) -> int:
+    def _take(self, batch: list[Entry], most: int, between: Entry | None, *, nested: bool) -> int:
         """Move the items of the next batch into `batch`; return the lanes that it takes of `most`.
 
         None where none wait, or no lane is free and no batch of this thread waits for one. The
         first item is the most expensive of those that the request whose turn it is asked for first;
-        the rest are those, of any request, that follow it by cost.
+        the rest are those, of any request, that follow it by cost. `between` steps there are fewer.
         """
         free = most - sum(self._running.values())
         if free < 1 and not nested:
             return 0
-        if self._gone:
-            self._gone.clear()
-            for place, queue in [*self._queues.items()]:
-                self._queues[place] = [entry for entry in queue if not entry[0].request.withdrawn]
-                if not self._queues[place]:
-                    del self._queues[place]
+        self._forget_withdrawn()
+        limit = math.inf if between is None else _cost(between) / SHORT
         for leader in [*self._turns]:
+            if between is not None and leader is between[0].request:
+                continue
             for place, queue in self._queues.items():
                 if place in self._unsorted:
-                    queue.sort(key=lambda entry: -entry[0].items.costs[entry[1]])
+                    queue.sort(key=_cost, reverse=True)
                     self._unsorted.discard(place)
-                start = next((n for n, (a, _) in enumerate(queue) if a.request is leader), None)
+                own = (n for n, entry in enumerate(queue) if entry[0].request is leader)
+                start = next((n for n in own if _cost(queue[n]) <= limit), None)
                 if start is None:
                     continue
-                asked, index = queue[start]
-                room = room_for(asked.items.costs[index], asked.items.budget // most)
-                room = min(room, -(-len(queue) // max(1, free)))
+                share = queue[start][0].items.budget // (most if between is None else most * SHORT)
+                room = min(room_for(_cost(queue[start]), share), -(-len(queue) // max(1, free)))
                 batch += queue[start : start + room]
                 del queue[start : start + room]
                 if not queue:
                     del self._queues[place]
                 self._turns[leader] = self._turns.pop(leader)  # and now the others
                 return most if len(batch) == 1 and free == most and not self._queues else 1
-            del self._turns[leader]
+            if between is None:
+                del self._turns[leader]
         return 0
 
-    def _compute(self, batch: list[Entry]) -> None:
+    def _forget_withdrawn(self) -> None:
+        """Take the items of withdrawn requests out of the queues."""
+        if self._gone:
+            self._gone.clear()
+            for place, queue in [*self._queues.items()]:
+                self._queues[place] = [entry for entry in queue if not entry[0].request.withdrawn]
+                if not self._queues[place]:
+                    del self._queues[place]
+
+    def _compute(self, batch: list[Entry], between_steps: Callable[[], None]) -> None:
         """Run a batch; one that fails is run for each request by itself, and fails that."""
         requests = [asked.request for asked, _ in batch]
         try:
-            results = self._results(batch, requests)
+            results = self._results(batch, requests, between_steps)
         except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
             alone = {request: [e for e in batch if e[0].request is request] for request in requests}
             if len(alone) > 1:
                 for entries in alone.values():
-                    self._compute(entries)
+                    self._compute(entries, between_steps)
             else:
                 requests[0].error = requests[0].error or error
                 self.withdraw(requests[0])
@@ -284,14 +333,21 @@ class Scheduler(Generic[Item, Found]):
                         asked.request.ready.append(asked)
                         self._wake(asked.request)
 
-    def _results(self, batch: list[Entry], requests: list[Waiting]) -> Sequence[Any]:
+    def _results(
+        self, batch: list[Entry], requests: list[Waiting], between_steps: Callable[[], None]
+    ) -> Sequence[Any]:
         values = [asked.items.values[index] for asked, index in batch]
         run = self._run()
         assert run is not None  # noqa: S101 (whoever waits has it)
         if self.observe is not None:
             costs = [asked.items.costs[index] for asked, index in batch]
             self.observe(BatchReport(costs, [monotonic() - asked.since for asked, _ in batch]))
-        return run(batch[0][0].items.how, values, lambda number: requests[number].withdrawn)
+
+        def withdrawn(number: int) -> bool:
+            between_steps()
+            return requests[number].withdrawn
+
+        return run(batch[0][0].items.how, values, withdrawn)
 
     def _advance(
         self,

@@ -1,0 +1,143 @@
+"""Between the steps of a long batch: what shorter items of others get, and what it keeps."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from threading import Event, Thread
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.decode.test_scheduler import SOURCES, Sources, course, scheduler_of, searched
+
+from dragoman.decode import Course, Items, Scheduler, scheduler
+
+
+def one(name: str, cost: int) -> Course[str, str, str]:
+    """A text whose item is alone in its batch."""
+    (found,) = yield Items(values=[name], costs=[cost], budget=10**6, how=name, key=name)
+    return found
+
+
+def long_batch(each_step: Callable[[], bool], lanes: int) -> Scheduler[str, str]:
+    """Computes "long" by steps until one says that it is the last, and all else at once."""
+
+    def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
+        while name == "long" and not each_step():
+            withdrawn(0)
+        return batch
+
+    return Scheduler(run, lambda: lanes)
+
+
+def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
+    """It is answered between two steps, though one lane is all there is."""
+    begun, answered, order = Event(), Event(), list[str]()
+
+    def last() -> bool:
+        begun.set()
+        return answered.wait(0.001)
+
+    one_lane = long_batch(last, 1)
+
+    def ask() -> None:
+        begun.wait(20)
+        order.extend(dict(one_lane.submit([one("short", 1)])).values())
+        answered.set()
+
+    other = Thread(target=ask)
+    other.start()
+    order.extend(dict(one_lane.submit([one("long", 100)])).values())
+    other.join(20)
+    assert order == ["short", "long"]
+
+
+def test_other_items_wait_for_the_end_of_a_batch() -> None:
+    """Those of its own request, and those for which one would be as late as the other."""
+    seen = list[str]()
+    steps = iter([False] * 50 + [True])
+
+    def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
+        while name == "long" and not next(steps):
+            withdrawn(0)
+        seen.append(name)
+        return batch
+
+    one_lane = Scheduler[str, str](run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "PATIENCE", 0)
+        first = one_lane.submit([one("long", 100), one("own", 1)])
+        others = one_lane.submit([one("as long", 50), one("short", 2)])
+        answered = dict(first) | dict(others)
+    assert len(answered) == 2
+    assert seen.index("short") < seen.index("long") < seen.index("own")
+    assert seen.index("long") < seen.index("as long")
+
+
+def test_a_long_batch_keeps_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second for others it computes a second's worth of its own steps."""
+    now, log = 0.0, list[str]()
+
+    def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
+        nonlocal now
+        for _ in range(35 if name == "long" else 1):
+            now += 0.1 if name == "long" else 1.0
+            log.append(name)
+            withdrawn(0)
+        return batch
+
+    monkeypatch.setattr(scheduler, "monotonic", lambda: now)
+    one_lane = Scheduler[str, str](run)
+    first = one_lane.submit([one("long", 100)])
+    others = one_lane.submit([one(f"short {number}", 1) for number in range(3)])
+    assert len(dict(first)) + len(dict(others)) == 4
+    places = [place for place, name in enumerate(log) if name != "long"]
+    assert [after - before - 1 for before, after in pairwise(places)] == [10, 10]
+
+
+def test_a_lone_item_has_all_threads_until_another_waits() -> None:
+    """Then it goes on with its share, and the other runs beside it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    threads, begun, answered = list[int](), Event(), Event()
+
+    def last() -> bool:
+        threads.append(torch.get_num_threads())
+        begun.set()
+        return answered.wait(0.001)
+
+    two_lanes = long_batch(last, 2)
+
+    def ask() -> None:
+        begun.wait(20)
+        dict(two_lanes.submit([one("as long", 100)]))
+        answered.set()
+
+    other = Thread(target=ask)
+    other.start()
+    try:
+        assert dict(two_lanes.submit([one("long", 100)])) == {0: "long"}
+        other.join(20)
+        assert (threads[0], threads[-1], torch.get_num_threads()) == (2, 1, 2)
+    finally:
+        torch.set_num_threads(before)
+
+
+@given(st.lists(SOURCES, min_size=2, max_size=4), st.integers(0, 2**31), st.integers(1, 2))
+@settings(max_examples=30, deadline=None)
+def test_what_is_computed_between_steps_changes_no_answer(
+    requests: list[Sources], seed: int, lanes: int
+) -> None:
+    """Wherever anything is computed between any steps, all find what they find alone."""
+    draw = Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "PATIENCE", 0)
+        patch.setattr(scheduler, "SHORT", 1)
+        asked = scheduler_of(lanes=lanes)
+        submitted = [
+            (inputs, asked.submit([course(src, draw.randrange(1, 40)) for src in inputs]))
+            for inputs in requests
+        ]
+        for inputs, request in submitted:
+            assert dict(request) == {n: searched([src])[0] for n, src in enumerate(inputs)}
