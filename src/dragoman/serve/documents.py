@@ -284,7 +284,8 @@ class DocumentDesk:
             self._store.write(one, "target", file.read_bytes())
             return
         one.characters = sum(len(text) for text, _ in texts)
-        chosen = self._service.shelf.choose(one.model, source, one.target)
+        is_told = one.source is None
+        chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
         try:
