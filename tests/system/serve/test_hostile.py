@@ -132,7 +132,11 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
     allowed = live.send("OPTIONS", "/v1/models").headers["allow"]
     assert sorted(allowed.split(", ")) == ["GET", "HEAD"]
     gzipped = live.post("/v1/translate", b"\x1f\x8b\x08\0", {"content-encoding": "gzip"})
-    assert gzipped.status == 400
+    assert (gzipped.status, gzipped.json["error"]["what"]) == (415, "The body is compressed.")
+    windows = '{"text": "the cat"}'
+    assert live.post("/v1/detect", windows.encode("utf-8-sig")).status == 200
+    wide = live.post("/v1/detect", windows.encode("utf-16"))
+    assert (wide.status, wide.json["error"]["what"]) == (415, "The body is in UTF-16.")
     assert live.get("/health/live", {"host": "../../etc"}).status == 200
     with live.raw() as raw:
         head = b"POST /v1/detect HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
