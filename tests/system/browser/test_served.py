@@ -329,9 +329,19 @@ def test_a_file_is_translated_by_the_terms_that_are_typed(
     assert (first, empty) == (last, "")
     assert "我" in first
     expect(page.locator("#said")).to_have_text("é.txt is translated.")
-    (tmp_path / "a.pdf").write_text("a")
-    page.get_by_label("Translate a file").set_input_files(tmp_path / "a.pdf")
-    expect(page.get_by_role("alert")).to_contain_text("is a PDF")
+    for name, size, english, chinese in [
+        ("a.pdf", 1, "A PDF has no running text", "PDF 里没有"),
+        ("noext", 1, "name does not end as", "文件名没有文档的后缀"),
+        ("a.txt", 11 << 20, "more than the 10,485,760 bytes", "上限 10,485,760 字节"),
+    ]:
+        (tmp_path / name).write_bytes(b"a" * size)
+        page.get_by_label("Translate a file").set_input_files(tmp_path / name)
+        expect(page.get_by_role("alert")).to_contain_text(english)
+        page.get_by_role("radio", name="中文").click()
+        expect(page.get_by_role("alert")).to_contain_text(chinese)
+        page.get_by_role("radio", name="EN").click()
+    source(page).fill("the cat " * 30_000)
+    expect(page.get_by_role("alert")).to_contain_text("more than the 200,000 characters")
 
 
 def test_the_inside_follows_what_is_typed(show: Show, live: Live) -> None:
