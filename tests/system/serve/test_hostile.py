@@ -1,13 +1,17 @@
 """Requests that nobody means well with: each is refused in our words, and nothing hangs."""
 
 import json
+import re
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from tests.system.serve.live import Live, serving, until
+from tests.system.serve.test_documents import sent
 
+from dragoman import serve
 from dragoman.serve.settings import RequestLimits
 
 BAD_JSON = {
@@ -196,3 +200,26 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
         for one in open_ones:
             one.close()
         until(lambda: live.get("/health/live").status == 200)
+
+
+def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
+    """It knows them by what the server says."""
+    page = Path(serve.__file__).with_name("page")
+    known = dict(re.findall("^  (\\w+): /(.+)/,$", (page / "server.js").read_text("utf-8"), re.M))
+    translate = partial(live.post, "/v1/translate")
+    file = partial(sent, live, "/v1/documents", {"tgt_lang": "zh"})
+    refused = {
+        "bytes": file(b"a" * (11 << 20)),
+        "characters": translate({"text": "the cat " * 30_000}),
+        "lines": translate({"text": ["a"] * 1001}),
+        "pdf": file(name="a.pdf"),
+        "format": file(name="a"),
+        "pair": translate({"text": "a", "tgt_lang": "de"}),
+    }
+    assert refused.keys() == known.keys()
+    labels = json.loads((page / "labels.json").read_text("utf-8"))
+    for name, answer in refused.items():
+        message = "{what} {do}".format(**answer.json["error"])
+        assert re.search(known[name], message), message
+        assert all(f"error.{name}" in each for each in labels.values())
+    assert re.findall(known["bytes"], refused["bytes"].body.decode()) == ["10,485,760"]
