@@ -213,7 +213,7 @@ def chosen_for(
         known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
         if not known:
             raise unsupported("target_lang") from None
-        detail = refusal.what if refusal.where == "text" else ""
+        detail = refusal.sentence if refusal.where == "text" else ""
         raise unsupported("source_lang", detail) from None
 
 

@@ -227,8 +227,8 @@ class Shelf:
             raise Refusal(
                 400,
                 f"The text seems to be in {name_of(src_lang)} ({src_lang}), which is not available "
-                f"as a source language; available: {', '.join(sorted({*map(tag, read)}))}",
-                "",
+                "as a source language.",
+                f"Available: {', '.join(sorted({*map(tag, read)}))}.",
                 where="text",
             )
         asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]

@@ -107,7 +107,7 @@ def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) 
     """With the languages that are read, and nothing about the target."""
     answer = live.post("/translate", {"q": CHINESE, "source": "auto", "target": "en"})
     sentence = "The text seems to be in Chinese (simplified) (zh-Hans), which is not available as "
-    assert answer.json == {"error": f"{sentence}a source language; available: en"}
+    assert answer.json == {"error": f"{sentence}a source language. Available: en."}
     given = live.post("/translate", {"q": CHINESE, "source": "zh", "target": "en"})
     assert given.json == {"error": "zh is not supported"}
 
