@@ -153,9 +153,9 @@ def error(refusal: Refusal) -> Response:
 DEEPL = Dialect(name="deepl", error=error, scheme="DeepL-Auth-Key", forms=True, fault=DeepLFault)
 
 
-def unsupported(name: str) -> Refusal:
+def unsupported(name: str, detail: str = "") -> Refusal:
     """Return the refusal of a value."""
-    return Refusal(400, f"Value for '{name}' not supported.", "", where=name)
+    return Refusal(400, f"Value for '{name}' not supported.", detail, where=name)
 
 
 def names_in(given: Iterable[str]) -> list[str]:
@@ -196,20 +196,25 @@ def check(form: DeepLOptions, *needed: str) -> None:
             raise unsupported(name)
 
 
-def chosen_for(service: Service, source: str | None, target: str | None) -> Chosen | None:
+def chosen_for(
+    service: Service, source: str | None, target: str | None, *, is_told: bool = False
+) -> Chosen | None:
     """The model for a pair of languages; None for a text that is in its target's already.
 
-    Raises Refusal in DeepL's words.
+    The source `is_told` where the text itself told it. Raises Refusal in DeepL's words.
     """
     if service.shelf.keeps(source, target):
         return None
     try:
-        return service.shelf.choose(None, source, target)
+        return service.shelf.choose(None, source, target, is_told=is_told)
     except Refusal as refusal:
         if refusal.status != 400:
             raise
         known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
-        raise unsupported("source_lang" if known else "target_lang") from None
+        if not known:
+            raise unsupported("target_lang") from None
+        detail = refusal.sentence if refusal.where == "text" else ""
+        raise unsupported("source_lang", detail) from None
 
 
 def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
@@ -249,7 +254,11 @@ async def translate(call: Call) -> Response:
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
-    chosen_of = {source: chosen_for(service, source, target) for source in dict.fromkeys(sources)}
+    is_told = not form.source_lang
+    chosen_of = {
+        source: chosen_for(service, source, target, is_told=is_told)
+        for source in dict.fromkeys(sources)
+    }
     places_of = dict[Chosen | None, list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         places_of.setdefault(chosen_of[source], []).append(place)

@@ -60,8 +60,8 @@ class DocumentDesk:
         self._service, self._store = service, store
         self._tasks = dict[str, asyncio.Task[Refusal | None]]()
         self._turn = asyncio.Semaphore(TOGETHER)
-        self._left = dict[str, float]()
-        """Which part of a document is to be translated yet."""
+        self._left = dict[str, tuple[float, float]]()
+        """When this server began with a document, and which part is to be translated yet."""
         self._awaited = set[str]()
         """Documents for which a client waits."""
         self._unkept = dict[str, StoredDocument]()
@@ -193,8 +193,8 @@ class DocumentDesk:
 
     def seconds_left(self, one: StoredDocument) -> int:
         """About how long the rest of a document takes."""
-        left = self._left.get(one.id, 1.0)
-        return max(1, min(int((time() - one.made) * left / max(1 - left, 0.01)), 3600))
+        began, left = self._left.get(one.id, (one.made, 1.0))
+        return max(1, min(int((time() - began) * left / max(1 - left, 0.1)), 3600))
 
     def fetched(self, one: StoredDocument) -> Response:
         """Return the answer that has the translation of a document. Raises Refusal."""
@@ -235,6 +235,7 @@ class DocumentDesk:
             log_failure(error)
 
     def _begin(self, one: StoredDocument) -> None:
+        self._left[one.id] = time(), 1.0
         task = asyncio.get_running_loop().create_task(self._translate(one))
         self._tasks[one.id] = task
         task.add_done_callback(lambda _: self._tasks.pop(one.id, None))
@@ -284,7 +285,8 @@ class DocumentDesk:
             self._store.write(one, "target", file.read_bytes())
             return
         one.characters = sum(len(text) for text, _ in texts)
-        chosen = self._service.shelf.choose(one.model, source, one.target)
+        is_told = one.source is None
+        chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
         try:
@@ -292,7 +294,7 @@ class DocumentDesk:
                 if self._service.queue.closed and self._waits(one):
                     raise ended()
                 found += await self._piece(how, piece)
-                self._left[one.id] = 1 - len(found) / len(texts)
+                self._left[one.id] = self._left[one.id][0], 1 - len(found) / len(texts)
             job.characters = size
             content = await self._service.in_thread(job, partial(finished, draft, found))
         finally:

@@ -158,21 +158,16 @@ async def translate(call: Call) -> Response:
 def choose(shelf: Shelf, source: str, target: str, *, is_told: bool = False) -> Chosen | None:
     """Return the translator for a pair; None for a text that is in its target's language already.
 
-    The source `is_told` where the text itself told it.
-
-    Raises Refusal as LibreTranslate says it.
+    The source `is_told` where the text itself told it. Raises Refusal as LibreTranslate says it.
     """
     if shelf.keeps(source, target):
         return None
     try:
-        return shelf.choose(None, source, target)
-    except Refusal:
+        return shelf.choose(None, source, target, is_told=is_told)
+    except Refusal as refusal:
+        if refusal.where == "text":
+            raise
         pairs = shelf.languages(code_of)
-        if is_told and resolve(source, pairs) is None:
-            raise bad(
-                f"The text seems to be in {name_of(source)} ({source}), which is not available as "
-                f"a source language; available: {', '.join(pairs)}"
-            ) from None
         written = {each for one in pairs.values() for each in one}
         for code, codes in (source, pairs), (target, written):
             if resolve(code, codes) is None:

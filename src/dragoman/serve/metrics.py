@@ -117,12 +117,13 @@ def write_log() -> None:
 def log_failure(error: BaseException) -> None:
     """Log a bug by its type and its place: its message may hold a user's text.
 
-    An error of the operating system has a name, such as ENOSPC.
+    An error of the operating system has a name, such as ENOSPC; so has one of SQLite.
     """
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     number = error.errno if isinstance(error, OSError) else None
-    code = {} if number is None else {"code": errno.errorcode.get(number, str(number))}
+    name = getattr(error, "sqlite_errorname", number and errno.errorcode.get(number, str(number)))
+    code = {"code": name} if name else {}
     log("failure", {"error": type(error).__name__, **code, "trace": places}, "error")
 
 

@@ -195,6 +195,8 @@ class Service:
         A bug is logged, and a full disk.
         """
         refusal = refusal_of(error)
+        if refusal is error:
+            return refusal
         if refusal.status in {500, 507}:
             log_failure(error)
         for served in self.shelf.models.values():

@@ -16,7 +16,7 @@ from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
-from dragoman.languages import base_of, resolve, tag
+from dragoman.languages import base_of, name_of, resolve, tag
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache
@@ -195,10 +195,18 @@ class Shelf:
             return bool(self.usable(task)) and not self.usable("translate")
         return name in self.models and self.models[name].task == task
 
-    def choose(self, model: str | None, src_lang: str | None, tgt_lang: str | None) -> Chosen:
+    def choose(
+        self,
+        model: str | None,
+        src_lang: str | None,
+        tgt_lang: str | None,
+        *,
+        is_told: bool = False,
+    ) -> Chosen:
         """Return the translator for a request, and the codes of its languages to choose in it.
 
-        Raises Refusal for an unknown model, a pair that none has, and where several would do.
+        The source `is_told` where the text itself told it. Raises Refusal for an unknown model, a
+        pair that none has, and where several would do.
         """
         candidates = [self.find(model, "translate")] if model else self.usable("translate")
         fitting = [(one, pair) for one in candidates if (pair := one.pair(src_lang, tgt_lang))]
@@ -213,6 +221,15 @@ class Shelf:
                 f"The model {only.name} translates into {listed(only.targets)}.",
                 "Say which by tgt_lang.",
                 where="tgt_lang",
+            )
+        read = [code for one in candidates for code in one.sources]
+        if is_told and src_lang and resolve(src_lang, read) is None:
+            raise Refusal(
+                400,
+                f"The text seems to be in {name_of(src_lang)} ({src_lang}), which is not available "
+                "as a source language.",
+                f"Available: {', '.join(sorted({*map(tag, read)}))}.",
+                where="text",
             )
         asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]
         raise Refusal(

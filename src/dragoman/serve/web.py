@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ DISCARDED = 8
 """How many times larger than allowed a body may be to be read to its end before it is refused."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+COMPRESSED = {"gzip", "deflate", "br", "zstd"}
 CLOSE = {"connection": "close"}
 FIELDS = 2000
 """Most fields of a form."""
@@ -188,7 +190,13 @@ class Call(ServeJob):
         self.owner = settings.keys.owner(key)
 
     async def body(self) -> bytes:
-        """Read the body. Raises Refusal for one that is too large or too slow, Gone for a half."""
+        """Read the body. Raises Refusal for one that is compressed, too large or too slow.
+
+        Raises Gone for a half.
+        """
+        if self.headers.get("content-encoding", "").lower() in COMPRESSED:
+            what, where = "The body is compressed.", "header content-encoding"
+            raise Refusal(415, what, "Send it as it is.", where=where, headers=CLOSE)
         limits, left = self.service.settings.limits, self.deadline - monotonic()
         try:
             async with asyncio.timeout(min(left, limits.read_seconds)):
@@ -229,7 +237,9 @@ class Call(ServeJob):
             what = "The body is no JSON by its content type."
             do = f"Send JSON with the header content-type: {JSON}."
             raise Refusal(415, what, do, where="header content-type")
-        body = await self.body()
+        body = (await self.body()).removeprefix(BOM_UTF8)
+        if body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise Refusal(415, "The body is in UTF-16.", "Send it in UTF-8.", where="body")
         return valid(lambda: msgspec.json.decode(body, type=kind))
 
     async def form(self, kind: type[T], lists: Container[str] = ()) -> T:

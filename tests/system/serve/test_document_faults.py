@@ -191,3 +191,15 @@ def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
         head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
         ask = head + b"content-length: %d\r\n\r\n" % len(body) + body
         assert read_slowly(live, ask) >= SIZE
+
+
+def test_the_log_names_what_a_full_disk_says_of_a_glossary(live: Live) -> None:
+    """By the name that SQLite has for it."""
+    base = live.service.store._base
+    base.execute("PRAGMA max_page_count = 1")
+    entries = "\n".join(f"a{number}\tb{number}" for number in range(50_000))
+    ask = {"name": "a", "source_lang": "en", "target_lang": "zh", "entries": entries}
+    refused = live.post("/v2/glossaries", ask | {"entries_format": "tsv"})
+    base.execute("PRAGMA max_page_count = 4294967294")
+    assert refused.status == 507
+    until(lambda: '"code": "SQLITE_FULL"' in live.log.getvalue())

@@ -1,5 +1,6 @@
 """Documents through the doors of LibreTranslate, DeepL and our own."""
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -285,6 +286,25 @@ def test_documents_survive_a_restart(
         assert live.post(f"{path}/result", key).body == expected
     left = {file.name for file in (state / "documents").iterdir()}
     assert left == {"letter.source", "2024", f"{one.id}.target"}
+
+
+def test_what_is_left_of_a_document_is_told_from_this_servers_beginning(
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not from its upload, when another server had it."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(documents.DocumentDesk, "_translate", never)
+    with serving(translator_folder, state=tmp_path) as live:
+        uploaded(live)
+        (one,) = live.service.store.all(StoredDocument)
+        one.made -= 900
+        live.service.store.put(one)
+    with serving(translator_folder, state=tmp_path) as live:
+        until(lambda: live.service.documents._tasks)
+        assert live.service.documents.seconds_left(one) < 900
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:

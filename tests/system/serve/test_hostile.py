@@ -1,13 +1,17 @@
 """Requests that nobody means well with: each is refused in our words, and nothing hangs."""
 
 import json
+import re
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from tests.system.serve.live import Live, serving, until
+from tests.system.serve.test_documents import sent
 
+from dragoman import serve
 from dragoman.serve.settings import RequestLimits
 
 BAD_JSON = {
@@ -132,7 +136,11 @@ def test_other_proper_requests_are_answered(live: Live) -> None:
     allowed = live.send("OPTIONS", "/v1/models").headers["allow"]
     assert sorted(allowed.split(", ")) == ["GET", "HEAD"]
     gzipped = live.post("/v1/translate", b"\x1f\x8b\x08\0", {"content-encoding": "gzip"})
-    assert gzipped.status == 400
+    assert (gzipped.status, gzipped.json["error"]["what"]) == (415, "The body is compressed.")
+    windows = '{"text": "the cat"}'
+    assert live.post("/v1/detect", windows.encode("utf-8-sig")).status == 200
+    wide = live.post("/v1/detect", windows.encode("utf-16"))
+    assert (wide.status, wide.json["error"]["what"]) == (415, "The body is in UTF-16.")
     assert live.get("/health/live", {"host": "../../etc"}).status == 200
     with live.raw() as raw:
         head = b"POST /v1/detect HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
@@ -192,3 +200,26 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
         for one in open_ones:
             one.close()
         until(lambda: live.get("/health/live").status == 200)
+
+
+def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
+    """It knows them by what the server says."""
+    page = Path(serve.__file__).with_name("page")
+    known = dict(re.findall("^  (\\w+): /(.+)/,$", (page / "server.js").read_text("utf-8"), re.M))
+    translate = partial(live.post, "/v1/translate")
+    file = partial(sent, live, "/v1/documents", {"tgt_lang": "zh"})
+    refused = {
+        "bytes": file(b"a" * (11 << 20)),
+        "characters": translate({"text": "the cat " * 30_000}),
+        "lines": translate({"text": ["a"] * 1001}),
+        "pdf": file(name="a.pdf"),
+        "format": file(name="a"),
+        "pair": translate({"text": "a", "tgt_lang": "de"}),
+    }
+    assert refused.keys() == known.keys()
+    labels = json.loads((page / "labels.json").read_text("utf-8"))
+    for name, answer in refused.items():
+        message = "{what} {do}".format(**answer.json["error"])
+        assert re.search(known[name], message), message
+        assert all(f"error.{name}" in each for each in labels.values())
+    assert re.findall(known["bytes"], refused["bytes"].body.decode()) == ["10,485,760"]

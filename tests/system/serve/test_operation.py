@@ -235,6 +235,8 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
         unknown = live.post(TRANSLATE, {"text": "a", "model": "x/modle"})
         assert unknown.status == 404
         assert "did you mean x/model?" in unknown.json["error"]["what"]
+        whole = live.post(TRANSLATE, {"text": "a", "model": str(twins[0])})
+        assert str(twins[0])[:100] in whole.json["error"]["what"]
         for asked in ({"model": "m" * 9999}, {"tgt_lang": "m" * 9999}):
             assert len(live.post(TRANSLATE, {"text": "a"} | asked).body) < 500
 

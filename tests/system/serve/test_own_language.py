@@ -9,6 +9,7 @@ from tests.system.serve.test_documents import filed, sent
 
 ENGLISH = "the cat\n sees a dog"
 CHINESE = "我喜欢学习吗。"
+POLISH = "Gdzie jest najbliższa biblioteka publiczna?"
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,26 @@ def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) 
     """With the languages that are read, and nothing about the target."""
     answer = live.post("/translate", {"q": CHINESE, "source": "auto", "target": "en"})
     sentence = "The text seems to be in Chinese (simplified) (zh-Hans), which is not available as "
-    assert answer.json == {"error": f"{sentence}a source language; available: en"}
+    assert answer.json == {"error": f"{sentence}a source language. Available: en."}
     given = live.post("/translate", {"q": CHINESE, "source": "zh", "target": "en"})
     assert given.json == {"error": "zh is not supported"}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/translate", {"q": POLISH, "source": "auto", "target": "zh"}),
+        ("/v2/translate", {"text": [ENGLISH, POLISH], "target_lang": "ZH"}),
+        ("/translate_file", {"source": "auto", "target": "zh"}),
+        ("/v1/documents", {"tgt_lang": "zh"}),
+    ],
+)
+def test_what_no_model_has_is_named_and_refused(
+    several: Live, path: str, fields: dict[str, str]
+) -> None:
+    """At every door that detects, instead of being passed off as one of the models' languages."""
+    is_file = "q" not in fields and "text" not in fields
+    answer = sent(several, path, fields, POLISH.encode()) if is_file else several.post(path, fields)
+    assert answer.status == 400
+    assert "The text seems to be in Polish (pl), which is not available" in answer.body.decode()
+    assert several.post("/detect", {"q": POLISH}).json[0]["language"] == "pl"

@@ -79,7 +79,7 @@ def test_what_could_be_anything_is_unsure() -> None:
     assert unsure.language is None
     assert len(unsure.candidates) == 3
     assert "ru" not in {each.language for each in unsure.candidates}
-    for text in ("", "123 !?", "我喜欢学习"):
+    for text in ("", "123 !?", "李克强"):
         assert detector.detect(text).candidates == ()
 
 
@@ -104,6 +104,36 @@ def test_what_no_model_reads_is_told_where_it_is_clear() -> None:
     unclear = detector.detect("Save")
     assert [each.language for each in unclear.candidates] == ["en"]
     assert unclear.confidence < 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Gdzie jest najbliższa biblioteka publiczna?", "pl"),
+        ("¿Dónde está la biblioteca pública más cercana?", "es"),
+        (SENTENCES["ja"], "ja"),
+        (SENTENCES["ko"], "ko"),
+        ("ห้องสมุดที่ใกล้ที่สุดอยู่ที่ไหน", "th"),
+        ("أين تقع أقرب مكتبة عامة؟", "ar"),
+        (SENTENCES["ru"], "ru"),
+        ("Julius Caesar", "de"),
+        ("the questionnaire.", "en"),
+        ("die out", "en"),
+        ("Save", "en"),
+        ("Speichern", "de"),
+        ("Datei öffnen", "de"),
+        ("Bosnien und Herzegowina (Sarajevo)", "de"),
+        ("你好", "zh-Hans"),
+        ("打开文件", "zh-Hans"),
+        ("我喜欢喝茶。", "zh-Hans"),
+    ],
+)
+def test_any_language_is_told_where_a_text_is_clearly_in_none_of_the_models(
+    text: str, language: str
+) -> None:
+    """Of some words: names and short texts are in one of the models'."""
+    detector = LanguageDetector(["en", "de", "zh"], ["de", "en", "zh"])
+    assert detector.detect(text).candidates[0].language == language
 
 
 def test_what_is_written_hides_no_language_that_is_not_told() -> None:

@@ -47,8 +47,22 @@ async function send(path, request) {
 
 const SENTENCES = { 0: "gone", 413: "large", 429: "busy", 502: "gone", 503: "unavailable", 504: "late" };
 
+/** What the server says in words of its own, as the page says it, and the limit that it names. */
+const KNOWN = {
+  bytes: /more than ([\d,]+) bytes/,
+  characters: / characters\. .* at most ([\d,]+)/,
+  lines: / texts\. .* at most ([\d,]+)/,
+  pdf: / is a PDF/,
+  format: / tells no format/,
+  pair: /^No model translates| seems to be in /,
+};
+
 /** What is wrong, in one sentence of the page's language; what only the server knows, in its words. */
 function sentenceOf({ status, message, passes, seconds }) {
+  for (const [name, words] of Object.entries(KNOWN)) {
+    const found = message.match(words);
+    if (found) return t(`error.${name}`, { limit: found[1] });
+  }
   if (status === 401) return t(key ? "error.key" : "error.no-key");
   if (status === 503 && !passes) return t("error.refused", { message });
   if (status in SENTENCES) return t(`error.${SENTENCES[status]}`, { seconds: seconds || 1 });
