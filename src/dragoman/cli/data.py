@@ -1,6 +1,7 @@
 """`dragoman data`: a corpus of pairs checked, cleaned, split and sampled."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from dragoman.files.resuming import check_writable
 from dragoman.wording import counted
 
 if TYPE_CHECKING:
-    from dragoman.corpus.checking import Checked, CorpusReport, Read, Score
+    from dragoman.corpus.checking import Checked, CorpusReport, Progress, Read, Score
     from dragoman.corpus.counting import CorpusStats
     from dragoman.data.checks import Pair
 
@@ -343,10 +344,16 @@ def _score_by(models: Sequence[Path], read: "Read", given: LangCodes, loading: L
 
 
 @contextmanager
-def progress_of_pairs() -> "Iterator[Callable[[Iterable[Pair]], Iterable[Pair]]]":
-    """What shows how many pairs have been read."""
+def progress_of_pairs() -> "Iterator[Progress]":
+    """What shows how many pairs have been read, and in which pass once their number is known."""
+    passes = itertools.count(2)
+
+    def show(pairs: "Iterable[Pair]", total: int | None = None) -> "Iterable[Pair]":
+        what = f"pair in pass {next(passes)}" if total else "pair"
+        return stack.enter_context(progress_of(pairs, what, total=total))
+
     with ExitStack() as stack:
-        yield lambda pairs: stack.enter_context(progress_of(pairs, "pair"))
+        yield show
 
 
 def print_report(report: "CorpusReport", what: str = "pair", *, as_json: bool) -> None:

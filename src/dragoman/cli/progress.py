@@ -26,7 +26,7 @@ def progress_of(
 ) -> Iterator[Iterable[Item]]:
     """The items, while a line on standard error shows how many are done, and the rate.
 
-    `what` is the name of one.
+    `what` is the name of one, and perhaps where it is: `pair in pass 2`.
 
     On a terminal the line is redrawn; elsewhere another one is printed each `INTERVAL`. Of `total`
     items, or of as many as an input has of which `share` has been read, so many were there
@@ -44,11 +44,15 @@ def progress_of(
         return
     bar = BarColumn() if total is not None else TextColumn("")
     pace = TextColumn("{task.fields[pace]}")
-    columns = (TextColumn(f"{what}s"), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
+    columns = (TextColumn(_many(what)), bar, MofNCompleteColumn(), TimeElapsedColumn(), pace)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
         task = progress.add_task(what, total=total, completed=before, pace="")
         show = partial(progress.update, task)
         yield _timed(items, show, total=total, before=before, share=share)
+
+
+def _many(what: str) -> str:
+    return what.replace(" ", "s ", 1) if " " in what else f"{what}s"
 
 
 def _saying(what: str, total: int | None) -> Callable[..., None]:
@@ -59,9 +63,9 @@ def _saying(what: str, total: int | None) -> Callable[..., None]:
         nonlocal said
         if (now := perf_counter()) - said >= INTERVAL:
             said = now
-            done = counted(completed, what)
+            done = counted(completed, what, _many(what))
             if total is not None:
-                done = f"{completed:,} of {counted(total, what)}"
+                done = f"{completed:,} of {counted(total, what, _many(what))}"
             say(f"{done}, {pace}")
 
     return show

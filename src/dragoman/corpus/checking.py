@@ -15,6 +15,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import compress, islice
 
@@ -32,8 +33,8 @@ from dragoman.text.detection import is_told
 
 Read = Callable[[], Iterable[Pair]]
 """Reads the pairs of a corpus anew."""
-Progress = Callable[[Iterable[Pair]], Iterable[Pair]]
-"""Shows how many pairs have been read."""
+Progress = Callable[..., Iterable[Pair]]
+"""Shows how many pairs have been read, of a `total` from the second time on."""
 Score = Callable[[Iterable[Pair]], Iterable[float]]
 """How little models expect each pair."""
 Bits = npt.NDArray[np.uint32]
@@ -140,7 +141,7 @@ def check(
     held_out: Iterable[str] = (),
     *,
     score: Score | None = None,
-    progress: Progress = iter,
+    progress: Progress = lambda pairs, **_: pairs,
 ) -> Checked:
     """Check each pair of a corpus, and compare it with those before it and with lines held out.
 
@@ -169,23 +170,24 @@ def check(
         lengths.extend(map(words, pair))
     found, keys_P, lengths_P2 = np.asarray(bits), np.asarray(keys), np.asarray(lengths)
     lengths_P2 = lengths_P2.reshape(-1, 2)
+    again = partial(progress, total=len(found))
 
     def settle() -> LangCodes:
         """Mark what depends on the other good pairs, until these have none any more."""
         told, before = tell_languages(compress(read(), found == 0), languages), None
         while told != before:
-            _mark_foreign(read, found, config, told, progress)
+            _mark_foreign(read, found, config, told, again)
             if "duplicate" not in config.skip:
                 found[:] |= _repeated(keys_P, found == 0) * np.uint32(_bit("duplicate"))
             if "unrelated" not in config.skip:
-                _mark_unrelated(read, found, keys_P, lengths_P2, config.min_relation, progress)
+                _mark_unrelated(read, found, keys_P, lengths_P2, config.min_relation, again)
             told, before = tell_languages(compress(read(), found == 0), languages, told), told
         return told
 
     told = settle()
     if score is not None and "unlikely" not in config.skip:
         good, scores_P = found == 0, np.zeros(len(found), np.float32)
-        scores_P[good] = np.fromiter(score(compress(progress(read()), good)), np.float32)
+        scores_P[good] = np.fromiter(score(compress(again(read()), good)), np.float32)
         while _mark_unlikely(found, scores_P, config.max_surprise):
             told = settle()
     return Checked(told, found, lengths_P2)

@@ -1,5 +1,6 @@
 """Pairs written to new files in the layout of their corpus, which appear when they are whole."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,8 +27,13 @@ def files_of(corpus: CorpusConfig, out: Path, parts: Sequence[str]) -> list[list
     """The files of each part of a corpus in a folder: `train.en` for a part, `a.en` for none,
     compressed where the corpus is.
 
-    Raises InputError for a corpus whose two files have one name, and for a file that exists.
+    Raises InputError for a corpus whose two files have one name, for a file that exists, and where
+    no folder can be.
     """
+    there = next(each for each in (out, *out.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        what = "read-only" if there.is_dir() else "not a folder"
+        raise InputError(f"Cannot write to {out}: {there} is {what}; give another --out.")
     names = [(path.name.removesuffix(_packed(path)), _packed(path)) for path in corpus.paths]
     if len({*names}) < len(names):
         name = "".join(names[0])

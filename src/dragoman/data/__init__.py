@@ -4,7 +4,7 @@
     documents   texts for language models
     labelled    texts with a label each
     tagged      words with a tag each, and the schemes of tagging spans
-    made, numbers   what comes with the package: English - Chinese, figures - words, dialogues
+    made        what comes with the package: English - Chinese, figures - words, dialogues
     dataset     texts as ids, in arrays that may be on disk; what is kept for validation
     prepare     what was tokenised once and is kept there
     batches     length buckets under a token budget; batches without end that can resume

@@ -75,30 +75,34 @@ def _cut(text: str) -> str:
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 
 
+FEW, SOME = 3, 0.01
+"""Pairs with signs of a tool, the least and their share; no raw corpus here has one."""
+_AS_CSV = "save the table as CSV, since a TSV knows no quotes"
 PREPARED = (
-    ("pieces of subword-nmt", re.compile(r"\S@@(?: |$)"), "sed -r 's/(@@ )|(@@ ?$)//g'"),
-    ("pieces of SentencePiece", re.compile(r"(?:^| )▁[^\W_]"), "spm_decode"),
+    ("pieces of subword-nmt", re.compile(r"\S@@(?: |$)"), "sed -r 's/(@@ )|(@@ ?$)//g'", SOME),
+    ("pieces of SentencePiece", re.compile(r"(?:^| )▁[^\W_]"), "spm_decode", SOME),
     (
         "tokens of Moses",
         re.compile(r"(?:^| )(?:&apos;[a-z]*|&quot;|&#(?:91|93|124);|@-@)(?= |$)"),
         "detokenizer.perl",
+        SOME,
     ),
+    ("doubled quotes", re.compile('^"(?:[^"]*""[^"]*"")+[^"]*"$'), _AS_CSV, SOME),
+    ("quotes around a text", re.compile('^"[^"]*"$'), _AS_CSV, NEARLY_ALL),
 )
-"""What other tools make of texts, the signs of it, and what undoes it."""
-FEW, SOME = 3, 0.01
-"""Pairs with such signs, the least and their share; no raw corpus that was looked at has one."""
+"""What other tools make of texts, the signs of it, what undoes it, and the share that tells it."""
 
 
 def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
     """Yield a sentence for each tool that the texts of pairs, by number (from 0), have been in."""
-    for what, sign, undo in PREPARED:
+    for what, sign, undo, share in PREPARED:
         found = {
             number: text
             for number, pair in pairs.items()
             for text in pair[::-1]
             if sign.search(text)
         }
-        if len(found) >= max(FEW, SOME * len(pairs)):
+        if len(found) >= max(FEW, share * len(pairs)):
             number = min(found)
             yield (
                 f"{len(found) / len(pairs):.0%} of the pairs have {what}, such as line "

@@ -255,11 +255,14 @@ def _table(corpus: CorpusConfig, *, strict: bool) -> Iterator[Entry]:
         elif number == 1:
             tell_of_names(path, cells, named=False)
         if len(cells) != width:
-            raise InputError(
-                f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."
-                + " Or choose two: src_key and tgt_key (--src-key and --tgt-key) are names in the "
-                "first line, or numbers." * (number == 1)
-            )
+            wrong = f"{path} line {number} has {counted(len(cells), 'column')}; {shape}."
+            if number == 1:
+                wrong += " Or choose two: src_key and tgt_key (--src-key and --tgt-key) are names "
+                wrong += "in the first line, or numbers."
+            if between == "tab" and raw.count('"') % 2:
+                wrong += " If a cell in quotes has several lines, save the table as CSV: a TSV "
+                wrong += "knows no quotes."
+            raise InputError(wrong)
         yield Entry((raw,), ((cells[src], cells[tgt]),))
 
 

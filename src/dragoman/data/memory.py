@@ -219,7 +219,7 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
     """The columns of sources and targets that the first row of a table names; None if it does not.
 
     Their names are "source" and "target", or the like, or the languages, which go before; of two
-    columns any two languages.
+    columns any two languages, of more the only two, unless others are asked for.
     """
     names = [(side_named(cell), language_named(cell)) for cell in row]
     wanted = (base_of(code) if code else "" for code in languages)
@@ -230,9 +230,14 @@ def named_columns(row: Sequence[str], languages: LangCodes) -> tuple[int, int] |
     ]
     if all(len(side) == 1 for side in sides):
         return sides[0][0], sides[1][0]
-    spoken = {language for _, language in names if language}
-    are_names = all(len(cell) > SHORT or cell in {cell.lower(), cell.upper()} for cell in row)
-    return (0, 1) if len(names) == len(spoken) == 2 and are_names else None
+    spoken = [n for n, (_, language) in enumerate(names) if language]
+    if len(row) > 2:  # where "id" is no Indonesian, but numbers the rows
+        spoken = [n for n in spoken if row[n].lower() != "id" and not any(languages)]
+    if len(spoken) != 2 or names[spoken[0]][1] == names[spoken[1]][1]:
+        return None
+    cells = [row[n] for n in spoken]
+    are_names = all(len(cell) > SHORT or cell in {cell.lower(), cell.upper()} for cell in cells)
+    return (spoken[0], spoken[1]) if are_names else None
 
 
 def tell_of_names(path: Path, row: Sequence[str], *, named: bool) -> None:

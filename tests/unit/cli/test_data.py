@@ -227,3 +227,13 @@ def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
     file.write_bytes(b"PK\x03\x04 and more\n")
     done = run("data", "check", "--src", file, "--tgt", file)
     assert_refused(done, "save it as text in UTF-8, a table as CSV or TSV, or unzip it.")
+
+
+def test_each_pass_over_a_corpus_tells_its_number(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And how many pairs there are, which is known after the first."""
+    monkeypatch.setattr("dragoman.cli.progress.INTERVAL", 0.0)
+    told = run("data", "check", "--tsv", write(tmp_path / "a.tsv", PAIRS)).err
+    assert "\n5 pairs, " in told
+    assert "\n5 of 5 pairs in pass 2, " in told

@@ -71,6 +71,9 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
     first, *_, last = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"1 of 3 lines, .*/s, \d+:\d\d left", first)
     assert last.startswith("3 of 3 lines, ")
+    with progress_of("abc", "line in pass 2", total=3) as shown:
+        assert list(shown) == ["a", "b", "c"]
+    assert capsys.readouterr().err.startswith("1 of 3 lines in pass 2, ")
     with progress_of("abc", "line") as shown:
         assert list(shown) == ["a", "b", "c"]
     first, second, _ = capsys.readouterr().err.splitlines()

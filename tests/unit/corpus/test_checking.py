@@ -333,6 +333,8 @@ def test_parts_are_named_by_their_languages(tmp_path: Path) -> None:
         files_of(corpus, tmp_path, [""])
     with pytest.raises(InputError, match="exists already"):
         files_of(corpus, tmp_path, ["dev"])
+    with pytest.raises(InputError, match=rf"Cannot write to {src}/x: {src} is not a folder; give"):
+        files_of(corpus, src / "x", [""])
     (tmp_path / "b").mkdir()
     one_name = replace(corpus, tgt=str(tmp_path / "b" / "a.en"))
     with pytest.raises(InputError, match="Both files are named"):

@@ -132,6 +132,18 @@ def test_texts_that_another_tool_has_cut(text: str, what: str, raw: str) -> None
         assert told.startswith(f"corpus: 5% of the pairs have {what}, such as line 8, {text!r}; ")
 
 
+def test_quotes_of_a_table_are_told_and_speech_is_not() -> None:
+    """A spreadsheet doubles those within a cell; Chinese may set two of speech side by side."""
+    pairs = made_pairs(300)
+    for speech in ('"Go."', '"Go." "No."', '"走。""不。"', '""Go""', 'A 5"" pipe', '"Go', '""'):
+        assert warnings_of([*pairs, *[(speech, f"x{speech}")] * 30]) == []
+    (told,) = warnings_of([*pairs, *[('He said "go".', '"Er sagte ""geh""."')] * 30])
+    assert "9% of the pairs have doubled quotes, such as line 301, '\"Er sagte" in told
+    assert "(save the table as CSV, since a TSV knows no quotes)" in told
+    (told,) = warnings_of([(f'"{src}"', f'"{tgt}"') for src, tgt in pairs])
+    assert "100% of the pairs have quotes around a text, such as line 1, " in told
+
+
 @pytest.mark.parametrize(
     ("text", "script", "right", "wrong"),
     [
