@@ -134,7 +134,7 @@ def test_a_batch_that_cannot_fit_is_refused_with_what_would() -> None:
     check_batches(work, None, *job)
 
 
-def test_what_fits_in_the_precision_of_the_run_is_not_refused() -> None:
+def test_what_fits_in_bf16_is_not_refused() -> None:
     """However much more the scores would take in float32."""
     scores = ("model.score_soft_cap=30.0", "batch.length=512", "batch.rows=16")
     work, job = _language_job(*scores, "train.precision=bf16")
