@@ -40,9 +40,9 @@ from dragoman.decode.protocol import (
     State,
     Strategy,
 )
-from dragoman.decode.requests import BatchReport, Course, Items, Request
+from dragoman.decode.requests import BatchReport, Course, Items, Request, schedule
 from dragoman.decode.sample import Sample
-from dragoman.decode.scheduler import Scheduler, schedule
+from dragoman.decode.scheduler import Scheduler
 from dragoman.decode.score import Forced, force, length_penalty, score_pairs
 from dragoman.decode.search import search, search_steps
 

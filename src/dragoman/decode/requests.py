@@ -1,4 +1,4 @@
-"""What is asked of a scheduler, and what is answered: items, courses and requests."""
+"""What is asked of a scheduler and answered: items, which share batches, courses and requests."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
@@ -7,6 +7,8 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import finalize
+
+from dragoman.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.decode.scheduler import Scheduler
@@ -24,7 +26,10 @@ class Items(Generic[Item]):
     costs: Sequence[int]
     """What each would cost in a batch of its own, in tokens."""
     budget: int
-    """What the batches of all lanes may cost: their items times the greatest cost of each batch."""
+    """What the batches of all lanes may cost: their items times the greatest cost of each batch.
+
+    Short items that are computed between steps may cost an eighth of it beside them.
+    """
     how: Any = None
     """What `Run` is told beside the items, such as the options of a search."""
     key: Hashable = None
@@ -65,6 +70,8 @@ class Waiting:
     error: Exception | None = None
     withdrawn: bool = False
     """Whether nobody waits for the rest of the answers."""
+    cost: int = 0
+    """Of all of its items that wait."""
 
     @property
     def news(self) -> bool:
@@ -90,6 +97,37 @@ Entry = tuple[Asked, int]
 """What was asked for, and the number of an item in it."""
 Place = tuple[Hashable, int]
 """Where items wait: their key and their budget."""
+
+
+def cost_of(entry: Entry) -> int:
+    """What an item would cost in a batch of its own."""
+    asked, index = entry
+    return asked.items.costs[index]
+
+
+def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
+    """Batches of indices into `lengths`, each index in exactly one batch.
+
+    A batch of n inputs whose longest has m tokens costs `n * m` (padding included, as it is
+    computed too) and stays within `max_batch_tokens`; an input that alone costs more gets a batch
+    of its own. Sorting makes padding small. The longest come first: a batch that is too large for
+    the memory fails at once instead of near the end, and an estimate of the time left errs on the
+    side of too much. Equal lengths keep their order.
+    """
+    if max_batch_tokens < 1:
+        raise InputError(f"max_batch_tokens is {max_batch_tokens}; it must be 1 or more.")
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    batches: list[list[int]] = []
+    while order:
+        room = room_for(lengths[order[0]], max_batch_tokens)
+        batches.append(order[:room])
+        del order[:room]
+    return batches
+
+
+def room_for(cost: int, budget: int) -> int:
+    """How many items of at most this cost a batch has room for."""
+    return max(1, budget // max(1, cost))
 
 
 class Request(Generic[Answer]):

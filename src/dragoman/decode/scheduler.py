@@ -15,11 +15,10 @@ On a CPU two batches side by side, each on one thread, take less time than one a
 two threads, which meet after every product. So there are *lanes*. Those that are free share what
 waits, by threads that end when nothing does. A lone item has all threads until another one waits.
 
-A batch of a long item lets much shorter ones of others be computed between its steps, for half of
-the time at most: they are answered soon, whatever somebody else asks for.
+Between two steps of a batch that has a long item its thread computes what others ask for, if that
+is much shorter, for half of the time at most: a sentence does not wait for somebody's long text.
 """
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -43,46 +42,18 @@ from dragoman.decode.requests import (
     Request,
     Run,
     Waiting,
+    cost_of,
+    room_for,
 )
 from dragoman.errors import InputError
 from dragoman.nn.cpu.native import share_of_threads
 
 SHORT = 8
-"""What costs so many times less than the longest of a batch is computed between its steps."""
+"""A request is short beside an item that costs so many times as much as all that waits of it."""
 PATIENCE = 0.01
 """Seconds for which a batch computes its own steps before it looks who else waits."""
 _HERE = local()
 """Whether this thread computes a batch: then it may compute another, which that one waits for."""
-
-
-def schedule(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
-    """Batches of indices into `lengths`, each index in exactly one batch.
-
-    A batch of n inputs whose longest has m tokens costs `n * m` (padding included, as it is
-    computed too) and stays within `max_batch_tokens`; an input that alone costs more gets a batch
-    of its own. Sorting makes padding small. The longest come first: a batch that is too large for
-    the memory fails at once instead of near the end, and an estimate of the time left errs on the
-    side of too much. Equal lengths keep their order.
-    """
-    if max_batch_tokens < 1:
-        raise InputError(f"max_batch_tokens is {max_batch_tokens}; it must be 1 or more.")
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    batches: list[list[int]] = []
-    while order:
-        room = room_for(lengths[order[0]], max_batch_tokens)
-        batches.append(order[:room])
-        del order[:room]
-    return batches
-
-
-def _cost(entry: Entry) -> int:
-    asked, index = entry
-    return asked.items.costs[index]
-
-
-def room_for(cost: int, budget: int) -> int:
-    """How many items of at most this cost a batch has room for."""
-    return max(1, budget // max(1, cost))
 
 
 class Scheduler(Generic[Item, Found]):
@@ -167,12 +138,11 @@ class Scheduler(Generic[Item, Found]):
             with self._lock:
                 self._wake(request)
 
-    def _run_batch(self, request: Waiting | None, between: Entry | None = None) -> bool:
+    def _run_batch(self, request: Waiting | None) -> bool:
         """Compute a batch, or sleep where none can be, unless the request has news already.
 
-        Without a request nobody waits here. `between` steps of a long item, short items of another
-        request. Returns whether there was a batch. After Ctrl-C its items wait again: it is no
-        affair of the others.
+        Without a request nobody waits here. Returns whether there was a batch. After Ctrl-C its
+        items wait again: it is no affair of the others.
         """
         here, batch, nested = object(), list[Entry](), getattr(_HERE, "computes", False)
         stays = False  # and computes the next batch
@@ -182,7 +152,7 @@ class Scheduler(Generic[Item, Found]):
                     return False
                 most = max(1, self._lanes())
                 if request is not None or self._waiting:
-                    self._running[here] = self._take(batch, most, between, nested=nested)
+                    self._running[here] = self._take(batch, most, nested=nested)
                 if not batch:
                     self._running.pop(here, 0)
                     if request is not None:
@@ -237,24 +207,50 @@ class Scheduler(Generic[Item, Found]):
     def _between_steps(
         self, here: object, batch: list[Entry], most: int, threads: ExitStack
     ) -> Callable[[], None]:
-        """What the thread of a batch does between steps for others that wait."""
+        """What the thread of a batch does between two steps for others that wait."""
         look = monotonic() + PATIENCE
 
         def between_steps() -> None:
             nonlocal look
             if not self._queues or (now := monotonic()) < look:
                 return
-            if self._running[here] > 1:
-                threads.enter_context(share_of_threads(most))
+            if self._running.get(here, 1) > 1:
                 with self._lock:
                     self._running[here] = 1
                     self._fill_lanes()
+                threads.enter_context(share_of_threads(most))
             else:
-                self._run_batch(None, batch[0])
+                self._compute_short(batch[0], most)
             after = monotonic()
             look = after + max(PATIENCE, after - now)
 
         return between_steps
+
+    def _compute_short(self, longest: Entry, most: int) -> None:
+        """Compute what waits of requests that are short beside the longest item of a batch."""
+        batch, limit = list[Entry](), cost_of(longest) / SHORT
+        try:
+            with self._lock:
+                self._forget_withdrawn()
+                own = longest[0].request
+                short = {a for a in self._turns if a is not own and 0 < a.cost <= limit}
+                for place, queue in [*self._queues.items()] if short else []:
+                    if found := [entry for entry in queue if entry[0].request in short]:
+                        share = found[0][0].items.budget // most // SHORT
+                        room = room_for(max(map(cost_of, found)), share)
+                        batch += found[:room]
+                        left = [entry for entry in queue if entry[0].request not in short]
+                        self._queues[place] = left + found[room:]
+                        self._unsorted.add(place)
+                        self._taken(place, batch)
+                        break
+            if batch:
+                self._compute(batch, lambda: None)
+        except BaseException:
+            with self._lock:
+                for entry in batch:
+                    self._enqueue(*entry)
+            raise
 
     def _fill_lanes(self) -> None:
         """Let another thread compute, where items wait that a lane is free for."""
@@ -267,40 +263,42 @@ class Scheduler(Generic[Item, Found]):
         while self._run_batch(None):
             pass
 
-    def _take(self, batch: list[Entry], most: int, between: Entry | None, *, nested: bool) -> int:
+    def _take(self, batch: list[Entry], most: int, *, nested: bool) -> int:
         """Move the items of the next batch into `batch`; return the lanes that it takes of `most`.
 
         None where none wait, or no lane is free and no batch of this thread waits for one. The
         first item is the most expensive of those that the request whose turn it is asked for first;
-        the rest are those, of any request, that follow it by cost. `between` steps there are fewer.
+        the rest are those, of any request, that follow it by cost.
         """
         free = most - sum(self._running.values())
         if free < 1 and not nested:
             return 0
         self._forget_withdrawn()
-        limit = math.inf if between is None else _cost(between) / SHORT
         for leader in [*self._turns]:
-            if between is not None and leader is between[0].request:
-                continue
             for place, queue in self._queues.items():
                 if place in self._unsorted:
-                    queue.sort(key=_cost, reverse=True)
+                    queue.sort(key=cost_of, reverse=True)
                     self._unsorted.discard(place)
-                own = (n for n, entry in enumerate(queue) if entry[0].request is leader)
-                start = next((n for n in own if _cost(queue[n]) <= limit), None)
+                start = next((n for n, (a, _) in enumerate(queue) if a.request is leader), None)
                 if start is None:
                     continue
-                share = queue[start][0].items.budget // (most if between is None else most * SHORT)
-                room = min(room_for(_cost(queue[start]), share), -(-len(queue) // max(1, free)))
+                room = room_for(cost_of(queue[start]), queue[start][0].items.budget // most)
+                room = min(room, -(-len(queue) // max(1, free)))
                 batch += queue[start : start + room]
                 del queue[start : start + room]
-                if not queue:
-                    del self._queues[place]
+                self._taken(place, batch)
                 self._turns[leader] = self._turns.pop(leader)  # and now the others
                 return most if len(batch) == 1 and free == most and not self._queues else 1
-            if between is None:
-                del self._turns[leader]
+            del self._turns[leader]
         return 0
+
+    def _taken(self, place: Place, batch: list[Entry]) -> None:
+        """Count what was taken out of a queue, which is none when it is empty."""
+        for entry in batch:
+            entry[0].request.cost -= cost_of(entry)
+        if not self._queues[place]:
+            del self._queues[place]
+            self._unsorted.discard(place)
 
     def _forget_withdrawn(self) -> None:
         """Take the items of withdrawn requests out of the queues."""
@@ -382,6 +380,7 @@ class Scheduler(Generic[Item, Found]):
         if index not in asked.found and not asked.request.withdrawn:
             place = asked.items.key, asked.items.budget
             self._queues.setdefault(place, []).append((asked, index))
+            asked.request.cost += asked.items.costs[index]
             self._unsorted.add(place)
             self._turns.setdefault(asked.request)
 

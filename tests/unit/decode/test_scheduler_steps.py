@@ -20,7 +20,7 @@ def one(name: str, cost: int) -> Course[str, str, str]:
     return found
 
 
-def long_batch(each_step: Callable[[], bool], lanes: int) -> Scheduler[str, str]:
+def long_batch(each_step: Callable[[], bool], lanes: Callable[[], int]) -> Scheduler[str, str]:
     """Computes "long" by steps until one says that it is the last, and all else at once."""
 
     def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
@@ -28,7 +28,7 @@ def long_batch(each_step: Callable[[], bool], lanes: int) -> Scheduler[str, str]
             withdrawn(0)
         return batch
 
-    return Scheduler(run, lambda: lanes)
+    return Scheduler(run, lanes)
 
 
 def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
@@ -39,7 +39,7 @@ def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
         begun.set()
         return answered.wait(0.001)
 
-    one_lane = long_batch(last, 1)
+    one_lane = long_batch(last, lambda: 1)
 
     def ask() -> None:
         begun.wait(20)
@@ -54,7 +54,7 @@ def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
 
 
 def test_other_items_wait_for_the_end_of_a_batch() -> None:
-    """Those of its own request, and those for which one would be as late as the other."""
+    """Those of its own request, and of requests that are not much shorter as a whole."""
     seen = list[str]()
     steps = iter([False] * 50 + [True])
 
@@ -68,11 +68,12 @@ def test_other_items_wait_for_the_end_of_a_batch() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "PATIENCE", 0)
         first = one_lane.submit([one("long", 100), one("own", 1)])
-        others = one_lane.submit([one("as long", 50), one("short", 2)])
-        answered = dict(first) | dict(others)
-    assert len(answered) == 2
-    assert seen.index("short") < seen.index("long") < seen.index("own")
-    assert seen.index("long") < seen.index("as long")
+        bulk = one_lane.submit([one("as long", 50), one("its part", 2)])
+        short = one_lane.submit([one("short", 2)])
+        answered = len(dict(first)) + len(dict(bulk)) + len(dict(short))
+    assert answered == len(seen) == 5
+    assert seen.index("short") < seen.index("long")
+    assert all(seen.index("long") < seen.index(name) for name in ("own", "as long", "its part"))
 
 
 def test_a_long_batch_keeps_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +91,8 @@ def test_a_long_batch_keeps_half_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(scheduler, "monotonic", lambda: now)
     one_lane = Scheduler[str, str](run)
     first = one_lane.submit([one("long", 100)])
-    others = one_lane.submit([one(f"short {number}", 1) for number in range(3)])
-    assert len(dict(first)) + len(dict(others)) == 4
+    others = [one_lane.submit([one(f"short {number}", 1)]) for number in range(3)]
+    assert len(dict(first)) + sum(len(dict(request)) for request in others) == 4
     places = [place for place, name in enumerate(log) if name != "long"]
     assert [after - before - 1 for before, after in pairwise(places)] == [10, 10]
 
@@ -107,17 +108,17 @@ def test_a_lone_item_has_all_threads_until_another_waits() -> None:
         begun.set()
         return answered.wait(0.001)
 
-    two_lanes = long_batch(last, 2)
+    lanes = long_batch(last, torch.get_num_threads)
 
     def ask() -> None:
         begun.wait(20)
-        dict(two_lanes.submit([one("as long", 100)]))
+        dict(lanes.submit([one("as long", 100)]))
         answered.set()
 
     other = Thread(target=ask)
     other.start()
     try:
-        assert dict(two_lanes.submit([one("long", 100)])) == {0: "long"}
+        assert dict(lanes.submit([one("long", 100)])) == {0: "long"}
         other.join(20)
         assert (threads[0], threads[-1], torch.get_num_threads()) == (2, 1, 2)
     finally:
