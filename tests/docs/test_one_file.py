@@ -127,7 +127,7 @@ def to_package(page: SimpleNamespace) -> EncoderDecoder:
 
 
 def test_it_is_short_and_needs_pytorch_alone() -> None:
-    """About 200 lines of code, on the standard library and PyTorch."""
+    """About 300 lines, 200 of them code, on the standard library and PyTorch."""
     text = FILE.read_text(encoding="utf-8")
     tree = ast.parse(text)
     told = {
@@ -138,6 +138,7 @@ def test_it_is_short_and_needs_pytorch_alone() -> None:
     }
     lines = [line for number, line in enumerate(text.splitlines(), 1) if number not in told]
     assert sum(bool(line.strip()) for line in lines) <= 210
+    assert len(lines) + len(told) <= 320
     modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     modules += [
         n.name for node in ast.walk(tree) if isinstance(node, ast.Import) for n in node.names

@@ -216,7 +216,7 @@ class ModelFolder:
         return made
 
     def _lend_ours(self, make: Callable[[Model, Lender], Made]) -> Made:
-        """The same of our files, again if another process has saved them meanwhile."""
+        """Lend from a folder of ours, and start over if another process saves it meanwhile."""
         path, file = self.path / WEIGHTS, self.path / CONFIG
         while True:
             found, config = _identity(path), self.config

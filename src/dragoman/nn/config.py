@@ -95,7 +95,7 @@ class LayerConfig:
         """Reject settings that a pattern would silently ignore, and what a decoder must not see."""
         for index, pattern in enumerate(patterns):
             here = f'{name}[{index}] = "{pattern.kind}"'
-            if causal and not (pattern.is_causal and _looks_back(pattern)):
+            if causal and not (pattern.is_causal and _looks_back(pattern, here)):
                 raise InputError(
                     f"{here} lets a token see later ones, which a decoder must not: take a causal "
                     "pattern"
@@ -174,7 +174,14 @@ class LayerConfig:
             scale_weights([*values, *(linear.weight for linear in (*ups, *ends))], depth.beta)
 
 
-def _looks_back(pattern: Pattern) -> bool:
-    """Whether a mask hides what comes later; without one nothing is hidden."""
-    mask = pattern.mask(LOOKED_AT, LOOKED_AT, torch.device("cpu"))
-    return mask is not None and not mask.triu(1).any()
+def _looks_back(pattern: Pattern, here: str) -> bool:
+    """Whether a mask hides what comes later; without one, `attend` is believed to do so."""
+    with torch.device("cpu") as cpu:  # also for a mask that takes the default device
+        mask = pattern.mask(LOOKED_AT, LOOKED_AT, cpu)
+    if mask is None:
+        return True
+    if mask.dtype != torch.bool:
+        raise InputError(
+            f"{here} has a mask of {mask.dtype}: make it boolean, True where a query sees a key"
+        )
+    return not torch.atleast_2d(mask).triu(1).any()

@@ -40,16 +40,6 @@ def read_folder(
 class Loadable(ABC):
     """An object that answers by the model of a folder."""
 
-    def __copy__(self) -> Self:
-        """Share all there is, without the detour by `__reduce__`."""
-        vars(other := object.__new__(type(self))).update(vars(self))
-        return other
-
-    def __reduce__(self) -> str:
-        """Raise TypeError: what decodes side by side in threads is not for pickle."""
-        name = type(self).__name__
-        raise TypeError(f"a {name} cannot be pickled; load its folder in each process")
-
     @classmethod
     @abstractmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:

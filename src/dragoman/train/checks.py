@@ -122,8 +122,8 @@ class Checks:
         if now.loss > least + RISEN:
             yield (
                 f"{RISING} from {least:.2f} to {now.loss:.2f}, so the rate is "
-                "too high; lower train.learning_rate, lengthen train.warmup_steps, or set "
-                'model.norm_position = "pre", unless it is so already'
+                "too high; lower train.learning_rate, lengthen train.warmup_steps, or, "
+                'if the model is not pre-norm, set model.norm_position = "pre"'
             )
         small = min(each.norm for each in before)
         if now.norm > EXPLODED * max(small, self._config.clip_norm or 0.0):
@@ -175,6 +175,6 @@ def _layers(gradients: Mapping[str, float]) -> Iterator[str]:
     if sizes[layer] * APART < typical:
         yield (
             f"{VANISHING} {layer} is {sizes[layer]:.1e}, in a typical layer {typical:.1e}, so it "
-            "learns next to nothing; use fewer layers, or set model.norm_position = "
-            '"pre", unless it is so already'
+            "learns next to nothing; use fewer layers, or, if the model is not pre-norm, set "
+            'model.norm_position = "pre"'
         )

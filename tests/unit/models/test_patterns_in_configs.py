@@ -96,7 +96,7 @@ def test_a_kind_that_nothing_imported_has_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.toml"
     path.write_text('patterns = [{kind = "antigravity.Pattern"}]')
     with pytest.raises(
-        InputError, match=r'of an imported class of yours, not "antigravity\.Pattern"'
+        InputError, match=r'once its module is imported\), not "antigravity\.Pattern"'
     ):
         read_settings(path).build(DecoderOnlyConfig)
     assert "antigravity" not in sys.modules
@@ -110,14 +110,23 @@ class Sighted(Pattern):
     ahead: int | None = None
     is_causal = True
 
-    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:
-        """`j <= i + ahead`, or everybody."""
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002
+        """`j <= i + ahead` on the default device; None where `attend` hides what it hides."""
         if self.ahead is None:
             return None
-        return distances(num_queries, num_keys, device) <= self.ahead
+        return distances(num_queries, num_keys) <= self.ahead
 
 
-@pytest.mark.parametrize("ahead", [{}, {"ahead": 1}, {"ahead": 50}])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additive(Causal):
+    """Has a mask of numbers that are added."""
+
+    def mask(self, num_queries: int, num_keys: int, device: torch.device) -> Tensor | None:  # noqa: ARG002
+        """0 where seen."""
+        return distances(num_queries, num_keys).le(0).double().log()
+
+
+@pytest.mark.parametrize("ahead", [{"ahead": 1}, {"ahead": 50}])
 def test_a_decoder_believes_the_mask_and_not_the_flag(ahead: dict[str, int]) -> None:
     """A pattern of one's own that is off by one would learn to copy what it is to predict."""
     patterns = [{"kind": "sighted", **ahead}]
@@ -127,6 +136,16 @@ def test_a_decoder_believes_the_mask_and_not_the_flag(ahead: dict[str, int]) -> 
     for config, key in (DecoderOnlyConfig, "patterns"), (EncoderDecoderConfig, "decoder_patterns"):
         with pytest.raises(InputError, match=rf'{key}\[0\] = "sighted" lets a token see later'):
             parse_settings(config, {key: patterns}, "a")
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_decoder_looks_at_boolean_masks_alone(device: str) -> None:
+    """On whatever device models are made; a flag without a mask is believed."""
+    with torch.device(device):
+        for sighted in {"kind": "sighted", "ahead": 0}, {"kind": "sighted"}:
+            assert parse_settings(DecoderOnlyConfig, {"patterns": [sighted]}, "a").patterns
+        with pytest.raises(InputError, match=r'"causal" has a mask of torch.float64: make it bool'):
+            DecoderOnlyConfig(patterns=(Additive(),))
 
 
 def _patterns_of(stack: nn.Module) -> list[object]:

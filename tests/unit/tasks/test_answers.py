@@ -4,7 +4,7 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import count
@@ -226,14 +226,10 @@ def test_results_leave_the_process(name: str) -> None:
         json.dumps(asdict(result))
 
 
-@every_kind
-def test_what_answers_stays_in_the_process(name: str) -> None:
-    """The error says what a pool of processes does instead; a copy in this one answers alike."""
-    answering = ANSWERING[name]()
-    for into_bytes in pickle.dumps, deepcopy:
-        with pytest.raises(TypeError, match=f"a {name} cannot be pickled; load its folder in each"):
-            into_bytes(answering)
-    assert KINDS[name].ask(copy(answering), LINES) == KINDS[name].ask(answering, LINES)
+def test_a_classifier_is_copied_with_its_model() -> None:
+    """The copy answers alike."""
+    classifier, ask = ANSWERING["Classifier"](), KINDS["Classifier"].ask
+    assert ask(deepcopy(classifier), LINES) == ask(classifier, LINES)
 
 
 def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:

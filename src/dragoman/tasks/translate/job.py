@@ -40,8 +40,8 @@ from dragoman.wording import counted
 COLLAPSE = 0.02  # nats: a source that helps by less than this is not looked at
 COLLAPSED = (
     "the model's losses are the same whatever source it is given, so the decoder ignores the "
-    "source; lower train.learning_rate, lengthen train.warmup_steps, or set "
-    'model.norm_position = "pre", unless it is so already'
+    "source; lower train.learning_rate, lengthen train.warmup_steps, or, "
+    'if the model is not pre-norm, set model.norm_position = "pre"'
 )
 
 FREQUENCIES = 0.95
@@ -49,7 +49,7 @@ FREQUENCIES = 0.95
 FREQUENT = (
     "the model's loss is that of knowing how frequent each token is and nothing else; train "
     "longer, and if that does not help, lower train.learning_rate, lengthen train.warmup_steps, "
-    'or set model.norm_position = "pre", unless it is so already'
+    'or, if the model is not pre-norm, set model.norm_position = "pre"'
 )
 LEAST_TARGETS = 1000
 """Tokens from which on their frequencies are measured."""
