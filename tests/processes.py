@@ -7,7 +7,11 @@ from collections.abc import Collection
 
 
 def python(
-    code: str, *arguments: object, without: Collection[str] = (), **given: str
+    code: str,
+    *arguments: object,
+    without: Collection[str] = (),
+    timeout: float = 300,
+    **given: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program, which ends well, with the variables of this one, less some and with others."""
     environment = {name: value for name, value in os.environ.items() if name not in without}
@@ -17,7 +21,7 @@ def python(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=timeout,
     )
     assert done.returncode == 0, done.stderr
     return done

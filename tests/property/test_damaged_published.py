@@ -32,21 +32,27 @@ BART = {
     "max_position_embeddings": 32}  # fmt: skip
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 8, "max_position_embeddings": 32}  # fmt: skip
+T5 = {"d_model": 16, "d_kv": 8, "d_ff": 8, "num_layers": 1, "num_heads": 2,
+      "decoder_start_token_id": 0}  # fmt: skip
 LLAMA = {**BERT, "num_key_value_heads": 1}
 SIZES: dict[str, tuple[str, dict[str, Any]]] = {
     "bart": ("BartForConditionalGeneration", BART),
     "m2m100": ("M2M100ForConditionalGeneration", BART),
     "nllb": ("M2M100ForConditionalGeneration", BART),
     "mbart": ("MBartForConditionalGeneration", BART | {"decoder_start_token_id": 0}),
-    "t5": ("T5ForConditionalGeneration", {
-        "d_model": 16, "d_kv": 8, "d_ff": 8, "num_layers": 1, "num_heads": 2,
-        "decoder_start_token_id": 0}),
+    "t5": ("T5ForConditionalGeneration", T5),
+    "mt5": ("MT5ForConditionalGeneration", T5),
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}),
     "llama": ("LlamaForCausalLM", LLAMA),
     "qwen2": ("Qwen2ForCausalLM", LLAMA),
+    "gemma": ("GemmaForCausalLM", LLAMA | {"head_dim": 8}),
     "bert": ("BertForSequenceClassification", BERT),
+    "distilbert": ("DistilBertForSequenceClassification", {
+        "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 8, "max_position_embeddings": 32}),
     "roberta": ("RobertaForTokenClassification", BERT | {"pad_token_id": 1}),
 }  # fmt: skip
+SAME = {"mt5": "t5", "gemma": "llama", "distilbert": "bert"}
+"""Families with the tokenizer of another one."""
 OLD = ("t5", "mbart", "nllb", "llama", "gpt2", "bert")
 """Families of which older folders have no tokenizer.json."""
 
@@ -54,7 +60,7 @@ OLD = ("t5", "mbart", "nllb", "llama", "gpt2", "bert")
 def make(name: str, folder: Path, *, fast: bool = True) -> Path:
     """Write the folder of a family by its class."""
     folder.mkdir()
-    said = FAMILIES[name](folder, fast=fast)
+    said = FAMILIES[SAME.get(name, name)](folder, fast=fast)
     kind, sizes = SIZES[name]
     cls = getattr(transformers, kind)
     torch.manual_seed(0)

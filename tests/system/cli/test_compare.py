@@ -69,10 +69,12 @@ def test_finished_translations_need_no_source(run: Run, ref: Path, tmp_path: Pat
 def test_what_cannot_be_compared_is_refused(
     run: Run, model: Path, src: Path, ref: Path, tmp_path: Path
 ) -> None:
-    """Another number of lines, a missing source, a folder without a model."""
+    """Another number of lines, a missing source or reference, a folder without a model."""
     short = write(tmp_path / "short", LINES[:2])
     command = ("evaluate", model, "--src", src, "--ref", ref)
     assert_refused(run(*command, "--against", short), f"{short} has 2 lines but {ref} has 6")
     assert_refused(run(*command, "--ref", short), f"{short} has 2 lines but {ref} has 6")
     assert_refused(run(*command, "--against", tmp_path), "not a model folder")
+    assert_refused(run(*command, "--comet", tmp_path), "not the folder of a COMET model")
     assert_refused(run("evaluate", ref, "--ref", ref, "--against", model), "give --src.")
+    assert_refused(run("evaluate", ref, "--src", src), "is measured on --ref; give --ref too.")

@@ -337,7 +337,13 @@ def test_a_model_is_written_in_8_bits(run: Run, model: Path, tmp_path: Path) -> 
     done = run(*call, "--references", references)
     assert (done.code, done.out) == (0, "")
     assert f"{small} holds the model in 8 bits: " in done.err
-    assert f" of {len(LINES)} translations changed, BLEU " in done.err
+    before, after = (run("translate", folder, probe).lines for folder in (model, small))
+    pairs = enumerate(zip(before, after, strict=True), start=1)
+    changed = [number for number, (one, other) in pairs if one != other]
+    assert f" {len(changed)} of {len(LINES)} translations changed, BLEU " in done.err
+    most = "The translation that changed most is that of line "
+    told = sum(f"{most}{number}:\n" in done.err for number in changed)
+    assert done.err.count(most) == told == min(len(changed), 1)
     assert run("translate", small, probe, "--compute", "auto").code == 0
     assert "(format 3, " in run("inspect", small).out
     assert run("cost", small).code == 0

@@ -159,9 +159,13 @@ REFUSED = [
     (replaced(epub(), {"META-INF/encryption.xml": RIGHTS}), "a.epub", "encrypted chapters"),
     (replaced(epub(), {"META-INF/container.xml": "<a/>"}), "a.epub", "names no package"),
 ]
+IDS = [
+    "twice", "encrypted", "outside", "longer", "place", "comment", "far", "cut", "old", "no types",
+    "no content", "malformed", "entities", "deep", "encoding", "password", "chapters", "no package",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "name", "sentence"), REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.parametrize(("data", "name", "sentence"), REFUSED, ids=IDS)
 def test_what_cannot_be_read_is_refused(data: bytes, name: str, sentence: str) -> None:
     """Damage, passwords, entities, depth, and what no document needs: with a sentence."""
     with pytest.raises(InputError, match=sentence):

@@ -304,7 +304,7 @@ assert torch.equal((square @ square).sum() + many.exp().sum(), expected)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_computes_with_threads() -> None:
     """As under gunicorn's `--preload`: in the child and then in the parent, with the same bits."""
-    assert not python(FORKED, without={"OMP_NUM_THREADS"}).stdout
+    assert not python(FORKED, without={"OMP_NUM_THREADS"}, timeout=100).stdout
 
 
 @needs_compiler
@@ -350,4 +350,4 @@ compute(before + 2)  # a program of one thread keeps its team
 @needs_compiler
 def test_threads_of_a_parallel_loop_end_where_others_may_start_theirs() -> None:
     """More of them than cores would make every parallel loop of the process slow."""
-    assert not python(TEAM, without={"OMP_NUM_THREADS"}).stdout
+    assert not python(TEAM, without={"OMP_NUM_THREADS"}, timeout=100).stdout

@@ -23,3 +23,11 @@ def test_conflicts(options: dict[str, Any], message: str) -> None:
     """A run without an end, a number that means nothing and a conflict are each one sentence."""
     with pytest.raises(InputError, match=re.escape(message)):
         TrainConfig(**options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"patience": 1, "schedule": "noam"}, {"max_steps": 1, "seed": (1 << 63) - 1}]
+)
+def test_what_must_work(options: dict[str, Any]) -> None:
+    """Patience alone ends a run whose rate does not fall to 0; the largest seed is a seed."""
+    assert all(getattr(TrainConfig(**options), name) == value for name, value in options.items())

@@ -157,7 +157,7 @@ def test_warnings_are_printed_and_written(tmp_path: Path) -> None:
 
 def test_tensorboard(tmp_path: Path) -> None:
     """Curves get the lines of the log, and are written at a validation and at the end."""
-    writer, path = Mock(), tmp_path / "metrics.jsonl"
+    writer, path = Mock(spec=["add_scalar", "flush"]), tmp_path / "metrics.jsonl"
     report = MetricsFile(path, replace(CONFIG, log_every=2), Progress(), TensorBoard(writer))
     report.stepped(Progress(step=1), RESULT)
     report.stepped(Progress(step=2), RESULT)
@@ -167,6 +167,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     report.stopped(Progress(step=4), "4 steps")
     report.close()
     assert writer.mock_calls[-1] == call.flush()
+    assert writer.flush.call_count == 2
     points = [given.args for given in writer.add_scalar.call_args_list]
     assert [point for point in points if point[0] == "train/loss"] == [
         ("train/loss", 2.0, 1),

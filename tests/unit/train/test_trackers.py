@@ -66,7 +66,11 @@ def report(folder: RunFolder, name: Any, end: str | None = "4 steps") -> list[st
 @pytest.fixture
 def mlflow(module: Module) -> Mock:
     """A stand-in for `MlflowClient` that is the client it makes; its one new run is "abc"."""
-    client = Mock()
+    methods = [
+        "create_experiment", "create_run", "get_experiment_by_name", "log_batch", "set_terminated",
+        "update_run",
+    ]  # fmt: skip
+    client = Mock(spec=methods)
     client.return_value = client
     client.get_experiment_by_name.return_value = None
     client.create_experiment.return_value = "7"
@@ -74,6 +78,12 @@ def mlflow(module: Module) -> Mock:
     module("mlflow", MlflowClient=client)
     module("mlflow.entities", Metric=lambda *metric: metric, Param=lambda *param: param)
     return client
+
+
+def assert_ended(client: Mock, state: str) -> None:
+    """The run is ended once, and nothing is sent after it."""
+    client.set_terminated.assert_called_once_with("abc", state)
+    assert client.mock_calls[-1] == call.set_terminated("abc", state)
 
 
 def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
@@ -96,20 +106,20 @@ def test_mlflow(folder: RunFolder, mlflow: Mock) -> None:
     assert numbers["valid/loss"] == (1.5, 4)
     assert numbers["valid/bleu"] == (7.0, 4)
     assert "train/step" not in numbers
-    mlflow.set_terminated.assert_called_once_with("abc", "FINISHED")
+    assert_ended(mlflow, "FINISHED")
 
 
 def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: Mock) -> None:
     """A resumed run goes on in the same run, in the store that the user names."""
     assert report(folder, "mlflow", "interrupted") == []
-    mlflow.set_terminated.assert_called_once_with("abc", "KILLED")
+    assert_ended(mlflow, "KILLED")
     mlflow.reset_mock()
     os.environ["MLFLOW_TRACKING_URI"] = "http://tracking"
     assert report(folder, "mlflow", end=None) == []
     opened, resumed, (name, _, logged), *_ = mlflow.mock_calls
     assert [opened, resumed] == [call("http://tracking"), call.update_run("abc", status="RUNNING")]
     assert (name, logged["metrics"][0][0]) == ("log_batch", "train/loss")
-    mlflow.set_terminated.assert_called_once_with("abc", "FAILED")
+    assert_ended(mlflow, "FAILED")
 
 
 def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
@@ -174,7 +184,7 @@ def test_a_tracker_that_fails_later_is_ended(
     mlflow.log_batch = fail
     (warning,) = report(folder, "mlflow")
     assert "disk full" in warning
-    mlflow.set_terminated.assert_called_once_with("abc", "FAILED")
+    assert_ended(mlflow, "FAILED")
 
 
 def test_a_full_queue_takes_the_end(

@@ -32,6 +32,15 @@ def test_the_mean_is_that_of_the_probabilities() -> None:
     np.testing.assert_allclose(found_NV, mean_NV, rtol=2e-6)
 
 
+def test_a_model_with_itself_is_the_model() -> None:
+    """The same tokens for a beam, whose rows every model reorders, with scores alike."""
+    one, lines = make_translator(), random_lines(10)
+    both = one.ensemble(one, one)
+    expected, found = (each.translate(lines, beam_size=4) for each in (one, both))
+    assert [each.tokens for each in found] == [each.tokens for each in expected]
+    assert [e.score for e in found] == pytest.approx([e.score for e in expected], rel=1e-4)
+
+
 @torch.no_grad()
 def test_greedy_takes_the_greatest_mean() -> None:
     """Token for token what whole passes of both models say, in float64; and it is not one's own."""
