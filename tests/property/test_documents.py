@@ -17,7 +17,7 @@ from tests import office
 from tests.document_oracles import ORACLES
 from tests.word_translator import WordTranslator
 
-from dragoman.documents.characters import _is_not_utf8
+from dragoman.documents.characters import _is_not_utf8, decoded
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
@@ -70,8 +70,15 @@ def disordered(numbers: list[int]) -> list[int]:
     return numbers[::2] + numbers[1::2]
 
 
-def looks_like_utf8(data: bytes) -> bool:
-    """As the reader has it that is told no encoding; lost spaces may change that."""
+def looks_like_utf8(data: bytes) -> bool | None:
+    """As the reader has it that is told no encoding, or none if it refuses.
+
+    Lost spaces and other words may change that.
+    """
+    try:
+        decoded(data, "x")
+    except InputError:
+        return None
     return not _is_not_utf8(data.decode(errors="surrogateescape"))
 
 
