@@ -25,7 +25,7 @@ def environment_at_torch(program: str, **given: str) -> dict[str, str]:
         "        os._exit(0)\n"
         f"sys.addaudithook(note)\n{program}"
     )
-    done = python(program, without={*SETTINGS, "OMP_WAIT_POLICY"}, **given)
+    done = python(program, without={*SETTINGS, "OMP_WAIT_POLICY"}, given=given)
     return dict(zip(SETTINGS, done.stdout.split(), strict=True))
 
 
@@ -87,7 +87,7 @@ def test_threads_share_few_arenas() -> None:
     """Otherwise each begins one; the user's own number wins. Their turns are short, too."""
 
     def arenas(how: str, **given: str) -> int:
-        done = python(ARENAS_OF_THREADS, how, without={"MALLOC_ARENA_MAX"}, **given)
+        done = python(ARENAS_OF_THREADS, how, without={"MALLOC_ARENA_MAX"}, given=given)
         return done.stderr.count("Arena ")
 
     assert arenas("shared") <= ARENAS < arenas("own")

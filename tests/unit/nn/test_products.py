@@ -199,7 +199,7 @@ def test_head_product_is_torchs(num_queries: int) -> None:
 def test_bf16_units_are_found_by_trying() -> None:
     """A processor whose units oneDNN may not use has none."""
     program = "from dragoman.nn.cpu.products import has_bf16_units; print(has_bf16_units())"
-    assert python(program, ONEDNN_MAX_CPU_ISA="AVX512_CORE").stdout == "False\n"
+    assert python(program, given={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}).stdout == "False\n"
 
 
 def agree(linear: Linear, x: Tensor) -> bool:
