@@ -5,9 +5,13 @@ runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is l
 
 .. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
 
-It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, Hoffmann et al.
-(2022, equation 4) say where. Small models are not there yet: what a token costs them beside their
-weights (attention's scores, the start of each operation) is a large share.
+It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, that place is
+
+.. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
+    G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
+
+(Hoffmann et al. 2022, equation 4). Small models are not there yet: what a token costs them beside
+their weights (attention's scores, the start of each operation) is a large share.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ has no effect.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -217,6 +217,29 @@ def chosen_for(
         raise unsupported("source_lang", detail) from None
 
 
+def chosen_of_texts(
+    service: Service, sources: Sequence[str | None], target: str | None, *, are_told: bool
+) -> dict[str | None, Chosen | None]:
+    """The model for each source; None for texts that stay as they are.
+
+    Where the texts themselves told their languages (`are_told`), those that no model reads stay
+    too, as a quotation in a page, but for a request that has nothing else. Raises Refusal in
+    DeepL's words.
+    """
+    chosen, refused = dict[str | None, Chosen | None](), list[Refusal]()
+    for source in dict.fromkeys(sources):
+        try:
+            chosen[source] = chosen_for(service, source, target, is_told=are_told)
+        except Refusal as refusal:
+            if not are_told or refusal.where != "source_lang":
+                raise
+            chosen[source] = None
+            refused.append(refusal)
+    if refused and len(refused) == len(chosen):
+        raise refused[0]
+    return chosen
+
+
 def check_tags(form: DeepLForm, texts: Iterable[str]) -> None:
     """Raise Refusal for a text that is to be XML and is none, which only v2 minds."""
     if (form.tag_handling, form.tag_handling_version) == ("xml", "v2"):
@@ -254,11 +277,7 @@ async def translate(call: Call) -> Response:
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
     answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
-    is_told = not form.source_lang
-    chosen_of = {
-        source: chosen_for(service, source, target, is_told=is_told)
-        for source in dict.fromkeys(sources)
-    }
+    chosen_of = chosen_of_texts(service, sources, target, are_told=not form.source_lang)
     places_of = dict[Chosen | None, list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
         places_of.setdefault(chosen_of[source], []).append(place)

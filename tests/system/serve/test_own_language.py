@@ -116,7 +116,7 @@ def test_what_is_only_written_is_named_where_it_is_told_by_the_text(live: Live) 
     ("path", "fields"),
     [
         ("/translate", {"q": POLISH, "source": "auto", "target": "zh"}),
-        ("/v2/translate", {"text": [ENGLISH, POLISH], "target_lang": "ZH"}),
+        ("/v2/translate", {"text": [POLISH], "target_lang": "ZH"}),
         ("/translate_file", {"source": "auto", "target": "zh"}),
         ("/v1/documents", {"tgt_lang": "zh"}),
     ],
@@ -130,3 +130,11 @@ def test_what_no_model_has_is_named_and_refused(
     assert answer.status == 400
     assert "The text seems to be in Polish (pl), which is not available" in answer.body.decode()
     assert several.post("/detect", {"q": POLISH}).json[0]["language"] == "pl"
+
+
+def test_a_quotation_that_no_model_reads_stays_among_texts(several: Live) -> None:
+    """It is named, and refuses nothing for the others of its request."""
+    form = {"text": [ENGLISH, POLISH], "target_lang": "ZH"}
+    english, polish = several.post("/v2/translate", form).json["translations"]
+    assert (english["detected_source_language"], english["text"] != ENGLISH) == ("EN", True)
+    assert (polish["detected_source_language"], polish["text"]) == ("PL", POLISH)
