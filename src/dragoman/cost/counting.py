@@ -4,9 +4,16 @@ A training step and a validation's loss are dry runs (`dryrun.py`) of the real m
 task's own loss, so operations and the peak of memory hold for every variant, pattern and task.
 Results are cached by config and shape.
 
-A step holds the weights, a gradient of each, two moments of Adam (Kingma and Ba, 2015), in float32
-whatever the precision, and what the forward pass keeps for the backward pass. The logits, which
-would be the largest of all, never exist at once (`train/objective.py`).
+In numbers of four bytes a training step holds `N` weights, up to `N` gradients and `2 N` moments of
+Adam (Kingma and Ba, 2015), in bf16 too, and activations, which grow with the tokens of the batch:
+each layer keeps the inputs of its products and norms, and the `T x S` weights of its heads where
+they are kept; checkpointing keeps a layer's input alone (Chen et al., 2016). The logits, `tokens x
+V`, which would be the largest of all, never exist at once (`train/objective.py`).
+
+The backward pass takes each product twice more, once for either factor, so a training step takes
+three times the operations of the forward pass, or four with activation checkpointing, which runs
+the layers again. With all matrices of a layer `N`, that is the `6 N` for each token of Kaplan et
+al. (2020), plus the scores, which grow with the length.
 """
 
 from dataclasses import dataclass, replace

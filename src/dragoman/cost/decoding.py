@@ -1,8 +1,16 @@
 """What decoding takes: operations, what a step reads and the peak of memory, by dry runs.
 
-What is kept of earlier tokens is looked at in the stores that a pattern makes and fills, so a
-pattern from outside the package needs no formula here. Cross-attention keeps keys and values once
-for each sentence: its beams share them.
+For each token, layer and key-value head two vectors of `d` numbers are kept (paper, section 3.2.1;
+grouped heads, Ainslie et al., 2023, keep `K` of `H`):
+
+    2 K d L    numbers for each layer and row, where every position is kept
+    2 K d w    with a window of `w`, however long the text is
+    K d (d+1)  with linear attention, in float32: a matrix and a sum, however long the text is
+    5 D        with RWKV, in float32, however long the text is
+    2 K d S    for cross-attention, once for each sentence: its beams share them
+
+They are not computed so but looked at in the stores that a pattern makes and fills, so a pattern
+from outside the package needs no formula here.
 """
 
 from dataclasses import dataclass
