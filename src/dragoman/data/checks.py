@@ -107,7 +107,7 @@ def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
             yield (
                 f"{len(found) / len(pairs):.0%} of the pairs have {what}, such as line "
                 f"{number + 1:,}, {_cut(found[number])}; give the raw texts, or undo it ({undo}): "
-                "a model learns pieces of its own, and writes what it has read."
+                "a model writes texts as those that it has learned."
             )
 
 

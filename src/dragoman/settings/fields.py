@@ -169,8 +169,9 @@ def _choose(sections: list[Any], value: Mapping[str, Any], at: Origin, base: obj
         by_kind = {kind: cls for cls in (*sections, *extending, *sections) for kind in _kinds(cls)}
         if isinstance(value["kind"], str) and value["kind"] in by_kind:
             return by_kind[value["kind"]]
-        own = " (the kind of a class of your own is known once its module is imported)"
-        own *= {*family} != {*sections}
+        own = ""
+        if {*family} != {*sections}:
+            own = " (the kind of a class of your own is known once its module is imported)"
         raise at.child("kind").error(
             not_among(at.child("kind"), tuple(by_kind), value["kind"], own)
         )
