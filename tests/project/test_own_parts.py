@@ -5,12 +5,10 @@ promise of them is done: train a few steps, save, load, decode, cost, inspect.
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.system.conftest import CommandLine
 
 SCHEMES = {
     "table": """
@@ -177,20 +175,12 @@ precision = "fp32"
 """
 
 
-def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of the folder, which must succeed."""
-    environment = os.environ | {"COLUMNS": "200", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, program, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done
+def run(dragoman: CommandLine, folder: Path, *words: str, **more: str) -> str:
+    """Run a program of the folder, which must succeed; `printed` there has its standard output."""
+    places = {"cwd": folder, "stdout": folder / "printed"}
+    environment = {"COLUMNS": "200", **more}
+    running = dragoman.start(words, environment=environment, places=places, program="python")
+    return running.end().succeeded()
 
 
 TRAIN = ["train", "own.toml", "out=run"]
@@ -198,37 +188,41 @@ GENERATE = ["generate", "run", "row ", "--max-tokens", "4", "--temperature", "0"
 REST = [["cost", "own.toml"], ["cost", "run"], ["inspect", "run", "row row", "--max-tokens", "3"]]
 
 
-def use(folder: Path, module: str, model: str, owned: str, commands: list[list[str]]) -> object:
+def use(
+    dragoman: CommandLine, module: str, model: str, owned: str, commands: list[list[str]]
+) -> object:
     """Run commands by a script of the user's that imports the module; the model that was saved.
 
     Training says that a script is needed, and names the classes.
     """
+    folder = dragoman.folder
     (folder / "text.txt").write_text("row row row your boat gently down the stream\n" * 40)
     (folder / "own.toml").write_text(RECIPE.format(model=model))
     (folder / "mine.py").write_text(MINE.format(module=module))
-    done = run(folder, "mine.py", json.dumps(commands))
-    assert f"of your own ({owned})" in done.stdout + done.stderr
+    assert f"of your own ({owned})" in run(dragoman, folder, "mine.py", json.dumps(commands))
     return json.loads((folder / "run" / "config.json").read_text())["model"]
 
 
 @pytest.mark.parametrize(("makes", "name"), [("table", "Ramped"), ("rotation", "Slow")])
-def test_a_position_scheme_is_one_file(tmp_path: Path, makes: str, name: str) -> None:
+def test_a_position_scheme_is_one_file(
+    dragoman: CommandLine, tmp_path: Path, makes: str, name: str
+) -> None:
     """Whichever of the three it makes, it trains, is saved with its weights, and decodes."""
     (tmp_path / "scheme.py").write_text(SCHEME_HEAD + SCHEMES[makes])
     own = 'positions = {kind = "own", factor = 2.0}'
-    model = use(tmp_path, "scheme", own, name, [TRAIN, GENERATE])
+    model = use(dragoman, "scheme", own, name, [TRAIN, GENERATE])
     assert isinstance(model, dict)
     assert model["positions"] == {"kind": "own", "factor": 2.0}
 
 
-def test_a_pattern_and_a_strategy_are_a_file_each(tmp_path: Path) -> None:
+def test_a_pattern_and_a_strategy_are_a_file_each(dragoman: CommandLine, tmp_path: Path) -> None:
     """Beside a scheme of its own a pattern trains, is costed, decodes and is inspected."""
     (tmp_path / "scheme.py").write_text(SCHEME_HEAD + SCHEMES["bias"])
     (tmp_path / "pattern.py").write_text("import scheme\n" + PATTERN)
     own = 'positions = "own"\npatterns = [{kind = "dilated", step = 3}]'
-    model = use(tmp_path, "pattern", own, "Dilated, Faded", [TRAIN, GENERATE, *REST])
+    model = use(dragoman, "pattern", own, "Dilated, Faded", [TRAIN, GENERATE, *REST])
     assert isinstance(model, dict)
     assert model["patterns"] == [{"kind": "dilated", "step": 3}]
     (tmp_path / "strategy.py").write_text(STRATEGY)
     (tmp_path / "decode.py").write_text("import pattern\n" + DECODE)
-    assert run(tmp_path, "decode.py", "run").stdout == ""
+    assert run(dragoman, tmp_path, "decode.py", "run") == ""

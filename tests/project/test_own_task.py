@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.project.test_own_parts import MINE, run
+from tests.system.conftest import CommandLine
 
 from dragoman import Classifier, load
 from dragoman.errors import InputError
@@ -47,6 +48,9 @@ COMMANDS = [
     ["inspect", "run"],
 ]
 
+ESTIMATED = "import dragoman.cost.forecast, importlib; importlib.reload(dragoman.cost.forecast)"
+"""Lets a fork of the system tests' process, which estimates nothing, do so."""
+
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,16 +68,18 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_task_from_outside_goes_all_the_way(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
+    outside: Path, dragoman: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It trains, goes on where it ended, is loaded by what its folder says, and is measured."""
-    done = run(outside, "program.py", json.dumps(COMMANDS))
-    assert "odd run" in done.stderr.splitlines()
-    assert "Estimate for the whole run" in done.stderr
-    assert "Resuming from step 40." in done.stderr
+    patch = outside / "patch.py"
+    patch.write_text(ESTIMATED, encoding="utf-8")
+    said = run(dragoman, outside, "program.py", json.dumps(COMMANDS), PATCH=str(patch))
+    assert "odd run" in said.splitlines()
+    assert "Estimate for the whole run" in said
+    assert "Resuming from step 40." in said
     config = json.loads((outside / "run" / "config.json").read_text(encoding="utf-8"))
     assert config["task"] == "mine.own_task"
-    measured, costs, *inspected = done.stdout.splitlines()
+    measured, costs, *inspected = (outside / "printed").read_text(encoding="utf-8").splitlines()
     assert json.loads(measured) == {"accuracy": 100.0}
     assert json.loads(costs)["parameters"]
     assert "even" in "".join(inspected)
