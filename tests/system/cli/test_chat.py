@@ -11,6 +11,7 @@ import pytest
 from tests.system.cli.command import Run
 from tests.system.cli.test_typed import END_OF_INPUT, PATIENCE, answer, at_a_keyboard, shown_on
 from tests.system.cli.test_wrong_input import assert_refused
+from tests.system.conftest import CommandLine
 from tests.unit.tasks.tiny_chat import save_chat_generator
 
 from dragoman.tasks.generate.generator import Generator
@@ -64,10 +65,10 @@ def test_a_line_longer_than_the_context_is_refused(run: Run, folder: Path) -> No
     assert_refused(run("chat", folder, *GREEDY, stdin=stdin), "shorten it")
 
 
-def test_a_terminal_is_a_conversation(folder: Path) -> None:
+def test_a_terminal_is_a_conversation(dragoman: CommandLine, folder: Path) -> None:
     """Each line is answered before the next; too long a one is told and passed over; ^D ends."""
     first, second = said_to(folder, "the cat", "a")
-    with at_a_keyboard("chat", folder, *GREEDY) as (terminal, printed):
+    with at_a_keyboard(dragoman, "chat", folder, *GREEDY) as (terminal, printed):
         os.write(terminal, b"the cat\n")
         assert answer(printed).decode() == first + "\n"
         os.write(terminal, b"the cat " * 40 + b"\n")

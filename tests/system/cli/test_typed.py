@@ -2,14 +2,13 @@
 
 import os
 import select
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.system.conftest import CommandLine
 from tests.unit.tasks.tiny_generator import save_generator
 
 END_OF_INPUT = b"\x04"
@@ -25,27 +24,26 @@ def models(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     return {"translate": model, "generate": writer}
 
 
+SHOWN = "import os; os.dup2(os.open(os.ttyname(0), os.O_RDWR | os.O_NOCTTY), 2)"
+
+
 @contextmanager
-def at_a_keyboard(*arguments: str | Path) -> Iterator[tuple[int, IO[bytes]]]:
+def at_a_keyboard(dragoman: CommandLine, *arguments: str | Path) -> Iterator[tuple[int, IO[bytes]]]:
     """A command with its terminal, and what it prints; both sides of the first are ours."""
     terminal, its_terminal = os.openpty()
-    command = [sys.executable, "-m", "dragoman", *(str(argument) for argument in arguments)]
-    with subprocess.Popen(
-        command,
-        stdin=its_terminal,
-        stdout=subprocess.PIPE,
-        stderr=its_terminal,
-        bufsize=0,
-        env=os.environ | {"TERM": "xterm"},
-    ) as process:
-        os.close(its_terminal)
-        assert process.stdout is not None
-        try:
-            yield terminal, process.stdout
-            assert process.wait(PATIENCE) == 0
-        finally:
-            process.kill()
-            os.close(terminal)
+    patch, printed = dragoman.folder / "patch", dragoman.folder / "printed"
+    patch.write_text(SHOWN, encoding="utf-8")
+    os.mkfifo(printed)
+    places = {"stdin": Path(os.ttyname(its_terminal)), "stdout": printed}
+    environment = {"PATCH": str(patch), "TERM": "xterm"}
+    running = dragoman.start(arguments, environment=environment, places=places)
+    try:
+        with printed.open("rb", buffering=0) as pipe:
+            os.close(its_terminal)
+            yield terminal, pipe
+        running.end().succeeded()
+    finally:
+        os.close(terminal)
 
 
 def answer(printed: IO[bytes]) -> bytes:
@@ -76,13 +74,15 @@ def shown_on(terminal: int) -> bytes:
     [("translate",), ("generate", "--json", "--seed", "1")],
     ids=" ".join,
 )
-def test_each_line_is_answered(models: dict[str, Path], arguments: tuple[str, ...]) -> None:
+def test_each_line_is_answered(
+    dragoman: CommandLine, models: dict[str, Path], arguments: tuple[str, ...]
+) -> None:
     """A line comes back for each that is typed; the terminal shows what was typed, and no bar.
 
     It is said first that something should be typed, and how to end.
     """
     verb, *options = arguments
-    with at_a_keyboard(verb, models[verb], *options) as (terminal, printed):
+    with at_a_keyboard(dragoman, verb, models[verb], *options) as (terminal, printed):
         for text in (b"the cat", b"a"):
             os.write(terminal, text + b"\n")
             assert answer(printed).endswith(b"\n")
