@@ -5,6 +5,7 @@ import lzma
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import count
@@ -43,7 +44,7 @@ TINY = {
     ),
     "decoding": ("--batch=2", "--beam", "1", "2", "--length=3", "--rounds=1"),
     "decode-peers": (
-        *("tiny", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3"),
+        *("tiny", "--cells", "1x1", "--rounds=1", "--seconds=0", "--length=3", "--threads=1"),
         *("--output=4", "--engines", "dragoman bf16", "dragoman int8+shortlist"),
         *("ctranslate2 int8_bfloat16", "huggingface float32"),
     ),
@@ -148,7 +149,7 @@ def test_published_shapes_write_the_same(
     start_at_once(dragoman, monkeypatch)
     options = ["--cells", "1x5", "--rounds=1", "--seconds=0", "--length=3", "--output=4"]
     peers = import_module("benchmarks.decode_peers")
-    found = peers.main([shape, *options, "--engines", *peers.EXACT])
+    found = peers.main([shape, *options, "--threads=1", "--engines", *peers.EXACT])
     figures = found[f"decode-peers-{shape}"]
     assert figures["cells"]["1x5"]["same"] == 1.0
     assert set(figures["load"]) == set(figures["ready"]) == set(figures["peak"]) == {*peers.EXACT}
@@ -161,6 +162,9 @@ def shorten(benchmark: Any, patch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 
         patch.setattr(benchmark, "TOKENS", 100)
         few = ("data.hold_out=9", "decoding.max_length_factor=0", "batch.max_tokens=100")
         patch.setitem(benchmark.WAYS, "lora", (*benchmark.WAYS["lora"], *few))
+    if sizes := getattr(benchmark, "SIZES", None):
+        small = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), 400)
+        patch.setitem(sizes, "tiny", replace(sizes["tiny"], **small, num_encoder_layers=1))
     if modules := getattr(benchmark, "modules", None):
         patch.setattr(benchmark, "modules", lambda recipe: [side[:5] for side in modules(recipe)])
 
