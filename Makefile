@@ -11,6 +11,8 @@ LOWEST := build/lowest
 PEERS  := benchmarks/.venv
 PYTEST_ARGS ?=
 PYTEST_WORKERS ?= auto
+# Where a container turns bytecode off, each worker and each program that tests start would compile all anew.
+export PYTHONDONTWRITEBYTECODE =
 
 # What depends on the processor: kernels of attention and of products, the bits that are promised of them, and the
 # memory of bf16. A library takes no more than it is told to; `make test` runs on all there is.
