@@ -139,12 +139,22 @@ def test_without_terms_it_is_a_beam(
 
 
 def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> None:
-    """Fifteen nats below the best token: tried at the term's place, and at no other."""
-    for place in range(3):
-        frontier = begun((TERM.moved(1),))
+    """Fifteen nats below the best token; six nats behind it as well, and three before it."""
+    for nats, places in ((15.0, {1}), (6.0, {1, 2}), (3.0, {0, 1, 2})):
+        for place in range(3):
+            frontier = begun((TERM.moved(1),))
+            frontier.look(torch.eye(3)[place].expand(3, 3))
+            step = frontier.advance(said({4: -0.1, 5: -0.1 - nats, 6: -2.0, 7: -2.0, 8: -2.0}))
+            assert (5 in step.tokens_N.tolist()) == (place in places)
+
+
+def test_attention_that_has_passed_a_term_comes_back_to_it() -> None:
+    """What a hypothesis has seen goes with it to its next row."""
+    frontier = begun((TERM.moved(1),))
+    for place, nats, is_begun in ((0, 6.0, False), (2, 9.0, False), (0, 6.0, True)):
         frontier.look(torch.eye(3)[place].expand(3, 3))
-        step = frontier.advance(said({4: -0.1, 5: -15.1, 6: -2.0, 7: -2.0, 8: -2.0}))
-        assert (5 in step.tokens_N.tolist()) == (place == 1)
+        step = frontier.advance(said({4: -0.1, 5: -0.1 - nats, 6: -2.0, 7: -2.0, 8: -2.0}))
+        assert (5 in step.tokens_N[step.open_N].tolist()) == is_begun
 
 
 @given(SEEDS, st.integers(6, V))
@@ -208,12 +218,15 @@ def test_a_word_that_goes_on_takes_no_slot_from_one_that_ends() -> None:
 
 
 def test_greedy_search_closes_what_is_behind() -> None:
-    """A hypothesis without the term, which is less probable as well; a beam of three keeps it."""
-    for log_prob, width, is_kept in (
-        (-3.0, 1, False),
-        (-3.0, 3, True),
-        (-2.5, 1, True),
-        (-1.0, 1, True),
+    """One that has no more of the term than a more probable one; a beam of three keeps it."""
+    for term, log_prob, width, is_kept in (
+        (-2.0, -1.2, 1, False),
+        (-2.0, -1.2, 3, True),
+        (-2.0, -0.9, 1, True),
+        (-9.0, -1.4, 1, False),
+        (-9.0, -1.4, 3, True),
+        (-9.0, -1.2, 1, True),
     ):
-        step = begun((TERM,), width).advance(said({5: -2.0, 4: log_prob}))
+        probable = {5: term, 4: log_prob} | ({6: -0.8} if term == -9.0 else {})
+        step = begun((TERM,), width).advance(said(probable))
         assert (4 in step.tokens_N[step.open_N].tolist()) == is_kept

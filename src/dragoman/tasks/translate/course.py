@@ -74,7 +74,7 @@ class LineTranslator:
         if not (self.options.retry and line.parts):
             return (yield from self._placed(line))
         rest = line.rest
-        if not (line.prefix or is_readable(rest) or line.terms()):
+        if not (line.prefix or is_readable(rest) or line.terms):
             return _judged(line, _untranslated(line), retried=False)
         if not is_in_capitals(line.text, rest):
             return (yield from self._placed(line))
@@ -181,7 +181,7 @@ class LineTranslator:
         return left.restored(found)
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
-        wanted = wanted_of(line.text, line.terms(), copied)
+        wanted = wanted_of(line.text, line.terms, copied)
         sources = [
             source for part in line.parts or () for source in self._sources(line, part, wanted)
         ]
@@ -311,13 +311,13 @@ def _severity(translation: Translation) -> int:
 def _judged(line: Line, translation: Translation, *, retried: bool) -> Translation:
     """The translation with what became of the line's terms and of what was to be kept."""
     text = translation.text
-    terms = used(line.terms(), text)
+    terms = used(line.terms, text)
     flags = {
         "retried": retried,
         "kept": bool(changed(line.text, line.kept, text)),
         "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
-        "terms_apart": is_apart(line.terms(), line.text, text),
+        "terms_apart": is_apart(line.terms, line.text, text),
     }
     raised = [flag for flag, holds in flags.items() if holds]
     others = tuple(_judged(line, other, retried=retried) for other in translation.alternatives)

@@ -42,7 +42,7 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
-from dragoman.decode.constrained import LEAST_WIDTH, Constrained, Edges
+from dragoman.decode.constrained import USUAL_WIDTH, Constrained, Edges
 from dragoman.decode.requests import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
@@ -156,7 +156,7 @@ class IdTranslator:
     def searched(self, sources: Sequence[Source], options: Decoding) -> Items[Source]:
         """What a course yields to be sent the n best of each source."""
         constrained = any(source.terms for source in sources)  # then all of them
-        width = max(LEAST_WIDTH, options.beam_size) if constrained else options.beam_size
+        width = max(USUAL_WIDTH, options.beam_size) if constrained else options.beam_size
         least = options.min_length  # tokens that are written whatever the source is
         costs = [(len(source) + max(least, len(source.prefix))) * width for source in sources]
         budget = options.max_batch_tokens

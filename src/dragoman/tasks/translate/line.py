@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dragoman.tasks.lines import LinePart
 from dragoman.tasks.translate.preserved import protected
@@ -14,7 +15,7 @@ Kept = Sequence[Span]
 """The places of a line that are copied."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """What is translated, and what is asked of its translation."""
 
@@ -30,16 +31,16 @@ class Line:
     placed: Kept = ()
     """Where it has placeholders of the vocabulary, which the model copies by itself."""
 
+    @cached_property
     def terms(self) -> list[Occurrence]:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
     def whole_term(self) -> str | None:
         """Its translation, if it is one term of the glossary, perhaps with marks around it."""
-        terms = self.terms()
-        if len(terms) != 1 or self.prefix or self.kept:
+        if len(self.terms) != 1 or self.prefix or self.kept:
             return None
-        (term,), text = terms, self.text.strip()
+        (term,), text = self.terms, self.text.strip()
         before, found, after = text.partition(term.written)
         same_spacing = is_spaced(term.written) == is_spaced(term.alone)
         if not found or is_readable(before + after) or not (same_spacing or text == found):
@@ -53,7 +54,7 @@ class Line:
 
     def known_places(self) -> set[int]:
         """Where these stand."""
-        return {place for term in self.terms() for place in range(term.start, term.end)}
+        return {place for term in self.terms for place in range(term.start, term.end)}
 
 
 def is_readable(text: str) -> bool:
