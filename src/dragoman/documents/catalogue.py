@@ -22,7 +22,7 @@ from dragoman.documents.paragraphs import Replacing, lines
 from dragoman.documents.rows import in_rows
 from dragoman.errors import InputError
 from dragoman.files.messages import escape_message, read_messages
-from dragoman.text.marked import Marked, Tag, verbatim
+from dragoman.text.marked import Marked, Tag, copying
 
 _WIDTH = 79
 """Most columns of a line, with its quotes."""
@@ -110,13 +110,13 @@ def _texts_of(segment: Segment) -> Segment | Replacing | None:
     return None if part is None else Replacing(segment.start, segment.end, part)
 
 
-_ARGUMENT = re.compile(r"(%L?\d{1,2}(?![\w$]))")
+_ARGUMENT = re.compile(r"%L?\d{1,2}(?![\w$])")
 """What Qt and KDE put a value in the place of; %5 is 5% in other texts, of Turkish."""
 
 
 def _pieces(text: str) -> Iterator[str | Tag]:
-    for number, piece in enumerate(_ARGUMENT.split(text)):
-        yield from verbatim(piece) if number % 2 else lines(piece)
+    for piece in copying(text, _ARGUMENT):
+        yield from lines(piece) if isinstance(piece, str) else (piece,)
 
 
 def _not_fuzzy(before: str) -> str:

@@ -24,10 +24,12 @@ _RULES = replace(html.RULES, attributes=frozenset(), lines=True)
 _MARKUP = re.compile(
     r"<!--(?:(?!<!--|-->).)*+-->|<(script|style)\b(?:[^<]|<(?![/s]))*+</\1\s*+>"
     r"|<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)"
-    r"(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)?/?>",
+    r"(?:[\s=](?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)?/?>",
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
-"""Comments, what has no text, and tags; also those of numbers, which stand for components."""
+"""Comments, what has no text, and tags; also those of numbers, which stand for components, and of
+Unity: `<size=20>`.
+"""
 _CHARACTERS = "|".join(name for name in html5 if not name.endswith(";"))
 """Names of characters that pages may write without a semicolon, such as `&copy`."""
 _KEY = re.compile(

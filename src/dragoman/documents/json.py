@@ -9,14 +9,16 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from dragoman.decoding import LangCodes
 from dragoman.documents import choices, fragments
 from dragoman.documents.characters import SURROGATE, decoded
 from dragoman.documents.document import Document, Left, Segment, in_language, one_part
 from dragoman.errors import InputError
-from dragoman.text.marked import Marked
+from dragoman.text.marked import Marked, copying, merged
 
 _TOKEN = re.compile(
     r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"|[][{}:,]|true|false|null'
@@ -28,6 +30,7 @@ _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 _END_TAG = re.compile(r"(?:<|\\u003[cC])\\?(?:/|\\u002[fF])")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
+_ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
 _AFTER = {"{": "key or }", "[": "value or ]"}
 """What is expected after a bracket."""
 
@@ -61,10 +64,18 @@ def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Seg
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            yield from _texts(text, match.span(1), where, left, write)
+            found = _texts(text, match.span(1), where, left, write)
+            is_message = key == '"message"' and opened == ["{", "{"]
+            yield from map(_with_arguments, found) if is_message else found
         if not expected:
             break
     raise InputError(f"{name} line {line} is not JSON; correct it.")
+
+
+def _with_arguments(segment: Segment) -> Segment:
+    """The segment with what a browser puts a value in the place of: `$1` is a price elsewhere."""
+    pieces = (copying(p, _ARGUMENT) if isinstance(p, str) else (p,) for p in segment.source.pieces)
+    return replace(segment, source=merged(chain.from_iterable(pieces)))
 
 
 def _texts(

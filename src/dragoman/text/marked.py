@@ -294,6 +294,16 @@ def verbatim(text: str) -> Pieces:
     return Tag("", "open", kept=True), text, Tag("", "close")
 
 
+def copying(text: str, copied: re.Pattern[str]) -> Iterator[str | Tag]:
+    """The pieces of a text in which all that matches the pattern is copied."""
+    place = 0
+    for found in copied.finditer(text):
+        yield text[place : found.start()]
+        yield from verbatim(found[0])
+        place = found.end()
+    yield text[place:]
+
+
 def void(tag: Tag) -> Tag:
     """The tag as one that encloses nothing."""
     return replace(tag, kind="void", kept=False)

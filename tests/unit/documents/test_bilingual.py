@@ -156,6 +156,7 @@ def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
             "&lt;i>one&lt;/i> &lt;two> <g id='1'>x</g>",
             "&lt;i&gt;ONE&lt;/i&gt; &lt;TWO&gt; <g id='1'>X</g>",
         ),
+        ("&lt;size=9>a&lt;/size> b", "&lt;size=9&gt;A&lt;/size&gt; B"),
         ("in the <ph id='1'>{0}</ph> park", "IN THE <ph id='1'>{0}</ph> PARK"),
         (
             "a <sm id='1' translate='no'/>b c<em startRef='1'/> d",
@@ -301,6 +302,17 @@ def test_arguments_of_qt_and_kde_are_copied() -> None:
     translator = WordTranslator(str.upper)
     _, (line,), _ = translated(text, "a.po", translator)
     assert [line[a:b] for a, b in translator.kept[0]] == ["%1", "%L2", "%20", "%1"]
+
+
+def test_arguments_of_chrome_are_copied() -> None:
+    """`$1` is a price where no browser reads the message."""
+    text = '{"a": {"message": "a $1, $2.50 b", "x": "c $1"}, "message": "d $1"}'
+    translator = WordTranslator(str.upper)
+    _, lines, _ = translated(text, "a.json", translator)
+    found = [
+        [line[slice(*k)] for k in kept] for line, kept in zip(lines, translator.kept, strict=True)
+    ]
+    assert found == [["$1"], [], []]
 
 
 def test_a_language_with_one_form_gets_the_plural() -> None:

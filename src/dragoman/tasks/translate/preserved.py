@@ -37,17 +37,21 @@ _NAMED = r":(?!(?:https?|s?ftp|file|mailto|ssh|tcp|udp|localhost):)(?:[a-z][a-z0
 _EMOJI = rf"(?<!{_BESIDE}){_NAMED}(?!{_SPACED})|(?<!{_SPACED}){_NAMED}(?!{_BESIDE})"
 """`:smile:`, which touches no letter of a script with spaces, nor others on both its sides, and
 is no name of a protocol (端口:http: 8080)."""
+_VALUE = rf"(?<![^\s\"'(>“„«])(?<!\d ):[a-z]\w+(?!{_SPACED})"
+"""`:name`, as Laravel has it: an ordinary colon stands right behind a word, or before a space."""
 _NOTE = rf"(?u:(?<=[^\W\d_])(?:\[\d{{1,3}}\]|[†‡])(?![^\W{UNSPACED}]|[\[(]|\.\w))"
 """The number of a note, right behind a word."""
 _PATTERNS = {
     "urls": r"(?:https?://|ftp://|www\.)[!-;=?-~]*[\w/#&=]\}?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "tags": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>",
+    "tags": r"</?[A-Za-z][\w:.-]*(?:[\s=][^<>]*)?/?>|</?\d+/?>",
     "placeholders": (
         rf"{_FORMS}|{_FORMATTED}|\{{%[^{{}}]*%\}}|<%[^<]*?%>|"  # the last two of templates
         r"\{\{\{?[^{}]*\}\}\}?|\$\{[^{}]*\}|[%#]?\{[\w.:!#<>^+-]*\}|\{ ?\$[\w-]+ ?\}"
-        r"|\$t\([^()]*\)|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
-        rf"|{_EMOJI}"
+        r"|\$t\([^()]*\)|\$\([a-z][\w~-]*\)|\$[A-Z][A-Z\d_@]+\$|(?<![\w$])\$[A-Za-z_]\w*\$(?!\w)"
+        r"|(?<![\w$])(?<!\d )\$[a-z_]\w+|@(?:\.\w+)?:[\w.]*\w"
+        rf"|{_EMOJI}|{_VALUE}"
         rf"|&(?:#\d+|#[xX][\da-fA-F]+|apos|{'|'.join(name2codepoint)});|%%"
+        r"|(?<![\w%])(?<!\d )%[A-Za-z_]\w+(?:[.-]\w+)*%(?![\w%])"
         rf"|(?<![\d%])%(?:\(\w+\)|\d+\$)?[-+#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiufgxXc@]{_NO_LETTER}"
         rf"|(?<![\d%])(?<!\d )%(?:-?|\(\w+\))[A-Za-z]{_NO_LETTER}"  # such as %H, of times
     ),

@@ -50,6 +50,11 @@ SAME = [
     ("at 10.30 in 3,5", "10时30分，3：5"),
     ("take heap[0]. Or a[1].b, a[0][1]", "用 heap[0]。或 a.b, a"),
     ("a [1] of 5*", "ein 1 von 5"),
+    ("US$ and A$ for $5, 100% of 10 %", "$5 für A$ und US$, 10% of 100 %"),
+    ("10:30, a:b, std::map :) :D :-/ :p", "10:30"),
+    ("备注:abc，比例 1 :n：", "Seite :x"),
+    ("Foo :für und %d% of", "%d %"),
+    ("a < b=c and d", "d"),
     ("", ""),
 ]
 OTHER = [
@@ -83,6 +88,11 @@ OTHER = [
     ("<%= name %> and {{{x}}}", "<%= name %> und {{x}}", "placeholders"),
     ("at %H:%M on %-d %b", "um %H:%M am %-d", "placeholders"),
     ("{ $user } paid $total", "{ $user } zahlte", "placeholders"),
+    ("$USER$ and $count$", "$USER$ und $count", "placeholders"),
+    ("%USER% of %my-name%", "%USER% von", "placeholders"),
+    ("the :name is (:max).", "der :name ist.", "placeholders"),
+    ("wait $(sync~spin) $(x)", "warte $(x)", "placeholders"),
+    ("<size=20>a</size>", "a</size>", "tags"),
     ("see $t(a.b) and @:a.b or @.lower:c.", "siehe $t(a.b) und @:a.b.", "placeholders"),
     ("a :smile: and :+1: cat", "eine Katze und :+1:", "placeholders"),
     ("a cat :+1:", "eine Katze", "placeholders"),
