@@ -26,9 +26,9 @@ _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
 _EOL = r"(?:\r\n|\r|\n)"
 _CUE = re.compile(
     rf"(?:^|(?<=[\r\n]))[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*(?:{_EOL}|\Z)"
-    rf"((?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
+    rf"((?:[ \t]+{_EOL})?(?:(?!(?:\d+[ \t]*{_EOL})?[^\r\n]*-->)[ \t]*\S[^\r\n]*(?:{_EOL}|\Z))*)"
 )
-"""Times and settings, and lines of text."""
+"""Times and settings, and lines of text, before which YouTube has a line of one blank."""
 _GUIDE = r"<rt\b[^<>]*+>[^<>]*+(?:</rt>)?+"
 """How a word is read, above it: a tag, whose text stays."""
 _TAG = re.compile(

@@ -117,3 +117,15 @@ def test_sounds_are_apart_in_brackets_of_both_widths(brackets: str) -> None:
     data, lines, _ = translated(cues(f"we go\n{sound}", f"on {sound} so"), "a.srt")
     assert lines == ["we go", "音乐", f"on {sound} so"]
     assert sound in data
+
+
+def test_a_cue_may_begin_with_a_line_of_blanks() -> None:
+    """As the captions that YouTube makes do; one of blanks alone has no text, and ends there."""
+    times = "00:00:0{0}.160 --> 00:00:0{0}.389 align:start\n"
+    first, second, third = (times.format(n) for n in (1, 2, 3))
+    source = f"WEBVTT\n\n{first} \na<00:00:01.200><c> man</c>\n\n{second} \n2\n{third}sits\n \n\n"
+    made, lines, report = translated(source, "a.vtt")
+    assert lines == ["a man", "sits"]
+    assert made.replace(" <c>", "<c> ").upper() == source.upper()
+    assert "> MAN</c>" in made.replace(" <c>", "<c> ")
+    assert not report.left
