@@ -35,6 +35,7 @@ class WordTranslator:
         self._change, self._order, self._most = change, order, most
         self.lines: list[str] = []
         self.kept: list[Places] = []
+        self.memory: dict[str, str] = {}
 
     def stream(
         self,

@@ -84,20 +84,22 @@ class AsDocument:
         _reject_other_ending(Path(name), to.output, known)
         data = read_stdin(LARGEST + 1) if file is None else read_file(Path(file), LARGEST)
         read = partial(read_document, columns=self.column, languages=languages)
-        draft = Draft(read(data, file or f"{name}{to.output.suffix}", known))
-        content = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
-        out = ResumableFile(to.output, {**command, **content, "--format": known})
+        content = read(data, file or f"{name}{to.output.suffix}", known)
+        given = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
+        out = ResumableFile(to.output, {**command, **given, "--format": known})
         out.find(overwrite=to.overwrite, resume=to.resume)
         translator, decoding = load()
+        draft = Draft(content, translator.memory)
         start, before = perf_counter(), out.kept()
         results = draft.stream(translator.aligning(), decoding, glossary=glossary, before=before)
         keep_all(out, results, draft.total)
         with telling_kept(out):
             out.finish([draft.written()])
         report, taken = draft.report(), perf_counter() - start
-        if draft.total:
-            count = counted(report.translated, "text")
-            say(f"{count} of {report.segments:,} translated in {taken:.1f} s")
+        if draft.total or report.remembered:
+            count = f"{counted(report.translated, 'text')} of {report.segments:,}"
+            recalled = f", {report.remembered:,} of them by the memory" if command["--tm"] else ""
+            say(f"{count} translated in {taken:.1f} s{recalled}")
         else:
             say(f"{name} has no text to translate; {to.output} is a copy of it")
         _tell(report, name, as_json=bool(command["--json"]))
@@ -203,7 +205,7 @@ def _tell(report: "DocumentReport", name: str, *, as_json: bool) -> None:
         say(f"left as it is: {sentence}")
     for kind, remarks in (("not translated", report.untranslated), ("look at", report.flagged)):
         for remark in remarks[:SAID]:
-            why = ", ".join(FLAGS.get(each, each) for each in remark.what)
+            why = ", ".join([*(FLAGS.get(each, each) for each in remark.what), *remark.missed])
             say(f"{kind}: {remark.where}, {remark.text!r}: {why}")
         if len(remarks) > SAID:
             say(f"{kind}: {len(remarks) - SAID:,} more, which --json prints")

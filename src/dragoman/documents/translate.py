@@ -28,7 +28,7 @@ from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
 from dragoman.text.glossary import Glossary
 from dragoman.text.judging import exact
-from dragoman.text.marked import Marked, Pieces, Tag, merged
+from dragoman.text.marked import Marked, Pieces, Tag, merged, with_tags_of
 from dragoman.text.putback import Link, put_back
 
 Places = tuple[tuple[int, int], ...]
@@ -37,6 +37,10 @@ Places = tuple[tuple[int, int], ...]
 
 class Translates(Protocol):
     """What translates lines: a `Translator`."""
+
+    @property
+    def memory(self) -> Mapping[str, str]:
+        """What it takes over, by sources with one space between words."""
 
     def stream(
         self,
@@ -59,6 +63,8 @@ class Remark(Plain):
     """How it begins."""
     what: tuple[str, ...]
     """The flags of its translation, or why it has none."""
+    missed: tuple[str, ...] = ()
+    """The terms that its translation lacks: source → target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +74,8 @@ class DocumentReport(Plain):
     segments: int
     """Its texts."""
     translated: int
+    remembered: int
+    """Those of `translated` that a memory has."""
     left: tuple[str, ...]
     """What the format leaves alone, and why."""
     untranslated: tuple[Remark, ...]
@@ -84,7 +92,7 @@ def translate_document(
     glossary: Glossary | Mapping[str, str] | None = None,
 ) -> tuple[bytes, DocumentReport]:
     """The translated file, and what was done."""
-    draft = Draft(document)
+    draft = Draft(document, translator.memory)
     for _ in draft.stream(translator, options, glossary=glossary):
         pass
     return draft.written(), draft.report()
@@ -93,18 +101,24 @@ def translate_document(
 class Draft:
     """A document, and what of it is translated so far."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, memory: Mapping[str, str] | None = None) -> None:
+        """Texts with tags that the memory has with the same tags are translated by it."""
         self._document, self._firsts = document, document.firsts
         self._last: tuple[int, tuple[Part, Segment]] | None = None  # as one is asked for often
         self._found = PackedValues()
         self._found_at = array("q", [-1]) * self._firsts[-1]
         self._letterless, self._untranslated = 0, dict[int, tuple[str, ...]]()
+        self._remembered, self._missed = set[int](), dict[int, tuple[str, ...]]()
         self.flagged = dict[int, tuple[str, ...]]()
         """The flags of segments that somebody should look at, by their numbers."""
         numbers, hashes = array("q"), array("q")
         for number, segment in enumerate(document.segments):
             _, source, _ = segment.source.trimmed()
-            if (why := _why_not(source)) is None:
+            why = _why_not(source)
+            if why is None and (made := _recalled(segment, memory or {})) is not None:
+                self._remembered.add(number)
+                self._keep(number, made)
+            elif why is None:
                 numbers.append(number)
                 hashes.append(hash((source.text, source.kept)))
             elif why == _NO_LETTER:
@@ -180,11 +194,17 @@ class Draft:
         for places, result in zip(islice(self.places, done, None), results, strict=True):
             tagged = any(any(self._at(number)[1].source.tags) for number in places)
             links = result.text_links if tagged else ()  # which the model may have to compute
-            self._take(places, result.text, links, result.flags)
-            yield json.dumps([result.text, links, result.flags])
+            missed = [f"{t.source} → {t.target}" for t in result.terms if t.outcome == "missed"]
+            self._take(places, result.text, links, result.flags, missed)
+            yield json.dumps([result.text, links, result.flags, missed])
 
     def _take(
-        self, places: Sequence[int], text: str, links: Sequence[Link], flags: Sequence[str]
+        self,
+        places: Sequence[int],
+        text: str,
+        links: Sequence[Link],
+        flags: Sequence[str],
+        missed: Sequence[str] = (),
     ) -> None:
         whole, _ = self._text(places[0])
         dropped = _dropped(text, whole)
@@ -193,28 +213,38 @@ class Draft:
             if not cleaned.strip():
                 self._untranslated[number] = ("the model wrote nothing", *flags)
                 continue
-            (part, segment), raised = self._at(number), [*flags]
+            (_, segment), raised = self._at(number), [*flags]
+            self._remembered.update({number} if "memory" in flags else ())
+            self._missed.update({number: tuple(missed)} if missed else {})
             if cleaned == whole and segment.beside:
                 self._untranslated[number] = ("its translation is the same",)
             elif cleaned != whole:
                 before, source, after = segment.source.trimmed()
                 uncut = protected(text) if any(source.tags) else ()
                 made = put_back(source, text, links, uncut)  # by links, which count all
+                if "memory" in flags and _SWALLOWED * source.share(str.isalnum) < 1:
+                    is_whole = made.share(str.isalnum) == 1
+                    made = put_back(source, text, (), uncut) if is_whole else made
                 pieces = (p.translate(dropped) if isinstance(p, str) else p for p in made.pieces)
                 kept = merged(pieces)
                 made = merged([*before, *_without_white_edges(kept.pieces), *after])
-                raw = part.text[segment.start : segment.end]
-                if fault := segment.fault(raw, segment.source, made):
-                    self._untranslated[number] = (fault,)
+                if not self._keep(number, made):
                     continue
-                if made != segment.source:
-                    self._found_at[number] = len(self._found)
-                    self._found.append(segment.write(made))
                 if any(made.hollow(each) - segment.source.hollow(each) for each in _COUNTED):
                     raised.append("empty_tag")
                 raised += _faults(source, kept, is_searched_again="retried" in flags)
             if flagged := tuple(f for f in dict.fromkeys(raised) if f not in _USUAL):
                 self.flagged[number] = flagged
+
+    def _keep(self, number: int, made: Marked) -> bool:
+        """Keep the translation of a segment; False if it cannot be written there."""
+        part, segment = self._at(number)
+        if fault := segment.fault(part.text[segment.start : segment.end], segment.source, made):
+            self._untranslated[number] = (fault,)
+        elif made != segment.source:
+            self._found_at[number] = len(self._found)
+            self._found.append(segment.write(made))
+        return not fault
 
     def written(self) -> bytes:
         """The file with the translations that there are."""
@@ -230,18 +260,26 @@ class Draft:
         return DocumentReport(
             segments=total,
             translated=total - self._letterless - len(self._untranslated),
+            remembered=len(self._remembered - self._untranslated.keys()),
             left=self._document.left,
             untranslated=self._remarks(self._untranslated),
             flagged=self._remarks(self.flagged),
         )
 
     def _remarks(self, said: dict[int, tuple[str, ...]]) -> tuple[Remark, ...]:
-        found = ((self._at(number)[1], what) for number, what in sorted(said.items()))
-        return tuple(Remark(s.where, s.source.text.strip()[:60], what) for s, what in found)
+        found = ((self._at(number)[1], number) for number in sorted(said))
+        return tuple(
+            Remark(s.where, s.source.text.strip()[:60], said[n], self._missed.get(n, ()))
+            for s, n in found
+        )
 
 
 _COUNTED = str.isalnum, lambda char: not char.isspace()
 """What a tag is not to lose: its words, and its signs."""
+_SWALLOWED = 3
+"""An element has all words of a translation that a memory has by a mistake of the model, which did
+not write it, if it has less than one part in so many of its source; in Chinese the dog is one word.
+"""
 _USUAL = {"empty", "memory", "retried", "split"}
 """Flags that nobody need look at."""
 _SIGNS = re.compile(r"\||(?<=[^\W\d_])&(?=[a-z])")
@@ -293,6 +331,24 @@ def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
         if isinstance(text, str) and number == len(pieces) - 1:
             text = text.rstrip()
         yield text
+
+
+def _recalled(segment: Segment, memory: Mapping[str, str]) -> Marked | None:
+    """The translation of a text with tags, or of what is in those around it, by a memory."""
+    if not memory:
+        return None
+    before, inner, after = segment.source.trimmed()
+    whole = segment.source.written()
+    first, last = whole[: len(whole) - len(whole.lstrip())], whole[len(whole.rstrip()) :]
+    for begin, source, end in (((first,), segment.source, (last,)), (before, inner, after)):
+        written = source.written().strip()
+        is_tagged = any(tag.raw.strip() for tag in source.tags)
+        if is_tagged and not (segment.beside and "\n" in written):
+            found = memory.get(" ".join(written.split()))
+            made = None if found is None else with_tags_of(source, found)
+            if made is not None:
+                return merged([*begin, *made.pieces, *end])
+    return None
 
 
 def _why_not(source: Marked) -> str | None:

@@ -7,7 +7,7 @@ partner is elsewhere, or that has none, is void.
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
@@ -88,10 +88,20 @@ class Marked:
 
     def hollow(self, counts: Callable[[str], bool]) -> Counter[str]:
         """The open tags that enclose no character that counts, and how often each is there."""
-        texts = (piece if isinstance(piece, str) else "" for piece in self.pieces)
-        letters = [*accumulate((sum(map(counts, text)) for text in texts), initial=0)]
+        letters = self._letters(counts)
         hollow = (tag for tag, a, b in self.elements if letters[a] == letters[b])
         return Counter(tag.raw for tag in hollow)
+
+    def share(self, counts: Callable[[str], bool]) -> float:
+        """The largest share that an element encloses of the characters that count."""
+        letters = self._letters(counts)
+        most = max((letters[b] - letters[a] for _, a, b in self.elements), default=0)
+        return most / max(letters[-1], 1)
+
+    def _letters(self, counts: Callable[[str], bool]) -> list[int]:
+        """How many characters count in the texts before each piece, and in all."""
+        texts = (piece if isinstance(piece, str) else "" for piece in self.pieces)
+        return [*accumulate((sum(map(counts, text)) for text in texts), initial=0)]
 
     def trimmed(self) -> tuple[Pieces, "Marked", Pieces]:
         """What stays before the text to translate, this text, and what stays after it.
@@ -292,6 +302,33 @@ def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
 def verbatim(text: str) -> Pieces:
     """A text that is copied, as it is written in the document."""
     return Tag("", "open", kept=True), text, Tag("", "close")
+
+
+_SOFT = re.compile(r"[ \t]*|[ \t]?\r?\n[ \t]*")
+"""White space in which a line is broken anew, or not at all."""
+
+
+def with_tags_of(source: Marked, text: str) -> Marked | None:
+    """A text with one space between words, in which the tags of a source are, as it has them.
+
+    None unless all are there, and nested; those of one space, or of a line break, may be missing.
+    """
+    waiting = dict[str, deque[Tag]]()
+    for tag in source.tags:
+        if not _SOFT.fullmatch(tag.raw):
+            waiting.setdefault(" ".join(tag.raw.split()), deque()).append(tag)
+    if any(tag.raw != tag.raw.strip() for tags in waiting.values() for tag in tags):
+        return None
+    pieces, place = list[str | Tag](), 0
+    names = "|".join(map(re.escape, sorted(waiting, key=len, reverse=True)))
+    for found in re.finditer(names, text):
+        if tags := waiting.get(found[0]):
+            pieces += text[place : found.start()], tags.popleft()
+            place = found.end()
+    try:
+        return None if any(waiting.values()) else merged([*pieces, text[place:]])
+    except ValueError:
+        return None
 
 
 def copying(text: str, copied: re.Pattern[str]) -> Iterator[str | Tag]:

@@ -55,6 +55,10 @@ def test_a_document_is_translated(run: Run, tmp_path: Path) -> None:
     assert "left as it is: <pre>, text whose spaces" in done.err
     done = translated(run, tmp_path, page, "--output", output, "--overwrite", "--json")
     assert json.loads(done.out)["translated"] == 3
+    tm = tmp_path / "a.tsv"
+    tm.write_text("x\ty\n")
+    done = translated(run, tmp_path, page, "--output", output, "--overwrite", "--tm", tm)
+    assert re.search(r"3 texts of 3 translated in .* s, 0 of them by the memory\n", done.err)
     page.write_text("<pre>left</pre><p>1")
     done = translated(run, tmp_path, page, "--output", output, "--overwrite")
     assert (done.code, output.read_text()) == (0, page.read_text())

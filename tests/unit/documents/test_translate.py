@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from pptx import Presentation
-from tests.word_translator import WordTranslator, translated
+from tests.word_translator import Linked, Places, WordTranslator, translated
 
 from dragoman.documents.document import Document, Part, Segment
 from dragoman.documents.formats import FORMATS, format_of_name, read_document
 from dragoman.documents.translate import Draft, translate_document
 from dragoman.errors import InputError
-from dragoman.tasks.results import Translation
+from dragoman.tasks.results import TermUse, Translation
 from dragoman.text.marked import Marked, Tag
 
 TEXT = b"\xef\xbb\xbf  One two.\r\n\r\n\tThree?\nOne two.\r42 + 1\n/usr/bin/env\nx\xff y\nlast"
@@ -34,7 +34,8 @@ def test_only_text_changes() -> None:
     assert data == expected.replace(b"last", b"LAST")
     assert lines == ["One two.", "Three?", "last"], "equal texts are translated once"
     assert report.to_dict() | {"untranslated": None} == {
-        "segments": 7, "translated": 4, "left": [], "untranslated": None, "flagged": [],
+        "segments": 7, "translated": 4, "remembered": 0, "left": [], "untranslated": None,
+        "flagged": [],
     }  # fmt: skip
     assert [(r.where, r.what) for r in report.untranslated] == [
         ("line 6", ("it looks like an address or a name",)),
@@ -255,6 +256,66 @@ def test_the_format_is_that_of_the_name() -> None:
     with pytest.raises(InputError, match="damaged UTF-16; save it as UTF-8"):
         read_document(b"\xff\xfea", "x.txt")
     assert read_document(b"a", "x", "text").parts[0].text == "a"
+
+
+PO = 'msgid "{}"\nmsgstr "{}"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.po", PO.format("a <b>c</b> e\\n", ""), PO.format("a <b>c</b> e\\n", "<b>X</b> y\\n")),
+        ("a.json", '{"k": " a <b>c</b> e"}', '{"k": " <b>X</b> y"}'),
+        ("a.html", "<p> <i>a <b>c</b> e</i></p>", "<p> <i><b>X</b> y</i></p>"),
+        ("a.html", "<p> <b>a c</b> </p>", "<p> <b>Y</b> </p>"),
+        ("a.html", "<p>a<br> c", "<p>X &amp;<br> Y"),
+        ("a.md", "> a <b>c</b>\n  e\n", "> <b>X</b> y\n"),
+        ("a.md", "a **c** *e* [a](b)\n", "*x* [Y](b) **z**\n"),
+        ("a.md", "a <b>c</b>  \ne\n", "A <b>C</b>  \nE\n"),
+        ("a.po", PO.format("a <b>c</b>\\ne", ""),
+         PO.format("a <b>c</b>\\ne", '"\n"A <b>C</b>\\n"\n"E')),
+        ("a.json", '{"k": "c <b>a</b>"}', '{"k": "C <b>A</b>"}'),
+        ("a.json", '{"k": "a <i>c</i>"}', '{"k": "A <i>C</i>"}'),
+    ],
+)  # fmt: skip
+def test_a_memory_has_tags(name: str, source: str, expected: str) -> None:
+    """The same ones, nested; else the model is asked, and for lines that are broken on purpose."""
+    translator = WordTranslator(str.upper)
+    translator.memory = {
+        "a <b>c</b> e": "<b>X</b> y", "<b>a c</b>": "<b>Y</b>", "a<br> c": "X &<br> Y",
+        "a **c** *e* [a](b)": "*x* [Y](b) **z**", "c <b>a</b>": "x", "a <i>c</i>": "</i>y<i>",
+    }  # fmt: skip
+    made, lines, report = translated(source, name, translator)
+    assert made == expected
+    assert report.remembered == report.translated - len(lines)
+
+
+def test_a_tag_does_not_take_all_of_what_a_memory_has() -> None:
+    """It is empty, and told, unless little stands around it in the source."""
+    source = b"<p>a man plays <b>it</b><p>the <b>dog</b>"
+    draft = Draft(read_document(source, "a.html"))
+    draft.put([("x y", [(12, 14, 0, 3)], ("memory",)), ("z", [(4, 7, 0, 1)], ("memory",))])
+    assert draft.written() == b"<p><b></b>x y<p><b>z</b>"
+    report = draft.report()
+    assert [each.what for each in report.flagged] == [("empty_tag",)]
+    assert report.remembered == 2
+
+
+def test_terms_that_a_text_lacks_are_named() -> None:
+    """Also of what was translated before an interruption."""
+
+    class Missing(WordTranslator):
+        def _translate(self, line: str, kept: Places) -> Linked:
+            missed = TermUse(source="a", target="x", outcome="missed")
+            terms = missed, replace(missed, source="b", outcome="applied")
+            return replace(super()._translate(line, kept), terms=terms, flags=("terms_missed",))
+
+    draft = Draft(read_document(b"a b\n\nc\n", "a.txt"))
+    first, second = draft.stream(Missing())
+    again = Draft(read_document(b"a b\n\nc\n", "a.txt"))
+    assert [*again.stream(WordTranslator(), before=[first])] != [second]
+    assert [each.missed for each in again.report().flagged] == [("a → x",)]
+    assert [each.missed for each in draft.report().flagged] == [("a → x",)] * 2
 
 
 def test_texts_with_one_hash_are_not_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:

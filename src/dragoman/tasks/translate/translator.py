@@ -92,7 +92,7 @@ class Translator(Answering[Decoding, Translation]):
             layers, specials = languages.layers(*layers), languages.specials(specials)
         self.options = merged(*layers, TRANSLATING)
         self._placeholders = all(map(placeholder_ids, (src_tokenizer, tgt_tokenizer)))
-        self._memory: Mapping[str, str] = {}
+        self.memory: Mapping[str, str] = {}
         edges = cache(partial(edges_of, tgt, len(held.shape.output.weight)))
         self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
@@ -158,7 +158,7 @@ class Translator(Answering[Decoding, Translation]):
         but for white space; they have the flag "memory". A line with a prefix is translated.
         """
         other = copy(self)
-        other._memory = memory  # noqa: SLF001 -- the same class
+        other.memory = memory
         return other
 
     def aligning(self) -> Self:
@@ -353,7 +353,7 @@ class Translator(Answering[Decoding, Translation]):
             self._placeholders,
         )
         known = (
-            None if prefix else self._memory.get(" ".join(text.split()))
+            None if prefix else self.memory.get(" ".join(text.split()))
             for text, prefix in zip(texts, begun, strict=True)
         )
         columns = texts, lines.parts_of(texts), begun, repeat(glossary), kept or repeat(()), known
