@@ -1,4 +1,4 @@
-"""The command `dragoman`: what runs first, and Ctrl-C at any moment from then on.
+"""The command `dragoman`: what runs first, and Ctrl-C at any moment from then on, or SIGTERM.
 
 Importing the verbs takes a tenth of a second, so it happens inside `main`; what is imported before,
 this file and the package's `__init__`, imports almost nothing.
@@ -7,12 +7,13 @@ this file and the package's `__init__`, imports almost nothing.
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from dragoman.process import prepare_process
 
 INTERRUPTED = 130
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers | int | None
 
 
 def entry() -> None:
@@ -42,51 +43,54 @@ def entry() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: as `cli.app.run` says, or with 130 when interrupted."""
-    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    pressed = False
+    """Run the command line and exit: as `cli.app.run` says, or with 130 when interrupted.
+
+    With 143 by SIGTERM, which is answered as Ctrl-C is.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    # else it is ignored, as in a shell's background, or another program's affair
+    ours = {number: does for number, does in usual.items() if signal.getsignal(number) is does}
+    pressed = 0  # the number of the signal
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
-        pressed = True
+        pressed = number
         signal.default_int_handler(number, frame)
 
     try:
-        if raises:  # else it is ignored, as in a shell's background, or another program's affair
-            _on_interrupt(_end)
+        _handle(dict.fromkeys(ours, _end))
         prepare_process()
         from dragoman.cli.app import run
 
-        if raises:
-            _on_interrupt(interrupt)
+        _handle(dict.fromkeys(ours, interrupt))
         run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(128 + (pressed or signal.SIGINT))
     except SystemExit as ended:
-        if pressed and not ended.code:  # in a finaliser, whose exceptions Python drops
-            sys.exit(INTERRUPTED)
+        if pressed and ended.code in {None, 0, INTERRUPTED}:  # typer makes that of the exception,
+            sys.exit(128 + pressed)  # and Python drops it in a finaliser
         raise
     except Exception:
         if pressed:  # while a verb loads a library, which made this of it: NumPy an ImportError
-            sys.exit(INTERRUPTED)
+            sys.exit(128 + pressed)
         raise
     finally:
-        if raises:
-            _on_interrupt(signal.default_int_handler)
+        _handle(ours)
 
 
-def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Let Ctrl-C do this; outside the main thread, where Python allows no handlers, nothing."""
-    try:  # noqa: SIM105 -- contextlib takes a while to import
-        signal.signal(signal.SIGINT, handler)
+def _handle(handlers: Mapping[signal.Signals, Handler]) -> None:
+    """Answer signals so; outside the main thread, where Python allows no handlers, nothing."""
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     except ValueError:
         pass
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
+def _end(number: int, _frame: FrameType | None) -> None:
     """End the process while it imports, at once.
 
     An exception would come out of the midst of somebody's class or callback, as another one or as
     a note that it was ignored; and there is nothing yet to put away.
     """
-    os._exit(INTERRUPTED)
+    os._exit(128 + number)

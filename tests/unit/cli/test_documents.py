@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 from typing import Self
 
@@ -81,6 +82,25 @@ def test_an_interrupted_document_goes_on(run: Run, tmp_path: Path) -> None:
     translated(run, tmp_path, page, "--output", output, "--resume", most=2).succeeded()
     assert output.read_text() == IN_CAPITALS
     assert sorted(file.name for file in tmp_path.iterdir()) == ["page.de.html", "page.html"]
+
+
+def test_who_ends_a_command_is_told_what_is_kept(run: Run, tmp_path: Path) -> None:
+    """As after Ctrl-C."""
+    page, output = tmp_path / "page.html", tmp_path / "page.de.html"
+    page.write_text(PAGE)
+
+    def change(word: str) -> str:
+        if word == "red":
+            signal.raise_signal(signal.SIGTERM)
+        return word.upper()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translate, "load_translator", lambda *_: (Model(change), TRANSLATING))
+        done = run("translate", tmp_path, page, "--output", output)
+    assert done.code == 143
+    assert "1 result kept in" in done.err
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    translated(run, tmp_path, page, "--output", output, "--resume").succeeded()
 
 
 def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> None:
