@@ -18,6 +18,7 @@ from dragoman.documents.formats import FORMATS, LARGEST, REFUSED, format_of_name
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile
+from dragoman.files.writing import names_device
 from dragoman.text.glossary import Glossary
 from dragoman.wording import counted
 
@@ -76,17 +77,23 @@ class AsDocument:
         from dragoman.documents.translate import Draft
 
         known, name = self.known(file, plain=False), file or "standard input"
-        if to.output is None:
+        if to.to is None:
             plain = "" if self.format or self.column else ", or add --plain to read it line by line"
             raise InputError(
                 f"{name} is a document ({known}); name its translation with --output{plain}."
             )
-        _reject_other_ending(Path(name), to.output, known)
+        as_json, output = bool(command["--json"]), to.output or Path("/dev/stdout")
+        if as_json and to.output is None:
+            raise InputError("--json prints the report where --output - prints; leave out one.")
+        if to.resume and not to.overwrite and _is_there(output):
+            say(f"{name} was translated before")
+            return
+        _reject_other_ending(Path(name), output, known)
         data = read_stdin(LARGEST + 1) if file is None else read_file(Path(file), LARGEST)
         read = partial(read_document, columns=self.column, languages=languages)
-        content = read(data, file or f"{name}{to.output.suffix}", known)
+        content = read(data, file or f"{name}{output.suffix}", known)
         given = {"document": sha256(data).hexdigest(), "--column": [*self.column]}
-        out = ResumableFile(to.output, {**command, **given, "--format": known})
+        out = ResumableFile(output, {**command, **given, "--format": known})
         out.find(overwrite=to.overwrite, resume=to.resume)
         translator, decoding = load()
         draft = Draft(content, translator.memory)
@@ -101,8 +108,11 @@ class AsDocument:
             recalled = f", {report.remembered:,} of them by the memory" if command["--tm"] else ""
             say(f"{count} translated in {taken:.1f} s{recalled}")
         else:
-            say(f"{name} has no text to translate; {to.output} is a copy of it")
-        _tell(report, name, as_json=bool(command["--json"]))
+            say(f"{name} has no text to translate; {output} is a copy of it")
+        if as_json:
+            tell_as_json({"document": name, "output": str(output)} | report.to_dict())
+        else:
+            _tell(report)
 
 
 def places_of(
@@ -117,10 +127,12 @@ def places_of(
         raise InputError(
             f"There is no file '{missing}'; a text of several words needs quotation marks."
         )
-    if folder is None or (folder.exists() and not folder.is_dir()):
+    if folder is None:
         raise InputError(
             f"The translations of {len(files)} documents go into a folder; name it with --output."
         )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the folder of the translations as --output.")
     if plain:
         raise InputError("--plain reads the lines of one file; leave it out, or name one file.")
     sources = dict[Path, str]()
@@ -142,6 +154,8 @@ def each_document(
     translate: Callable[[str, Destination], None],
     load: Callable[[], object],
     to: Destination,
+    *,
+    as_json: bool,
 ) -> None:
     """Translate documents into a folder, which is made; one that fails does not stop the others.
 
@@ -167,16 +181,20 @@ def each_document(
         say(f"{number}/{len(places)} {file}{' was translated before' if is_kept else ''}")
         try:
             if not is_kept:
-                translate(file, replace(to, output=place))
+                translate(file, replace(to, to=str(place)))
         except InputError as error:
             say(error.sentence)
             failed += 1
+            if as_json:
+                tell_as_json({"document": file, "output": None, "error": error.sentence})
     if failed:
         raise InputError(f"{failed} of {len(places)} documents were not translated: see above.")
 
 
 def _is_there(place: Path) -> bool:
-    return place.exists() and not ResumableFile(place, {}).partial.exists()
+    return place.is_file() and not (
+        names_device(place) or ResumableFile(place, {}).partial.exists()
+    )
 
 
 def _reject_other_ending(file: Path, output: Path, known: str | None) -> None:
@@ -195,12 +213,14 @@ with_document = with_options("document", AsDocument())
 """The verb takes them as `document`."""
 
 
-def _tell(report: "DocumentReport", name: str, *, as_json: bool) -> None:
-    """Print what was not translated, and what somebody should look at; as JSON all of it."""
-    if as_json:
-        with to_stdout() as write:
-            write(to_json({"document": name} | report.to_dict()))
-        return
+def tell_as_json(said: Mapping[str, object]) -> None:
+    """Print all that is to be said of a document."""
+    with to_stdout() as write:
+        write(to_json(said))
+
+
+def _tell(report: "DocumentReport") -> None:
+    """Print what was not translated, and what somebody should look at."""
     for sentence in report.left:
         say(f"left as it is: {sentence}")
     for kind, remarks in (("not translated", report.untranslated), ("look at", report.flagged)):

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -286,12 +286,23 @@ def telling_kept(out: ResumableFile) -> Iterator[None]:
 class Destination:
     """Where the results of a verb go."""
 
-    output: Path | None = None
+    to: str | None = field(default=None, metadata={"flag": "--output", "metavar": "PATH"})
     """Write to this file instead of standard output."""
     overwrite: bool = False
     """Replace the file of --output if it exists."""
     resume: bool = False
     """Continue an interrupted --output where it stopped."""
+
+    @property
+    def output(self) -> Path | None:
+        """The file; None for standard output, which `-` is too."""
+        return None if self.to in {None, "-"} else Path(self.to or "")
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is one, or its name says that it is to be one."""
+        is_named = (self.to or "").endswith(("/", os.sep))
+        return is_named or (self.output is not None and self.output.is_dir())
 
 
 with_destination = with_options("to", Destination())

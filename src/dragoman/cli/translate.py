@@ -110,9 +110,9 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             glossary=terms,
             languages=languages_of(model, pair.languages),
         )
-        if files and (several or (to.output and to.output.is_dir())):
+        if files and (several or to.is_folder):
             places = places_of(files, to.output, model, plain=plain)
-            each_document(places, translate, load, to)
+            each_document(places, translate, load, to, as_json=as_json)
         else:
             check_output(to.output, model, None if file is None else Path(file))
             translate(file, to)

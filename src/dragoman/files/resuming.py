@@ -185,7 +185,7 @@ class ResumableFile:
         """Write results after those that are kept; they stay when the command is interrupted."""
         with replacing(self._file, "output") as part:
             if part == self._file:  # a pipe or a device: nothing can replace it
-                with part.open("wb") as stream:
+                with part.open("ab") as stream:  # or a file that is open, as by `>> log`
                     yield lambda result: _write(stream, result)
                 return
             with self.keeping() as write:
@@ -202,7 +202,8 @@ class ResumableFile:
 
     def finish(self, content: Iterable[bytes]) -> None:
         """Write the file that was made of the results, which are no longer needed then."""
-        with replacing(self._file, "output") as part, part.open("wb") as stream:
+        mode = "ab" if names_device(self._file) else "wb"
+        with replacing(self._file, "output") as part, part.open(mode) as stream:
             stream.writelines(content)
         self.partial.unlink(missing_ok=True)
         self._record.unlink(missing_ok=True)

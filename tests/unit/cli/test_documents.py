@@ -171,9 +171,39 @@ def test_several_documents_are_translated(run: Run, tmp_path: Path) -> None:
     assert json.loads(done.out)["document"] == str(files[1])
     assert f"1/3 {files[0]} was translated before" in done.err
     assert (folder / "b.json").read_text() == '{"g": "H I"}'
+    files[1].write_text("{")
+    done = translated(run, tmp_path, *files, "--output", folder, "--overwrite", "--json")
+    told = [json.loads(line) for line in done.lines]
+    assert [each["document"] for each in told] == [*map(str, files)]
+    assert [each["output"] for each in told] == [str(folder / "a.html"), None, f"{folder}/c.txt"]
+    assert told[1]["error"] == f"{files[1]} line 1 is not JSON; correct it."
     files[0].write_text("<p>j k")
     translated(run, tmp_path, files[0], "--output", folder, "--overwrite").succeeded()
     assert (folder / "a.html").read_text() == "<p>J K"
+
+
+def test_a_name_that_ends_in_a_slash_is_a_folder(run: Run, tmp_path: Path) -> None:
+    """Also for one document, as a glob may find; what is there already is no mistake."""
+    page, folder = tmp_path / "a.html", tmp_path / "out"
+    page.write_text(PAGE)
+    translated(run, tmp_path, page, "--output", f"{folder}/").succeeded()
+    assert (folder / page.name).read_text() == IN_CAPITALS
+    for name in (f"{folder}/", folder / page.name):
+        done = translated(run, tmp_path, page, "--output", name, "--resume", most=0).succeeded()
+        assert f"{page} was translated before\n" in done.err
+
+
+def test_a_document_goes_to_standard_output(run: Run, tmp_path: Path) -> None:
+    """By the sign that means it elsewhere."""
+    page = tmp_path / "a.html"
+    page.write_text(PAGE)
+    done = translated(run, tmp_path, page, "--output", "-").succeeded()
+    assert done.out == IN_CAPITALS
+    assert [each.name for each in tmp_path.iterdir()] == [page.name]
+    with (tmp_path / "log").open("ab", buffering=0) as log:
+        log.write(b"begun ")
+        translated(run, tmp_path, page, "--output", f"/dev/fd/{log.fileno()}").succeeded()
+    assert (tmp_path / "log").read_text() == f"begun {IN_CAPITALS}"
 
 
 def test_several_documents_of_an_interrupted_command(run: Run, tmp_path: Path) -> None:
@@ -211,7 +241,10 @@ def test_documents_that_are_replaced_are_all_replaced(run: Run, tmp_path: Path) 
     ("arguments", "sentence"),
     [
         ("a.html b.html", "2 documents go into a folder; name it with --output."),
-        ("a.html b.html --output c.html", "2 documents go into a folder; name it"),
+        ("a.html b.html --output -", "2 documents go into a folder; name it"),
+        ("a.html b.html --output c.html", "c.html is a file; give the folder of the trans"),
+        ("a.html --output c.html/", "c.html is a file; give the folder of the translations as"),
+        ("a.html --output - --json", "--json prints the report where --output - prints;"),
         ("a.html no.html --output d", "There is no file 'no.html'; a text of several"),
         ("a.html d/a.html --output o", "a.html and d/a.html would both be written to o/a.html"),
         ("a.html b.html --output o --plain", "--plain reads the lines of one file"),
