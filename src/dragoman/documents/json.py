@@ -50,7 +50,7 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
     about = sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
-    write = partial(_written, escapes=escapes, slashes="\\/" in text)
+    slashes = "\\/" in text
     expected, opened, key, line, place = "value", list[str](), "", 1, 0
     while match := _TOKEN.match(text, place):
         line += text.count("\n", place, match.start(1))
@@ -64,6 +64,8 @@ def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Seg
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
         elif sign[:1] == '"' and expected and len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
+            own = "\\/" in sign if "/" in sign else slashes
+            write = partial(_written, escapes=escapes, slashes=own)
             found = _texts(text, match.span(1), where, left, write)
             is_message = key == '"message"' and opened == ["{", "{"]
             yield from map(_with_arguments, found) if is_message else found

@@ -6,10 +6,16 @@ _NAME = re.compile(
     r"(?:https?|ftp|file|data|mailto):[!-~]+|www\.[!-~]+|[!-~]+@[!-~]+\.[a-z]+|\.{0,2}/[!-~]+"
     r"|(?:https?|ftp)://[!-~]+[/=#?&](?u:[^\W\x00-\x7f])(?u:[\w!-~])*"
     r"|[!-~]+/[!-~]+/[!-~]*|[!-~]*[\\#=_<>{}$][!-~]*|[A-Za-z0-9.+:-]*\d[A-Za-z0-9.+:-]*"
-    r"|[\w-]+\.[a-z]{2,4}|:\w+",
+    r"|[\w-]+\.[a-z]{2,4}|[a-z][\w-]+(?:\.[a-z][\w-]+)+|:\w+"
+    r"|[a-z]{2}-(?:(?:Hans|Hant|Latn|Cyrl|Arab)(?:-[A-Z]{2})?|[A-Z]{2})"
+    r"|(?:application|multipart)/[a-z][\w.+-]*|(?:audio|font|image|text|video)/(?:\*|css|csv|gif"
+    r"|html|javascript|jpe?g|markdown|mpeg|ogg|otf|plain|png|svg\+xml|ttf|wav|web[mp]|woff|xml"
+    r"|\w*\d|(?:x-|vnd\.)[\w.+-]+)",
     re.ASCII,
 )
-"""One word that is an address, the name of a file or of a thing, or a number with its unit."""
+"""One word that is an address, the name of a file, of a thing, of a key (errors.required), of a
+kind of data (text/html) or of a language (en-US), or a number with its unit.
+"""
 _LONGEST = 256
 
 

@@ -1,5 +1,7 @@
 """What of each text format is translated, and how a translation is written."""
 
+import json
+
 import pytest
 import yaml
 from tests.word_translator import WordTranslator, in_capitals, translated
@@ -229,8 +231,23 @@ def test_json() -> None:
     assert data == '{"a b": ["C D\\n\\tE \\u00c4", 1, {"f": "G\\"H\\/"}], "u": "http://x"}'
     assert lines == ["c d", "e ä", 'g"h/']
     assert [remark.where for remark in report.untranslated] == ['line 1, "u"']
+    slashes = '["<b>a</b> c", "d\\/e f", "<i>g<\\/i> h", "x"]'
+    translator = WordTranslator(lambda word: {"x": "y/"}.get(word, word.upper()))
+    expected = '["<b>A</b> C", "D\\/E F", "<i>G<\\/i> H", "y\\/"]'
+    assert translated(slashes, "a.json", translator)[0] == expected
     assert translated('["hello {name}, you"]', "a.json")[1] == ["hello {name}, you"]
     assert translated('{"a": "ä"}\n{"a": "b"}\n', "a.jsonl")[0] == '{"a": "Ä"}\n{"a": "B"}\n'
+
+
+def test_names_of_programs_are_left() -> None:
+    """Of keys, kinds of data and languages; not what only looks so."""
+    names = ["app.title", "user.name", "errors.required", "form-a.isNew", "en-US", "zh-Hant-TW"]
+    names += ["text/html", "image/*", "video/mp4", "image/svg+xml", "application/x.y+json"]
+    words = ["audio/video", "text/image", "he/she", "z.B.", "a.m", "Yes.No", "to-Do", "my-Page"]
+    made, lines, report = translated(json.dumps([*names, *words]), "a.json")
+    assert lines == words
+    assert json.loads(made)[: len(names)] == names
+    assert {each.what for each in report.untranslated} == {("it looks like an address or a name",)}
 
 
 @pytest.mark.parametrize(
