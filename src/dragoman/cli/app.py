@@ -12,12 +12,14 @@ import platform
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import redirect_stderr
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from dragoman import __version__
 from dragoman.cli import data, making
@@ -116,13 +118,27 @@ def make_app() -> typer.Typer:
     )
     app.callback()(_root)
     for verb in VERBS:
-        app.command()(verb)
+        app.command(cls=_Command)(verb)
     for name, (verbs, text) in GROUPS.items():
         group = typer.Typer(no_args_is_help=True, help=text)
         for verb in verbs:
-            group.command()(verb)
+            group.command(cls=_Command)(verb)
         app.add_typer(group, name=name)
     return app
+
+
+class _Command(TyperCommand):
+    """A verb, of whose options none is dropped: click would take the last one alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- click's
+        """Raise InputError for an option that is given twice and has one value."""
+        order: list[Any] = self.make_parser(ctx).parse_args(args=[*args])[2]
+        for each, times in Counter(order).items():
+            is_one = each.param_type_name == "option" and not (each.multiple or each.is_flag)
+            if is_one and times > 1:
+                name, verb = _name(each), ctx.command_path.removeprefix("dragoman ")
+                raise InputError(f"{name} of {verb} is given {times} times; give it once.")
+        return super().parse_args(ctx, args)
 
 
 def _be_quiet(context: typer.Context, *, on: bool) -> None:

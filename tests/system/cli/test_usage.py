@@ -91,6 +91,20 @@ def test_a_part_of_an_option_is_recognised(run: Run, wrong: str, meant: str) -> 
     assert_led_to_help(run("translate", wrong, "3"), "translate", f"(did you mean {meant}?)")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("translate m --tm a --tm=b", "--tm of translate is given 2 times; give it once."),
+        ("data check --src a --src b --src c", "--src of data check is given 3 times; give it"),
+    ],
+)
+def test_no_value_of_an_option_is_dropped(run: Run, words: str, sentence: str) -> None:
+    """One that takes several has them all, and a switch may come twice."""
+    assert_refused(run(*words.split()), sentence)
+    done = run("translate", "m", "--json", "--json", "--ensemble", "a", "--ensemble", "b")
+    assert "times" not in done.err
+
+
 @pytest.mark.parametrize("verb", ["train", "cost", "demo"])
 def test_a_setting_that_is_given_as_an_option(run: Run, verb: str) -> None:
     """It is written out, with the value if there is one."""

@@ -161,7 +161,7 @@ def test_models_score_what_is_good(
     said = f"{model} has several languages; say by --src-lang and --tgt-lang which"
     assert_refused(run(*check, *by), said)
     languages = ("--src-lang=en", "--tgt-lang=zh", "--skip=language", "--max-surprise=0.1")
-    assert "unlikely\t" in run(*check, *by, *languages).out
+    assert "unlikely\t" in run(*check, *by[:4], *languages).out
 
 
 def test_a_model_of_another_direction_scores_nothing(run: Run, tmp_path: Path) -> None:
