@@ -31,6 +31,16 @@ _CHINESE |= {"chs": "Hans", "cht": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
 _ALIASES |= {"chs": "zh-Hans", "cht": "zh-Hant", "enu": "en", "ptb": "pt-BR"}
 """Codes of LibreTranslate, those that ISO has withdrawn, and those that only Windows has."""
+_SCRIPTS = """
+latn LATIN, cyrl CYRILLIC, arab ARABIC, hebr HEBREW, grek GREEK, deva DEVANAGARI, beng BENGALI,
+guru GURMUKHI, gujr GUJARATI, orya ORIYA, taml TAMIL, telu TELUGU, knda KANNADA, mlym MALAYALAM,
+sinh SINHALA, thai THAI, laoo LAO, tibt TIBETAN, mymr MYANMAR, khmr KHMER, geor GEORGIAN,
+armn ARMENIAN, ethi ETHIOPIC, thaa THAANA, hans CJK, hant CJK, hani CJK, jpan HIRAGANA,
+hang HANGUL, mong MONGOLIAN, tfng TIFINAGH, syrc SYRIAC, adlm ADLAM, nkoo NKO, cans CANADIAN,
+cher CHEROKEE, olck OL, java JAVANESE, mtei MEETEI
+"""
+SCRIPT_NAMES = dict[str, str](each.split() for each in _SCRIPTS.split(","))
+"""The word by which letters name their script (`script_of_letter`), by its code of ISO 15924."""
 
 
 @cache
@@ -75,10 +85,31 @@ def base_of(code: str) -> str:
     return tag(code).partition("-")[0]
 
 
+def script_in(code: str) -> str:
+    """Return the script that a code names, by its code in small letters; "" where it names none."""
+    _, *rest = code[:LONGEST].strip("><").replace("_", "-").lower().split("-")
+    script = next((part for part in rest if len(part) == 4 and part.isalpha()), "")
+    return {"kore": "hang", "aran": "arab"}.get(script, script)
+
+
+def tags(codes: Iterable[str]) -> dict[str, str]:
+    """Return the tag of each code, and its script where a language has several among them."""
+    scripts: dict[str, set[str]] = {}
+    for code in (codes := [*codes]):
+        scripts.setdefault(tag(code), set()).update({script_in(code)} - {""})
+    return {
+        code: f"{one}-{script.title()}" if script and len(scripts[one]) > 1 else one
+        for code in codes
+        for one, script in [(tag(code), script_in(code))]
+    }
+
+
 def name_of(code: str) -> str:
     """Return the English name of a language, or its tag where it has none here."""
     base, _, part = tag(code).partition("-")
-    return _listed()[1].get(base, base) + (f" ({_VARIANTS[part]})" if part else "")
+    script = script_in(code)
+    part = _VARIANTS.get(part) or SCRIPT_NAMES.get(script, script).title()
+    return _listed()[1].get(base, base) + (f" ({part})" if part else "")
 
 
 @lru_cache(1024)
@@ -104,18 +135,46 @@ def _listed_under(word: str, words: dict[str, str]) -> str | None:
 
 
 def resolve(asked: str, codes: Iterable[str]) -> str | None:
-    """Return the code of a model that means what was asked for; None where there is none.
+    """Return the code of a model that means what was asked for; None where there is none, or two.
 
-    A code without script or region means any of them.
+    A code without script or region means any of them, but of the scripts of a language, other than
+    Chinese, none.
     """
+    found = meant(asked, codes)
+    return found[0] if len(found) == 1 else None
+
+
+def meant(asked: str, codes: Iterable[str]) -> list[str]:
+    """Return the code that `resolve` finds; of a language in several scripts one of each."""
     codes = sorted(codes, key=tag)  # simplified Chinese before traditional
     if asked in codes:
-        return asked
-    wanted, base = tag(asked), base_of(asked)
+        return [asked]
+    wanted, base, script = tag(asked), base_of(asked), script_in(asked)
     alike = [code for code in codes if base_of(code) == base]
+    if base != "zh":  # whose scripts are in its tags
+        alike = [code for code in alike if not script or script_in(code) in {"", script}]
     exact = [code for code in alike if tag(code) == wanted]
-    vague = [code for code in alike if base in {wanted, tag(code)}]
-    return next(iter(exact or vague), None)
+    found = exact or [code for code in alike if base in {wanted, tag(code)}]
+    found = [code for code in found if script_in(code) == script] or found
+    parts = _parts(asked)
+    found.sort(key=lambda code: -len(parts & _parts(code)))
+    each: dict[str, str] = {}
+    for code in found:
+        each.setdefault("" if base == "zh" else script_in(code), code)
+    return [*each.values()]
+
+
+def covers(asked: str, code: str) -> bool:
+    """Whether what is in one language is in the one that is asked for, as far as codes tell it.
+
+    A language whose variant is not told may be in another than the one that is asked for.
+    """
+    is_other = tag(asked) not in {tag(code), base_of(code)}
+    return not is_other and len({script_in(asked), script_in(code)} - {""}) < 2
+
+
+def _parts(code: str) -> set[str]:
+    return {*code.replace("_", "-").lower().split("-")}
 
 
 def label_of(code: str) -> str:

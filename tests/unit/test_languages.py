@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.languages import language_named, resolve, tag
+from dragoman.languages import covers, language_named, meant, name_of, resolve, tag, tags
 
 TAGS = {
     "en": ["en", "EN", "en_XX", "eng_Latn", "ENU"],
@@ -32,11 +32,31 @@ def test_codes_have_one_form(form: str) -> None:
         ("en-GB", ["en"], "en"),
         ("fr", ["en", "de"], None),
         ("EN", ["en", "EN"], "EN"),
+        ("en_GB", ["en-US", "en-GB"], "en-GB"),
+        ("SR_LATN", ["sr-Cyrl", "sr-Latn"], "sr-Latn"),
+        ("srp-Latn-RS", ["sr-Cyrl", "sr-Latn"], "sr-Latn"),
+        ("sr_Latn", ["sr", "sr-Latn"], "sr-Latn"),
+        ("SR", ["sr", "sr-Latn", "sr-Cyrl"], "sr"),
+        ("sr", ["sr-Cyrl", "sr-Latn"], None),
+        ("sr", ["srp_Cyrl"], "srp_Cyrl"),
+        ("sr-Latn", ["srp_Cyrl"], None),
+        ("sr-Latn", ["sr"], "sr"),
+        ("ko-Kore", ["kor_Hang"], "kor_Hang"),
     ],
 )
 def test_a_code_is_found_in_a_model(asked: str, codes: list[str], found: str | None) -> None:
     """By its own spelling first; without a script, any will do."""
     assert resolve(asked, codes) == found
+
+
+def test_scripts_of_a_language_are_told_apart() -> None:
+    """Where the models have several of them: in what they list, and in what stays as it is."""
+    codes = ["eng_Latn", "sr-Latn", "srp_Cyrl", "zho_Hans", "en", "de_DE"]
+    assert [*tags(codes).values()] == ["en", "sr-Latn", "sr-Cyrl", "zh-Hans", "en", "de"]
+    assert meant("sr", codes) == ["sr-Latn", "srp_Cyrl"]
+    assert [name_of("sr-Latn"), name_of("zh-Hans")] == ["Serbian (Latin)", "Chinese (simplified)"]
+    assert [covers("sr-Latn", each) for each in ("sr_Latn", "sr", "sr-Cyrl")] == [True, True, False]
+    assert [covers(*each) for each in (("zh", "zh-Hans"), ("zh-Hant", "zh"))] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -211,9 +211,9 @@ def chosen_for(
         if refusal.status != 400:
             raise
         known = any(one.pair(None, target) for one in service.shelf.usable("translate"))
-        if not known:
-            raise unsupported("target_lang") from None
-        detail = refusal.sentence if refusal.where == "text" else ""
+        detail = refusal.sentence if refusal.where in {"text", "src_lang", "tgt_lang"} else ""
+        if not known or refusal.where == "tgt_lang":
+            raise unsupported("target_lang", detail) from None
         raise unsupported("source_lang", detail) from None
 
 
@@ -307,9 +307,10 @@ async def translate(call: Call) -> Response:
 async def languages(call: Call) -> Response:
     """List the languages that are read, or written."""
     form = await call.form(DeepLKindForm)
-    pairs = call.service.shelf.languages(tag)
+    pairs = call.service.shelf.languages(str)
     if form.type == "source":
-        codes = {base_of(code).upper(): name_of(base_of(code)) for code in pairs}
+        sources = (base_of(code) if code == tag(code) else code for code in pairs)
+        codes = {code.upper(): name_of(code) for code in sources}
         return json_response([DeepLLanguage(*each) for each in codes.items()])
     listed: dict[str, str] = {}
     for code in sorted({code for found in pairs.values() for code in found}):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS
-from dragoman.languages import name_of, resolve, tag
+from dragoman.languages import name_of, resolve
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
@@ -99,9 +99,9 @@ def bad(what: str) -> Refusal:
     return Refusal(400, what, "")
 
 
-def code_of(code: str) -> str:
+def code_of(tag: str) -> str:
     """Return the code that LibreTranslate answers for a language."""
-    return "zh-Hans" if tag(code) == "zh" else tag(code)
+    return "zh-Hans" if tag == "zh" else tag
 
 
 async def read(call: Call, kind: type[Form], *needed: str) -> Form:
@@ -165,7 +165,7 @@ def choose(shelf: Shelf, source: str, target: str, *, is_told: bool = False) -> 
     try:
         return shelf.choose(None, source, target, is_told=is_told)
     except Refusal as refusal:
-        if refusal.where == "text":
+        if refusal.where in {"text", "src_lang", "tgt_lang"}:
             raise
         pairs = shelf.languages(code_of)
         written = {each for one in pairs.values() for each in one}

@@ -2,9 +2,10 @@
 
 import errno
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dragoman.errors import InputError, is_out_of_memory
+from dragoman.languages import meant, name_of
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a disk, or of a share of it, that is full."""
@@ -81,3 +82,11 @@ def as_sentence(text: str) -> str:
     if not {"_", "."} & set(text.partition(" ")[0]):
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def check_script(name: str, asked: str | None, codes: Iterable[str]) -> None:
+    """Raise Refusal where models have a language in several scripts, and none was asked for."""
+    found = meant(asked, codes) if asked else []
+    if len(found) > 1:
+        what = f"{name_of(asked or '')} ({asked}) is written in several scripts here."
+        raise Refusal(400, what, f"Say which: {', '.join(sorted(found))}.", where=name)

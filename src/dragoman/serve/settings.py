@@ -209,3 +209,21 @@ class ServeSettings:
     def share(self, most: int) -> int:
         """Return how many of what all keys may have one may have."""
         return max(1, most // PARTS) if len(self.keys) > 1 else most
+
+    @property
+    def named(self) -> dict[str, Path]:
+        """The folders by the ends of their paths: as much of each as no other has.
+
+        Raises InputError for a folder that is given twice.
+        """
+        absolute = {path: path.resolve().parts[1:] for path in self.models}
+        if len(set(absolute.values())) < len(self.models):
+            raise InputError("A model folder is given twice; give each once.")
+        names = dict[str, Path]()
+        for path, parts in absolute.items():
+            others = [other for other in absolute.values() if other != parts]
+            size = 1
+            while any(other[-size:] == parts[-size:] for other in others):
+                size += 1
+            names["/".join(parts[-size:])] = path
+        return names

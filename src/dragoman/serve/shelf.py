@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
-from dragoman.languages import base_of, name_of, resolve, tag
+from dragoman.languages import covers, name_of, resolve, tags
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache
 from dragoman.serve.metrics import ServeMetrics, log, log_failure
-from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy
+from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy, check_script
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
@@ -140,7 +140,7 @@ class Shelf:
         """Open the folders: a broken one is logged. Raises its InputError if all are."""
         self._settings, self._metrics = settings, metrics
         arithmetic = arithmetic_of(settings.compute, settings.device)
-        self.models = {name: Served(name, path) for name, path in _named(settings.models).items()}
+        self.models = {name: Served(name, path) for name, path in settings.named.items()}
         self.pending = True
         """Whether models are still to be loaded before the server is ready."""
         self.failed = False
@@ -209,6 +209,9 @@ class Shelf:
         pair that none has, and where several would do.
         """
         candidates = [self.find(model, "translate")] if model else self.usable("translate")
+        read = [code for one in candidates for code in one.sources]
+        check_script("src_lang", src_lang, read)
+        check_script("tgt_lang", tgt_lang, (code for one in candidates for code in one.targets))
         fitting = [(one, pair) for one in candidates if (pair := one.pair(src_lang, tgt_lang))]
         if len(fitting) == 1 or (fitting and (src_lang or tgt_lang)):
             return fitting[0]
@@ -222,13 +225,12 @@ class Shelf:
                 "Say which by tgt_lang.",
                 where="tgt_lang",
             )
-        read = [code for one in candidates for code in one.sources]
         if is_told and src_lang and resolve(src_lang, read) is None:
             raise Refusal(
                 400,
                 f"The text seems to be in {name_of(src_lang)} ({src_lang}), which is not available "
                 "as a source language.",
-                f"Available: {', '.join(sorted({*map(tag, read)}))}.",
+                f"Available: {', '.join(sorted({*tags(read).values()}))}.",
                 where="text",
             )
         asked = [(code or "any language")[:LONGEST_NAME] for code in (src_lang, tgt_lang)]
@@ -245,7 +247,7 @@ class Shelf:
         That is one that translators read or write, and none translates into itself. A text whose
         variant is not told may be in another than the one that is asked for.
         """
-        if not src_lang or not tgt_lang or tag(tgt_lang) not in {tag(src_lang), base_of(src_lang)}:
+        if not src_lang or not tgt_lang or not covers(tgt_lang, src_lang):
             return False
         translators = self.usable("translate")
         known = any(resolve(src_lang, (*one.sources, *one.targets)) for one in translators)
@@ -254,13 +256,16 @@ class Shelf:
     def languages(self, code_of: Callable[[str], str]) -> dict[str, set[str]]:
         """Return the languages that translators read, and for each those that they write of it.
 
-        They are named as `code_of` does.
+        They are named as `code_of` does their tags.
         """
         pairs: dict[str, set[str]] = {}
-        for one in self.usable("translate"):
-            targets = {*map(code_of, one.targets)}
-            for code in map(code_of, one.sources):
-                pairs.setdefault(code, set()).update(targets - {code})
+        translators = self.usable("translate")
+        codes = tags(code for one in translators for code in (*one.sources, *one.targets))
+        for one in translators:
+            targets = {code_of(codes[code]) for code in one.targets}
+            for code in one.sources:
+                source = code_of(codes[code])
+                pairs.setdefault(source, set()).update(targets - {source})
         return dict(sorted(pairs.items()))
 
     @asynccontextmanager
@@ -377,21 +382,3 @@ def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa
     gc.collect()
     gc.freeze()  # else Python stops all threads for 0.15 s to look through it, again and again
     return answering
-
-
-def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """Name each folder by the end of its path: as much of it as no other has.
-
-    Raises InputError for a folder that is given twice.
-    """
-    absolute = {path: path.resolve().parts[1:] for path in paths}
-    if len(set(absolute.values())) < len(paths):
-        raise InputError("A model folder is given twice; give each once.")
-    names = dict[str, Path]()
-    for path, parts in absolute.items():
-        others = [other for other in absolute.values() if other != parts]
-        size = 1
-        while any(other[-size:] == parts[-size:] for other in others):
-            size += 1
-        names["/".join(parts[-size:])] = path
-    return names

@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from dragoman.errors import how_to_install
-from dragoman.languages import base_of, label_of, script_of_letter, tag
+from dragoman.languages import SCRIPT_NAMES, base_of, label_of, script_in, script_of_letter, tags
 
 SURE = 0.5
 """The probability from which a language is named; below, three candidates are."""
@@ -67,10 +67,10 @@ class LanguageDetector:
 
         The latter count where all that is read is told from them.
         """
-        tags = {tag(code) for code in codes}
-        self._read = {base_of(each) for each in tags}
+        read = [*codes]
+        self._read = {*map(base_of, read)}
         self._told = bool(self._read) and all(map(is_told, self._read))
-        self._tags = sorted(tags.union(map(tag, written if self._told else ())))
+        self._tags = sorted({*tags([*read, *(written if self._told else ())]).values()})
 
     def detect(self, text: str) -> Detected:
         """Return the language of a text: by its script, then by its words.
@@ -80,11 +80,11 @@ class LanguageDetector:
         """
         text = without_asides(text[:SAMPLE])
         scripts = _scripts(text)
-        tags = [each for each in self._tags if _can_be(each, scripts)]
-        ranked = self._others(text, scripts) or self._own(text, tags)
+        ours = [each for each in self._tags if _can_be(each, scripts)]
+        ranked = self._others(text, scripts) or self._own(text, ours)
         if not scripts or not ranked:
             return Detected()
-        found = [Candidate(self._written(base, text, tags), share) for base, share in ranked[:3]]
+        found = [Candidate(self._written(base, text, ours), share) for base, share in ranked[:3]]
         best = found[0]
         sure = best.confidence >= SURE
         return Detected(best.language if sure else None, best.confidence, tuple(found))
@@ -225,6 +225,8 @@ def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
         most = "HIRAGANA" if kana * 10 > chinese else "CJK"
     if most == "HIRAGANA":
         return language == "ja"
+    if named := SCRIPT_NAMES.get(script_in(code)):
+        return most == named
     if most in SCRIPTS:
         return language in SCRIPTS[most]
     return language not in _ONLY

@@ -4,11 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
-
-from dragoman.folder.format import FolderConfig, save_model
-from dragoman.text.tags import tags_of
-from dragoman.text.train import with_specials
+from tests.unit.tasks.tiny import save_several, save_translator
 
 pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 
@@ -24,12 +20,13 @@ def translator_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def several_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder of two languages, each of which it translates into the other."""
-    tokenizer = with_specials(make_tokenizer(), tags_of(["en", "zh"], told_source=True))
-    sizes, directions = make_config(tokenizer), (("en", "zh"), ("zh", "en"))
-    config = FolderConfig(model=sizes, decoding=DECODING, directions=directions)
-    folder = tmp_path_factory.mktemp("served") / "several"
-    save_model(folder, make_model(sizes), config, tokenizers=(tokenizer, tokenizer))
-    return folder
+    return save_several(tmp_path_factory.mktemp("served") / "several", "en", "zh")
+
+
+@pytest.fixture(scope="session")
+def scripts_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of two scripts of a language, each of which it translates from English."""
+    return save_several(tmp_path_factory.mktemp("served") / "scripts", "en", "sr-Latn", "sr-Cyrl")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -98,4 +99,13 @@ def save_translator(
     options = replace(DECODING, **decoding)
     about = FolderConfig(model=config, decoding=options, src_lang="en", tgt_lang="zh")
     save_model(folder, make_model(config), about, tokenizers=(tokenizer, tokenizer))
+    return folder
+
+
+def save_several(folder: Path, *codes: str) -> Path:
+    """A model folder of several languages, each of which it translates into each other."""
+    tokenizer = with_specials(make_tokenizer(), tags_of(codes, told_source=True))
+    sizes = make_config(tokenizer)
+    about = FolderConfig(model=sizes, decoding=DECODING, directions=tuple(permutations(codes, 2)))
+    save_model(folder, make_model(sizes), about, tokenizers=(tokenizer, tokenizer))
     return folder

@@ -241,7 +241,8 @@ function swapButton(source, target) {
   return el("button", { type: "button", class: "quiet swap", "aria-label": t("swap"), title: t("swap"),
     onclick: () => {
       const text = state.result ? wholeText(state.result) : state.text;
-      [state.src, state.tgt] = [allSources().find(([code]) => base(code) === base(target))[0], tag(source)];
+      const sources = allSources().map(([code]) => code).filter((code) => base(code) === base(target));
+      [state.src, state.tgt] = [sources.find((code) => code === tag(target)) ?? sources[0], tag(source)];
       write(text);
     } }, "⇄");
 }

@@ -1,18 +1,32 @@
 // The models of the server, and the languages between which they translate.
 
-/** A code of a language in its standard form, or as it is: zho_Hans is zh-Hans, de_DE is de. */
-function tag(code) {
-  const plain = code.replace(/[<>]/g, "").replace(/_/g, "-").replace(/-XX$/, "");
-  try {
-    const { language, script } = new Intl.Locale(plain);
-    return language === "zh" && script ? `zh-${script}` : language;
-  } catch {
-    return plain;
+const locales = new Map();
+
+/** The language and the script of a code. */
+function localeOf(code) {
+  if (!locales.has(code)) {
+    const plain = code.replace(/[<>]/g, "").replace(/_/g, "-").replace(/-XX$/, "");
+    let found = { language: plain };
+    try {
+      const { language, script } = new Intl.Locale(plain);
+      found = { language, script };
+    } catch { /* a code of no standard */ }
+    locales.set(code, found);
   }
+  return locales.get(code);
+}
+
+/** A code of a language in its standard form, or as it is: zho_Hans is zh-Hans, de_DE is de. The
+    script stays in it where the models have the language in several. */
+function tag(code) {
+  const { language, script } = localeOf(code);
+  const others = script && translators().flatMap((model) => [...sourcesOf(model), ...targetsOf(model)]).map(localeOf)
+    .some((other) => other.language === language && other.script && other.script !== script);
+  return script && (language === "zh" || others) ? `${language}-${script}` : language;
 }
 
 function base(code) {
-  return tag(code).split("-")[0];
+  return localeOf(code).language;
 }
 
 /** The translators that can be used. */
