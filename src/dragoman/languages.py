@@ -178,9 +178,9 @@ def _parts(code: str) -> set[str]:
 
 
 def label_of(code: str) -> str:
-    """The name that `likely_language` has for a language: Norwegian is one for it."""
+    """The name that `likely_language` has for a language: Norwegian is one for it, and Kurdish."""
     base = base_of(code)
-    return {"nb": "no", "mo": "ro"}.get(base, base)
+    return {"nb": "no", "mo": "ro", "sdh": "ku"}.get(base, base)
 
 
 @lru_cache(1 << 16)

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from dragoman.corpus.config import EVERY, CleaningConfig
 from dragoman.corpus.relation import Numbers, Relation, surprise
-from dragoman.corpus.rules import likely_side, rules_of, words
-from dragoman.data.checks import Pair, prepared_warnings
+from dragoman.corpus.rules import likely_side, rules_of, usual_script, words
+from dragoman.data.checks import Pair, prepared_warnings, script_for
 from dragoman.data.lexical import MOST_LINKS
 from dragoman.decoding import LangCodes
 from dragoman.plain import Plain
@@ -202,18 +202,28 @@ def _warn_of_prepared(read: Read) -> None:
 def _mark_foreign(
     read: Read, found: Bits, config: CleaningConfig, languages: LangCodes, progress: Progress
 ) -> None:
-    """Mark what is in another language than these; warn of one that only its letters tell."""
-    rule = rules_of(config, languages).get("language")
-    if rule is not None and "language" not in config.skip:
-        for code in languages:
-            if code and not is_told(code):
-                warnings.warn(
-                    f"py3langid cannot identify {code}, so only the script of these texts is "
-                    "checked; if this is not the code of a language, use one such as en or zh.",
-                    stacklevel=2,
-                )
-        foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))
-        found |= foreign * np.uint32(_bit("language"))
+    """Mark what is in another language than these; warn of one that only its letters tell.
+
+    The script of such a language is that of most good pairs, unless its code tells it.
+    """
+    if not any(languages) or "language" in config.skip:
+        return
+    good, scripts = [*islice(compress(read(), found == 0), SAMPLE)], list[str | None]()
+    for side, code in enumerate(languages):
+        is_unknown = bool(code) and not is_told(code or "")
+        scripts.append(usual_script(pair[side] for pair in good) if is_unknown else None)
+        if code and is_unknown:
+            what = "only the script of these texts is checked"
+            if good and not (scripts[-1] or script_for(code)):
+                what = "since these texts are in several scripts, they are not checked"
+            warnings.warn(
+                f"py3langid cannot identify {code}, so {what}; if this is not the code of a "
+                "language, use one such as en or zh.",
+                stacklevel=2,
+            )
+    rule = rules_of(config, languages, (scripts[0], scripts[1]))["language"]
+    foreign = np.fromiter((rule(*pair) for pair in progress(read())), np.bool_, len(found))
+    found |= foreign * np.uint32(_bit("language"))
 
 
 def _mark_unrelated(

@@ -10,13 +10,13 @@ characters a word, as Chinese has in dictionaries' segmentations.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from dragoman.corpus.config import CleaningConfig
-from dragoman.data.checks import SCRIPT_OF, script_of
+from dragoman.data.checks import script_for, script_of
 from dragoman.decoding import LangCodes
-from dragoman.languages import base_of, label_of
+from dragoman.languages import label_of
 from dragoman.tasks.translate.preserved import differences
 from dragoman.text.detection import by_main_script, is_told, likely_language, without_asides
 
@@ -24,12 +24,17 @@ Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
 
 
-def rules_of(config: CleaningConfig, languages: LangCodes) -> dict[str, Rule]:
-    """The rules by their names, in order; without languages none asks for one."""
+def rules_of(
+    config: CleaningConfig, languages: LangCodes, scripts: LangCodes = (None, None)
+) -> dict[str, Rule]:
+    """The rules by their names, in order; without languages none asks for one.
+
+    `scripts` are those of languages whose codes do not tell them.
+    """
 
     def in_wrong_language(src: str, tgt: str) -> bool:
-        sides = zip((src, tgt), languages, strict=True)
-        return any(code and is_in_another(text, code, config.min_language) for text, code in sides)
+        sides, sure = zip((src, tgt), languages, scripts, strict=True), config.min_language
+        return any(code and is_in_another(text, code, sure, script) for text, code, script in sides)
 
     def out_of_ratio(src: str, tgt: str) -> bool:
         shorter, longer = sorted((words(src), words(tgt)))
@@ -208,13 +213,23 @@ LEAST_LETTERS = 20
 _WITH_CHINESE = ("HIRAGANA", "HANGUL")
 
 
-def is_in_another(text: str, language: str, sure: float) -> bool:
+USUAL = 0.9
+"""Texts that are in the script of their language, where its code does not tell that."""
+
+
+def usual_script(texts: Iterable[str]) -> str | None:
+    """The script of nearly all texts that have letters; None where they are in several."""
+    found = Counter(filter(None, (script_of(without_asides(text)) for text in texts)))
+    return next((name for name, n in found.most_common(1) if n >= USUAL * found.total()), None)
+
+
+def is_in_another(text: str, language: str, sure: float, script_known: str | None = None) -> bool:
     """Whether a text is in another script than its language, or surely in another language.
 
     Addresses and placeholders do not count, nor Latin names in a text of another script.
     """
     text = without_asides(text)
-    script, wanted = script_of(text), SCRIPT_OF.get(base_of(language))
+    script, wanted = script_of(text), script_for(language) or script_known
     if script and wanted and script not in {wanted, "CJK" if wanted in _WITH_CHINESE else wanted}:
         return True
     text = by_main_script(text)
@@ -227,7 +242,8 @@ def is_in_another(text: str, language: str, sure: float) -> bool:
 def likely_side(texts: Sequence[str]) -> str | None:
     """The language of most of the longer texts; None unless half of them are surely in one."""
     long = [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
-    found = Counter(code for code, share in map(likely_language, long) if share >= SURELY)
+    likely = map(likely_language, long)  # zxx is that of no language
+    found = Counter(code for code, share in likely if share >= SURELY and code != "zxx")
     return next((code for code, count in found.most_common(1) if 2 * count > len(long)), None)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.decoding import LangCodes
-from dragoman.languages import script_of_letter
+from dragoman.languages import SCRIPT_NAMES, base_of, script_in, script_of_letter
 from dragoman.wording import counted
 
 Pair = tuple[str, str]
@@ -181,25 +181,25 @@ def _describe(shift: Shift, pair_at: Callable[[int], Pair]) -> str:
 # ---------------------------------------------------------------- languages
 
 SCRIPTS = """
-LATIN latn af bs ca cs cy da de en eo es et eu fi fr ga gl hr hu id is it la lb lt lv ms mt nb nl nn
+LATIN af bs ca cs cy da de en eo es et eu fi fr ga gl hr hu id is it la lb lt lv ms mt nb nl nn
 LATIN no oc pl pt ro sk sl sq sv sw tl tr vi
-CJK hans hant hani zh
-HIRAGANA jpan ja
-HANGUL kore hang ko
-CYRILLIC cyrl be bg mk ru uk
-ARABIC arab ar fa ps ur
-HEBREW hebr he iw yi
-GREEK grek el
-DEVANAGARI deva hi mr ne
-BENGALI beng as bn
-TAMIL taml ta
-THAI thai th
-GEORGIAN geor ka
-ARMENIAN armn hy
-ETHIOPIC ethi am ti
+CJK zh
+HIRAGANA ja
+HANGUL ko
+CYRILLIC be bg mk ru uk
+ARABIC ar fa ps ur
+HEBREW he yi
+GREEK el
+DEVANAGARI hi mr ne
+BENGALI as bn
+TAMIL ta
+THAI th
+GEORGIAN ka
+ARMENIAN hy
+ETHIOPIC am ti
 """
-"""The first word of Unicode's names, and the codes of scripts (ISO 15924) and of languages that
-have no other in use (ISO 639-1). Katakana counts as Hiragana."""
+"""The first word of Unicode's names, and the languages that have no other script in use (ISO
+639-1). Katakana counts as Hiragana."""
 SCRIPT_OF = {code: line.split()[0] for line in SCRIPTS.splitlines() for code in line.split()[1:]}
 RELATED = ("da nb nn no sv", "id ms", "cs sk", "bg mk", "bs hr sl", "ca es gl oc pt")
 """Languages that share about half of their frequent words, or more."""
@@ -207,7 +207,7 @@ RELATED = ("da nb nn no sv", "id ms", "cs sk", "bg mk", "bs hr sl", "ca es gl oc
 
 def _wrong_letters(texts: dict[int, str], language: str) -> Iterator[str]:
     """Yield a sentence if most lines, by number, are not in the script of the language."""
-    wanted = next((SCRIPT_OF[tag] for tag in _tags(language) if tag in SCRIPT_OF), None)
+    wanted = script_for(language)
     scripts = {line: script for line, text in texts.items() if (script := script_of(text))}
     wrong = {line: script for line, script in scripts.items() if script != wanted}
     if wanted and len(wrong) > len(scripts) / 2:
@@ -220,10 +220,9 @@ def _wrong_letters(texts: dict[int, str], language: str) -> Iterator[str]:
         )
 
 
-def _tags(language: str) -> list[str]:
-    """The script of a code such as zh_Hans or eng_Latn, if it names one, and its language."""
-    first, *rest = language.lower().replace("_", "-").split("-")
-    return [*(tag for tag in rest if len(tag) == 4), first]
+def script_for(language: str) -> str | None:
+    """Return the script of a code such as zh_Hans or hsb-Latn, or the only one of its language."""
+    return SCRIPT_NAMES.get(script_in(language)) or SCRIPT_OF.get(base_of(language))
 
 
 def script_of(text: str) -> str | None:
@@ -241,7 +240,7 @@ def script_of(text: str) -> str | None:
 
 def _differ(languages: LangCodes) -> bool:
     """Whether the languages are two that a text can tell apart."""
-    src, tgt = (_tags(language)[-1] if language else "" for language in languages)
+    src, tgt = (base_of(language) if language else "" for language in languages)
     related = any(src in codes.split() and tgt in codes.split() for codes in RELATED)
     return src in SCRIPT_OF and tgt in SCRIPT_OF and src != tgt and not related
 

@@ -260,7 +260,7 @@ def likely_language(text: str) -> tuple[str, float]:
         )
         return "", 0.0
     found, share = _identifier().classify(text[:SAMPLE])
-    return str(found), float(share)
+    return {"sdh": "ku"}.get(found, str(found)), float(share)  # Kurdish of both scripts
 
 
 @cache

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.rules import is_in_another, rules_of, without_addresses
+from dragoman.corpus.rules import is_in_another, likely_side, rules_of, without_addresses
 from dragoman.errors import InputError
 
 GOOD = [
@@ -108,6 +108,10 @@ def test_what_is_skipped_is_a_rule() -> None:
         ("zh", "This sentence was never translated at all, except 这 word.", True),
         ("zh", "Settings", True),
         ("en", "我喜欢喝茶。", True),
+        ("sr-Latn", "Мој пас.", True),
+        ("sr_Cyrl", "Мој пас.", False),
+        ("ckb-Arab", "Min.", True),
+        ("ku", "هەموو مرۆڤێک بە ئازادی و یەکسان لە کەرامەت و مافدا لەدایک دەبێت", False),
     ],
 )
 def test_names_and_addresses_make_no_other_language(
@@ -115,3 +119,11 @@ def test_names_and_addresses_make_no_other_language(
 ) -> None:
     """In a text of another script; a text that is mostly Latin is still one in another language."""
     assert is_in_another(text, language, 0.5) == told
+
+
+def test_a_side_in_no_language_has_no_name() -> None:
+    """Nor is the code taken of one that is none; Kurdish has one in both of its scripts."""
+    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
+    adlam = "".join(map(chr, range(0x1E922, 0x1E940))) + " " + chr(0x1E922) * 20
+    sorani = "هەموو مرۆڤێک بە ئازادی و یەکسان لە کەرامەت و مافدا لەدایک دەبێت"
+    assert [likely_side([text] * 3) for text in (adlam, sorani)] == [None, "ku"]
