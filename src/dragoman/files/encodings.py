@@ -35,6 +35,20 @@ _WESTERN = re.compile(
     r"|[’‘“”„‚«»‹›–—…•€£§°©®™¿¡½¼¾ºª²³µ±×÷·†‡¶¥¢‰¬¦¤ƒˆ˜´¨¸¯\xa0\xad]"
 )
 """Letters as words of Western Europe have them, one or two among those of ASCII, and signs."""
+_NOT_WESTERN = re.compile("(?![ŒœŠšŽž])[Ā-ž]")
+_VOWEL = "aeiouyáéíóúýěůőűąęăâîäöüôāēīūėįų"
+_CENTRAL = re.compile(
+    rf"č(?=[{_VOWEL.replace('o', '')}])|ć(?=[{_VOWEL.replace('i', '')}])|ř(?=[aiouáíóúůěý])"
+    rf"|[łťź](?=[{_VOWEL}])|(?<=[{_VOWEL}])[ćłťź](?![^\W_])|(?<=[^\W\d_])[żş](?=[{_VOWEL}])"
+    "|(?<=[bcdfgklmnprstwz])ą(?=[bcdfgklmnprstwz])",
+    re.IGNORECASE,
+)
+_BALTIC = re.compile(
+    rf"č(?=[{_VOWEL.replace('o', '')}])|(?<![^\W_])š(?=[{_VOWEL}])|ē(?=[bdfgjklmnprstvz])",
+    re.IGNORECASE,
+)
+"""Letters of Central Europe and of the Baltic where no word has those of Western Europe that are
+written as they are: é stands there, but è (č) before no vowel, and no word begins with ð (š)."""
 _FREQUENT = re.compile(  # seven letters of ten
     "(?<=[а-яёА-ЯЁ])[оеаинтсрвл](?![A-Za-z])|(?<![A-Za-z])[оеаинтсрвл](?=[а-яё])"
 )
@@ -153,6 +167,13 @@ def _western(text: str) -> int:
     return _of_alphabet(_WESTERN.sub("", text)) + _IN_PLACE * _matched(_WESTERN, text)
 
 
+def _latin(frequent: re.Pattern[str], text: str) -> int:
+    """The same, as another Latin alphabet, of which some letters are `frequent` where they are."""
+    as_western = _western(_NOT_WESTERN.sub("ñ", text))
+    often = _matched(frequent, text)
+    return as_western + len(_NOT_WESTERN.findall(text)) - (_IN_PLACE + 1 - _ASCII) * often
+
+
 def _lettered(
     word: re.Pattern[str], in_place: re.Pattern[str], frequent: re.Pattern[str], text: str
 ) -> int:
@@ -195,6 +216,8 @@ def _eastern(encoding: str, first: range, usual: str, text: str) -> int:
 
 ENCODINGS: dict[str, Callable[[str], int]] = {
     "cp1252": _western,
+    "cp1250": partial(_latin, _CENTRAL),
+    "cp1257": partial(_latin, _BALTIC),
     "cp1251": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
     "koi8-r": partial(_lettered, _CYRILLIC_WORD, _CYRILLIC, _FREQUENT),
     "cp1253": partial(_seldom, _GREEK_WORD, _GREEK, _GREEK_FREQUENT),

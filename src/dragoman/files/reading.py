@@ -192,16 +192,18 @@ def _decoded(stream: BinaryIO, name: str, *, strict: bool = True) -> Iterator[st
 
 
 def _reject_other_kinds(start: bytes, name: str) -> None:
-    """Raise InputError if the first line is that of a document, or is UTF-16."""
+    """Raise InputError if the first line is that of a document, or is UTF-16 or UTF-32."""
     for signature, kind in DOCUMENTS.items():
         if start.startswith(signature):
             how = ", a table as CSV or TSV" * ("xls" in kind) + ", or unzip it" * ("zip" in kind)
             raise InputError(f"{name} is {kind}, not plain text; save it as text in UTF-8{how}.")
-    if start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
-        order = "" if start[0] > 0x7F else "BE" if start[0] == 0 else "LE"  # a mark tells it
+    is_wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
+    if is_wide or start[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or 0 in start[:2]:
+        is_marked, kind = is_wide or start[0] > 0x7F, "UTF-32" if is_wide else "UTF-16"
+        order = "" if is_marked else "BE" if start[0] == 0 else "LE"  # a mark tells it
         raise InputError(
-            f"{name} is UTF-16; save it as UTF-8 in an editor, or convert it: "
-            f"iconv -f UTF-16{order} -t UTF-8 OLD > NEW."
+            f"{name} is {kind}; save it as UTF-8 in an editor, or convert it: "
+            f"iconv -f {kind}{order} -t UTF-8 OLD > NEW."
         )
 
 

@@ -105,6 +105,9 @@ def test_undecodable_bytes_are_named_with_their_line(ending: str, tmp_path: Path
     [
         ("Der Mann fährt über die Straße.", "cp1252"),
         ("It’s “5 €”.", "cp1252"),
+        ("Hdźe je šula?", "cp1250"),
+        ("Maja mać čita, tři psy spí.", "cp1250"),
+        ("Bērni lasa grāmatu.", "cp1257"),
         ("术语库,termbase", "gb18030"),
         ("茶,tea", "gb18030"),
         ("我喜欢学习人工智能。", "gb18030"),
@@ -159,6 +162,11 @@ def test_an_encoding_that_cannot_be_is_not_offered(tmp_path: Path) -> None:
         (b"\xfe\xff" + "一\n".encode("utf-16-be"), "iconv -f UTF-16 -t"),
         ("one\n".encode("utf-16-le"), "iconv -f UTF-16LE"),
         ("one\n".encode("utf-16-be"), "iconv -f UTF-16BE"),
+        (
+            "one\n".encode("utf-32"),
+            "is UTF-32; save it as UTF-8 in an editor, or convert it: iconv -f UTF-32 ",
+        ),
+        (b"\0\0\xfe\xff" + "one\n".encode("utf-32-be"), "iconv -f UTF-32 "),
     ],
 )
 def test_other_kinds_of_files_are_recognised(content: bytes, words: str, tmp_path: Path) -> None:
