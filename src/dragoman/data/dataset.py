@@ -186,8 +186,11 @@ class PairDataset:
         usable: npt.NDArray[np.bool_] = (shorter > 0) & (longer <= max_length)
         return usable if self.excluded is None else usable & ~self.excluded
 
-    def report(self, max_length: int) -> Iterator[str]:
-        """What is in it, in sentences; `max_length` is the limit of training, on each side."""
+    def report(self, max_length: int, *, is_trained: bool = True) -> Iterator[str]:
+        """What is in it, in sentences; `max_length` is the limit of training, on each side.
+
+        Whether the tokenizer `is_trained` for this run, so that another could be.
+        """
         (empty,) = np.nonzero(np.minimum(self.src.lengths, self.tgt.lengths) == 0)
         (too_long,) = np.nonzero(np.maximum(self.src.lengths, self.tgt.lengths) > max_length)
         used = int(self.usable(max_length).sum())
@@ -205,10 +208,12 @@ class PairDataset:
             if lines.count:
                 yield f"{self.name}: {what}: {lines}."
         if len(too_long) > MANY * len(self):
+            src, tgt = (int((side.lengths > max_length).sum()) for side in (self.src, self.tgt))
+            side = "" if src == tgt else f", mostly of the {'sources' if src > tgt else 'targets'}"
+            other = ", or tokenizer.vocab_size, with which texts have fewer tokens"
             yield (
                 f"Warning: {self.name}: {len(too_long) / len(self):.0%} of the pairs are left out "
-                "for their length; raise batch.max_length, or tokenizer.vocab_size, with which "
-                "texts have fewer tokens."
+                f"for their length{side}; raise batch.max_length{other if is_trained else ''}."
             )
 
 

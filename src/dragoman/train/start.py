@@ -19,7 +19,7 @@ from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.train import train_tokenizer, with_specials
+from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
 from dragoman.train.recipe import RunRecipe
@@ -248,7 +248,9 @@ def begin_tokenizers(
     if folder.start is not None:
         tokenizers, config = folder.start.tokenizers, folder.start.config
         which = "tokenizer is that" if tokenizers[0] is tokenizers[1] else "tokenizers are those"
-        say(f"The {which} of {recipe.start.model}; none is trained.")
+        is_set = recipe.tokenizer != TokenizerConfig(specials=recipe.tokenizer.specials)
+        unused = ", so the settings in [tokenizer] are not used" if is_set else ""
+        say(f"The {which} of {recipe.start.model}; none is trained{unused}.")
         if config.published is not None:
             return tokenizers  # whose files are kept beside
         if new := [name for name in specials if name not in tokenizers[0].specials]:

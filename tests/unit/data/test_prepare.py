@@ -101,9 +101,11 @@ def test_the_report_counts_and_shows_lines(corpus: CorpusConfig, tokenised: Toke
         "six: an empty side, left out: 4 (lines 3, 4, 5, 6).",
         "six: more than 4 tokens on a side, left out: 1 (line 6).",
         "six: source and target are identical, kept: 1 (line 2).",
-        "Warning: six: 17% of the pairs are left out for their length; raise batch.max_length, or "
-        "tokenizer.vocab_size, with which texts have fewer tokens.",
+        "Warning: six: 17% of the pairs are left out for their length, mostly of the targets; "
+        "raise batch.max_length, or tokenizer.vocab_size, with which texts have fewer tokens.",
     ]
+    *_, told = dataset.report(max_length=4, is_trained=False)
+    assert told.endswith("their length, mostly of the targets; raise batch.max_length.")
     assert not any("Warning" in sentence for sentence in dataset.report(max_length=99))
     assert dataset.usable(3).sum() == 0
 

@@ -102,7 +102,7 @@ def read_texts(recipe: TranslateRecipe, folder: RunFolder, say: Say) -> Texts:
     )
     corpora, held = _held_out(corpora, given, recipe, say)
     for dataset in corpora:
-        for sentence in dataset.report(max_length):
+        for sentence in dataset.report(max_length, is_trained=folder.start is None):
             say(sentence)
     for each in held:
         if not given and not len(each):
