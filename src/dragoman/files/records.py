@@ -13,6 +13,7 @@ from dragoman.files.reading import longest_line, read_lines, read_text
 TAB = "\t"
 ROWS = 50
 """Lines of a CSV that tell its separator."""
+_NAMED = re.compile(r"\"?sep=([,;])\"?\s*", re.IGNORECASE)
 _QUOTED = re.compile('"[^"]*("|$)')
 _UNCLOSED = "a quote is opened and not closed; close it, or save the table as TSV, without quotes"
 
@@ -35,7 +36,8 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
     def lines() -> Iterator[str]:
         for line in read_text(path, strict=strict):
             taken.append(line)
-            yield line
+            if number > 1 or not names_separator(line):  # which then begins the first row
+                yield line
         if taken:  # a row asks for another line only within quotes
             raise InputError(f"{path} line {number}: {_UNCLOSED}.")
 
@@ -43,7 +45,7 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
     try:
         for row in rows:
             yield number, row, "".join(taken).removesuffix("\n")
-            number = rows.line_num + 1
+            number += len(taken)
             taken.clear()
     except csv.Error as error:
         wrong = f"{_UNCLOSED}, or a cell has more than {most:,} characters"
@@ -51,6 +53,11 @@ def read_rows(path: Path, *, strict: bool = True) -> Iterator[tuple[int, list[st
             wrong = "a carriage return is within a cell; put the cell in quotes, or save the file "
             wrong += "with line feeds as the ends of its lines"
         raise InputError(f"{path} line {number}: {wrong}.") from error
+
+
+def names_separator(line: str) -> re.Match[str] | None:
+    """The separator that the first line of a CSV names for Excel, if it is such a line."""
+    return _NAMED.fullmatch(line.removeprefix("\ufeff"))
 
 
 def separator_of(path: Path) -> str:
@@ -64,10 +71,13 @@ def separator_in(lines: Iterable[str]) -> str:
     """What is between the cells of a CSV: a comma, or a semicolon, as Excel writes it where the
     comma is in numbers.
 
-    It is a semicolon where the first row has those, and no comma outside quotes, or where the first
-    rows all have as many, and commas would make more columns, or not as many in each.
+    It is the one that the first line names. It is a semicolon where the first row has those, and no
+    comma outside quotes, or where the first rows all have as many, and commas would make more
+    columns, or not as many in each.
     """
     first = "\n".join(line.removesuffix("\n") for line in islice(lines, ROWS))
+    if named := names_separator(first.partition("\n")[0]):
+        return named[1]
     rows = [row for row in _QUOTED.sub("", first).split("\n") if row.strip()]
     if rows and ";" in rows[0] and "," not in rows[0]:
         return ";"

@@ -23,7 +23,7 @@ from typing import Self
 
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
-from dragoman.files.records import ROWS, separator_in
+from dragoman.files.records import ROWS, names_separator, separator_in
 from dragoman.languages import language_named, side_named
 from dragoman.text.spans import Span
 from dragoman.wording import counted
@@ -176,11 +176,11 @@ class Glossary:
     def parse(cls, content: bytes, name: str, *, csv: bool = False) -> Self:
         """The same of a file's content, which messages call `name`."""
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
-        for number, columns in _rows(content, name, as_csv=csv):
-            if number == 1 and _are_names(columns):
-                first = "{!r} with {!r}, is read as the names of the columns".format(*columns[:2])
-                told = f"{name} line 1, {first}; if it is a term, write it in another line."
-                warnings.warn(told, stacklevel=2)
+        for place, (number, columns) in enumerate(_rows(content, name, as_csv=csv)):
+            told = "" if place else _told_of_names(columns)
+            if told:
+                warnings.warn(f"{name} line {number}, {told}.", stacklevel=2)
+            if told and _are_names(columns):
                 continue
             try:
                 term = _term(columns)
@@ -260,11 +260,12 @@ def _rows(content: bytes, name: str, *, as_csv: bool) -> Iterator[tuple[int, lis
     lines = decode_lines(BytesIO(content), name)
     if as_csv:
         first = [*islice(lines, ROWS)]
-        rows = csv.reader(chain(first, lines), delimiter=separator_in(first))
+        separator, above = separator_in(first), int(bool(first and names_separator(first[0])))
+        rows = csv.reader(chain(first[above:], lines), delimiter=separator)
         try:
-            yield from ((rows.line_num, row) for row in rows if any(row))
+            yield from ((rows.line_num + above, row) for row in rows if any(row))
         except csv.Error as error:
-            raise InputError(f"{name} line {rows.line_num} is not CSV: {error}.") from None
+            raise InputError(f"{name} line {rows.line_num + above} is not CSV: {error}.") from None
     else:
         numbered = enumerate(lines, start=1)
         yield from ((number, line.split("\t")) for number, line in numbered if line.strip())
@@ -277,6 +278,17 @@ def _are_names(columns: Sequence[str]) -> bool:
         language_named(each) for each in names if len(each) > len("eng") or not each.isascii()
     }
     return [*map(side_named, names)] == ["source", "target"] or len(spoken - {None}) == 2
+
+
+def _told_of_names(columns: Sequence[str]) -> str:
+    """What is said of a first row that names the columns, or that may, as it names one language."""
+    if _are_names(columns):
+        what = "the names of the columns; if it is a term, write it in another line"
+    elif any(len(each) > len("eng") and language_named(each) for each in columns[:2]):
+        what = "a term; if it names the columns, change it to source and target"
+    else:
+        return ""
+    return " with ".join(map(repr, columns[:2])) + f", is read as {what}"
 
 
 def _term(columns: list[str]) -> GlossaryTerm:

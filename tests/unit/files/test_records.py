@@ -19,6 +19,8 @@ from dragoman.files.records import TAB, read_rows, separator_in, separator_of
         (['"a;b",c', '"d;e",f'], ","),
         (['"a, b\n', 'c";d', "e, f;g"], ";"),
         (["one; two,eins", "three;3,drei"], ","),
+        (["sep=;\n", "a, b;c, d\n"], ";"),
+        (["sep=,", "a;b,c"], ","),
         (["a", "b"], ","),
         ([], ","),
     ],
@@ -35,3 +37,12 @@ def test_a_name_tells_the_kind_of_a_table(tmp_path: Path) -> None:
         ((_, row, _),) = read_rows(tmp_path / name)
         assert row == cells
     assert separator_of(tmp_path / "a.tsv") == TAB
+
+
+def test_the_line_that_names_the_separator_is_no_row(tmp_path: Path) -> None:
+    """It is written as a part of the first row, and the rows after it have their own lines."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"sep=;\r\nEnglish;German\r\nYes.;Ja.\r\n")
+    rows = [(number, cells) for number, cells, _ in read_rows(path)]
+    assert rows == [(1, ["English", "German"]), (3, ["Yes.", "Ja."])]
+    assert "".join(f"{raw}\n" for *_, raw in read_rows(path)).split() == path.read_text().split()

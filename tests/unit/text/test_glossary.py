@@ -234,3 +234,15 @@ def test_a_first_row_of_names_is_no_term(names: str) -> None:
         assert [term.source for term in Glossary.parse(rows, "g.csv", csv=True)] == ["tea"]
     rows = f"tea,Tee\n{names}\n".encode()
     assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2
+    rows = f"sep=,\n{names}\ntea,Tee\n".encode()
+    with pytest.warns(UserWarning, match=r"^g.csv line 2, .* is read as the names of"):
+        assert len(Glossary.parse(rows, "g.csv", csv=True)) == 1
+
+
+def test_a_first_row_that_names_one_language_is_told() -> None:
+    """It may name the columns by a language that is not known, and is a term all the same."""
+    rows = b"English,Upper Sorbian\nman,mu\xc5\xbe\n"
+    with pytest.warns(
+        UserWarning, match=r"^g.csv line 1, 'English' with 'Upper Sorbian', is read as a"
+    ):
+        assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2
