@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Timer, current_thread, main_thread
 from time import monotonic
@@ -48,7 +48,7 @@ def serve(settings: ServeSettings) -> None:
     names = list(service.shelf.models)
     log("listening", {"address": address + local, "models": names, "keys": bool(settings.keys)})
     if sys.stderr.isatty():  # a person reads it, beside the log
-        sys.stderr.write(f"Open {address} in a browser; Ctrl-C ends the server.\n")
+        sys.stderr.write(f"Open {_where(host, address)}; Ctrl-C ends the server.\n")
     server = DrainingServer(service)
     server.run([listening])
     service.close()
@@ -61,6 +61,21 @@ def serve(settings: ServeSettings) -> None:
         raise server.failure
     if server.signals == [signal.SIGINT]:
         raise KeyboardInterrupt
+
+
+def _where(host: str, address: str) -> str:
+    """Where a browser finds the page: of an address that means all of this machine, which ones.
+
+    The one of this machine for others is found by a socket that sends nothing.
+    """
+    if host not in {"0.0.0.0", "::"}:  # noqa: S104 -- it is compared
+        return f"{address} in a browser"
+    own = "this machine's address"
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as idle:
+        idle.connect(("192.0.2.1", 9))  # for documentation; what would be sent there tells the way
+        own = idle.getsockname()[0]
+    port = address.rpartition(":")[2]
+    return f"http://localhost:{port} in a browser, on another device http://{own}:{port}"
 
 
 def _listen(settings: ServeSettings) -> socket.socket:

@@ -1,6 +1,8 @@
 """Where a server listens."""
 
+import re
 import socket
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,3 +33,16 @@ def test_a_port_of_another_server_is_refused_in_one_sentence() -> None:
         f"127.0.0.1 port {port} cannot be opened (Address already in use); choose another --host "
         "or --port."
     )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 -- only its name is used
+def test_a_browser_is_told_an_address_that_it_can_open(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On this machine, and on another device; where there is no network, a sentence."""
+    told = server._where(host, f"http://{host}:8000")
+    assert re.fullmatch(r"http://localhost:8000 in a browser, on another .* http://.+:8000", told)
+    assert host not in told
+    monkeypatch.setattr(socket.socket, "connect", Mock(side_effect=OSError))
+    assert server._where(host, f"http://{host}:8000").endswith("http://this machine's address:8000")
+    assert server._where("127.0.0.1", "http://127.0.0.1:1") == "http://127.0.0.1:1 in a browser"
