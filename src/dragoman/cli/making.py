@@ -192,12 +192,13 @@ def _translated(  # noqa: PLR0913 -- the options of both verbs
     if not total:
         raise InputError(f"{files[0]} has no text to translate; give another file.")
     src, tgt = known = languages_of(model, between)
-    if "language" not in config.skip and are_written(_texts(read), known, config.min_language):
-        raise InputError(
-            f"{files[0]} looks like {tgt}, but {model} reads {src}; use a model of the other "
-            "direction, or --skip language."
-        )
     languages = (None, None) if between == languages_of(model) else between
+    if "language" not in config.skip and are_written(_texts(read), known, config.min_language):
+        reads, cure = f"{model} reads {src}", "use a model of the other direction"
+        if all(languages):
+            reads = f"by the options {model} is to read {src}"
+            cure = "swap --src-lang and --tgt-lang, the languages of the pairs that are written"
+        raise InputError(f"{files[0]} looks like {tgt}, but {reads}; {cure}, or --skip language.")
     translator, options = load_translator(model, loading, decoding, languages, asked)
     texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
     results = zip(translator.stream(texts, options), references, strict=True)
@@ -239,7 +240,7 @@ def _write(
     report, start = found.report(read), f"{tag} " if tag else ""
     print_report(report, as_json=as_json)
     if not report.kept:
-        say_kept(out)
+        say_kept(out, "and --skip RULE to the same command, which translates nothing again")
     check_kept(report)
     good = (in_cells((start + src, tgt)) for src, tgt in compress(read(), found.kept))
     with telling_kept(out):

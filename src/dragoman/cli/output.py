@@ -252,13 +252,10 @@ class Lines:
             say(f"{counted(number, what)} printed{rest if what == 'line' else ''}.")
 
 
-def say_kept(out: ResumableFile) -> None:
+def say_kept(out: ResumableFile, more: str = "to the same command to continue") -> None:
     """Say where the results of an interrupted command are, if there are any."""
     if out.results:
-        say(
-            f"{counted(out.results, 'result')} kept in {out.partial}; add --resume to the same "
-            "command to continue."
-        )
+        say(f"{counted(out.results, 'result')} kept in {out.partial}; add --resume {more}.")
 
 
 def keep_all(out: ResumableFile, results: Iterable[str], total: int) -> None:

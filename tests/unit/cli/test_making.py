@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.system.cli.command import Done, Run, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny import save_several, save_translator
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import making
@@ -133,7 +133,7 @@ def test_what_breaks_rules_alone_stays_to_continue(run: Run, folder: Path, tmp_p
     done = made(run, "back-translate", *call)
     assert (done.code, output.exists()) == (1, False)
     assert "No pair is left to write: rules removed all, copy 1; --skip" in done.err
-    assert "add --resume" in done.err
+    assert "add --resume and --skip RULE to the same command" in done.err
     skipped = [part for rule in EVERY for part in ("--skip", rule)]
     assert made(run, "back-translate", *call, "--resume", *skipped).code == 0
     assert output.read_text() == "EIN HAUS AM SEE.\tEIN HAUS AM SEE.\n"
@@ -163,3 +163,12 @@ def test_texts_in_the_language_that_is_written_are_refused(
     assert "looks like" not in done([*CHINESE * 2, *[ENGLISH] * 5]).err
     assert "looks like" not in done(["Ein Mann mit rotem Hut geht am Fluss spazieren."]).err
     done(CHINESE, *SKIP).succeeded()
+
+
+def test_languages_that_were_named_the_wrong_way_round(run: Run, tmp_path: Path) -> None:
+    """The options name the pairs, not the direction of the model, and can be swapped."""
+    pytest.importorskip("py3langid", reason="the extra 'data' is not installed")
+    model, file = save_several(tmp_path / "many", "en", "zh"), write(tmp_path / "mono", CHINESE)
+    call: list[str | Path] = [model, file, "--output", tmp_path / "bt.tsv"]
+    wrong = made(run, "back-translate", *call, "--src-lang", "zh", "--tgt-lang", "en")
+    assert_refused(wrong, "to read en; swap --src-lang and --tgt-lang, the languages of the pairs")
