@@ -51,6 +51,8 @@ SIZES = (
 
 MEASURED = {1_000: 6.8, 3_000: 19.1, 10_000: 27.9, 29_000: 38.8}
 """BLEU on test_2016_flickr by pairs of Multi30k, English to German (docs/quality.md)."""
+FEWEST = min(MEASURED) // 2
+"""Pairs below which a model learns those by heart, and nothing that it could use elsewhere."""
 PUBLISHED = ("de", "es", "fr", "it", "nl", "ru", "zh")
 """Languages of which Helsinki-NLP has published small models, from English and into it."""
 
@@ -120,10 +122,11 @@ def auto_recipe(
 def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
     """What is trained, and in how many passes; `name` is the preset that was chosen."""
     train = recipe.train
-    passes = round((train.max_steps or 0) * train.accumulate / num_batches)
+    share = (train.max_steps or 0) * train.accumulate / num_batches
+    passes, part = round(share), "less than a pass" if share < 0.5 else ""
     if start := recipe.start.model:
         return (
-            f"{counted(passes, 'more pass', 'more passes')} with {start}, learning rate "
+            f"{part or counted(passes, 'more pass', 'more passes')} with {start}, learning rate "
             f"{train.learning_rate:g} after {counted(train.warmup_steps, 'step')} of warm-up"
         )
     sizes, usual = (
@@ -134,8 +137,8 @@ def _described(recipe: TranslateRecipe, name: str, num_batches: float) -> str:
         f"{f'{name} ({sizes})' if sizes == usual else sizes}, dropout {recipe.model.dropout:g}, "
         f"{recipe.tokenizer.vocab_size:,} pieces, "
         f"{'a head that learns word alignments, ' if recipe.data.guided_alignment else ''}"
-        f"{counted(passes, 'pass', 'passes')}; {counted(torch.get_num_threads(), 'thread')} to "
-        "train with"
+        f"{part or counted(passes, 'pass', 'passes')}; "
+        f"{counted(torch.get_num_threads(), 'thread')} to train with"
     )
 
 
@@ -147,9 +150,10 @@ def _expected(num_pairs: int, src_lang: str | None, tgt_lang: str | None) -> str
     if "en" in (src_lang, tgt_lang) and {src_lang, tgt_lang} & {*PUBLISHED}:
         name = f"opus-mt-{src_lang}-{tgt_lang}"
         advice += f", or a start: dragoman download Helsinki-NLP/{name}, then --from {name}"
+    few = f"{counted(num_pairs, 'pair')} cannot teach a language: " if num_pairs < FEWEST else ""
     return (
-        f"captions of images, English to German, reached {reached}; texts on many subjects reach "
-        f"less. {advice}."
+        f"{few}captions of images, English to German, reached {reached}; texts on many subjects "
+        f"reach less. {advice}."
     )
 
 

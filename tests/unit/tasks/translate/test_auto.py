@@ -103,6 +103,7 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
     assert recipe.model.d_model == 32
     assert "900 pairs: 1+2 layers, d_model 32, dropout 0.2, 3,999 pieces, " in recipe.description
     assert passes_of(recipe) == pytest.approx(6000 / (usual.train.max_steps or 0), rel=0.1)
+    assert "less than a pass; " in recipe_for_files([*files, "train.max_steps=1"]).description
     smaller = recipe_for_files([*files, "batch.max_tokens=2048"])
     assert smaller.train == usual.train
     assert passes_of(smaller) == pytest.approx(30, rel=0.1)
@@ -114,7 +115,8 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "told"),
     [
-        (10, "reached BLEU 6.8 with 1,000 pairs; texts"),
+        (10, "10 pairs cannot teach a language: captions of images, English to German, reached"),
+        (600, "reached BLEU 6.8 with 1,000 pairs; texts"),
         (1_500, "BLEU 6.8 with 1,000 pairs and BLEU 19.1 with 3,000 pairs; texts"),
         (30_000, "reached BLEU 38.8 with 29,000 pairs; texts"),
     ],
