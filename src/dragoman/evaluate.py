@@ -105,7 +105,22 @@ def _stripped(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) ->
     return [[line.rstrip() for line in lines] for lines in (hypotheses, *references)]
 
 
-UNSPACED = ("ja", "jpn", "th", "tha", "km", "khm", "lo", "lao", "my", "mya")
+UNSPACED = (
+    "ja",
+    "jpn",
+    "th",
+    "tha",
+    "km",
+    "khm",
+    "lo",
+    "lao",
+    "my",
+    "mya",
+    "bo",
+    "bod",
+    "dz",
+    "dzo",
+)
 
 
 def bleu_tokenizer(tgt_lang: str | None) -> str:

@@ -107,7 +107,15 @@ def test_a_bleu_is_put_into_words(bleu: float, reading: str) -> None:
 
 @pytest.mark.parametrize(
     ("language", "tokenizer"),
-    [("zh", "zh"), ("zh-CN", "zh"), ("ZH_tw", "zh"), ("ja", "char"), ("de", "13a"), (None, "13a")],
+    [
+        ("zh", "zh"),
+        ("zh-CN", "zh"),
+        ("ZH_tw", "zh"),
+        ("ja", "char"),
+        ("bo", "char"),
+        ("de", "13a"),
+        (None, "13a"),
+    ],
 )
 def test_the_language_chooses_the_tokenizer(language: str | None, tokenizer: str) -> None:
     """Unless one is named."""

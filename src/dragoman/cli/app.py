@@ -225,6 +225,8 @@ def _root(
 
 Click = Any
 """An error or a parameter of click's."""
+ELSEWHERE = {"--compare": "--against"}
+"""Options by the names that other tools have for them."""
 
 
 def _usage(error: Click, given: Sequence[str]) -> str:
@@ -242,7 +244,7 @@ def _usage(error: Click, given: Sequence[str]) -> str:
             there = [each for one in error.ctx.command.get_params(error.ctx) for each in one.opts]
             there.append("--quiet")  # which may be anywhere
             settings = any("KEY=VALUE" in (each.metavar or "") for each in error.ctx.command.params)
-            hint = _hint(error.option_name, there)
+            hint = _hint(ELSEWHERE.get(error.option_name, error.option_name), there)
             hint = _setting(error.option_name, given, hint) if settings else hint
             wrong = f"{name} has no option {error.option_name}{hint}"
         case "MissingParameter":

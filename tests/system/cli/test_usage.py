@@ -73,6 +73,8 @@ def test_an_option_that_is_not_there(run: Run, verb: str) -> None:
     assert done.err == f"dragoman: {verb} has no option --qqqq; see dragoman {verb} --help.\n"
     hint = f"{verb} has no option -q (did you mean --qu"
     assert_led_to_help(run(*verb.split(), "-q"), verb, hint)
+    if verb == "evaluate":  # as other tools call it
+        assert "(did you mean --against?)" in run(*verb.split(), "--compare").err
     hint = f"{verb} has no option --quite (did you mean --quiet?)"
     assert_led_to_help(run(*verb.split(), "--quite"), verb, hint)
 
