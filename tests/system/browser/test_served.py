@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 from playwright.sync_api import Browser, Page, Route, expect
 from tests.system.browser.conftest import Opener, barriers
 from tests.system.serve.live import Live, Steps, serving, until
-from tests.unit.tasks.tiny import save_several, save_translator
+from tests.unit.tasks.tiny import save_translator
 
 from dragoman.serve.settings import ApiKeys, RequestLimits
 
@@ -228,21 +228,6 @@ def test_a_limit_of_the_server_is_said_in_the_words_of_the_page(show: Show, fold
         source(page).fill("the cat")
         expect(words(page)).to_have_count(1)
         expect(page.get_by_role("alert")).to_be_empty()
-
-
-def test_each_script_of_a_language_can_be_chosen(show: Show, tmp_path: Path) -> None:
-    """By its name, and it is the one that is asked for and swapped."""
-    with serving(save_several(tmp_path / "scripts", "en", "sr-Cyrl", "sr-Latn")) as live:
-        page = show(live)
-        into = page.get_by_role("combobox", name="To")
-        page.get_by_role("combobox", name="From").select_option(label="English")
-        assert into.locator("option").all_inner_texts() == ["Serbian (Cyrillic)", "Serbian (Latin)"]
-        source(page).fill("the cat")
-        with page.expect_request(TRANSLATE) as asked:
-            into.select_option(label="Serbian (Latin)")
-        assert asked.value.post_data_json["tgt_lang"] == "sr-Latn"
-        page.get_by_role("button", name="Swap languages").click()
-        expect(page.get_by_role("combobox", name="From")).to_have_value("sr-Latn")
 
 
 def test_languages_are_detected_or_chosen(show: Show, folder: Path, tmp_path: Path) -> None:
