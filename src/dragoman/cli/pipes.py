@@ -14,11 +14,12 @@ from dragoman.errors import DragomanError, InputError, escaped
 from dragoman.files.arriving import InputLines
 from dragoman.files.reading import open_bytes
 from dragoman.files.resuming import Write, check_writable
+from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
 """How a text ends, and no name of a file."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""

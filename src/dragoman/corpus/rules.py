@@ -19,6 +19,7 @@ from dragoman.decoding import LangCodes
 from dragoman.languages import label_of
 from dragoman.tasks.translate.preserved import differences
 from dragoman.text.detection import by_main_script, is_told, likely_language, without_asides
+from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 
 Rule = Callable[[str, str], bool]
 """Whether something is wrong with a source and its target."""
@@ -197,7 +198,7 @@ def most_repeats(text: str) -> int:
     return best
 
 
-_END = re.compile(r"[.?!…。？！؟।]+")
+_END = re.compile(f"[{SPACED_ENDS}{UNSPACED_ENDS}]+|፡፡")
 
 
 def marks_apart(src: str, tgt: str) -> int:

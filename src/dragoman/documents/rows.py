@@ -10,6 +10,7 @@ from dataclasses import replace
 from dragoman.documents.document import Part, Segment
 from dragoman.documents.paragraphs import Replacing, has_letters
 from dragoman.text.marked import Marked, Pieces, Tag, merged, void
+from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 
 _TAB = re.compile(r"<(?:[\w.-]+:)?p?tab[\s/>]|\A *\t[ \t]*\Z")
 """One in a line, not before it."""
@@ -21,7 +22,7 @@ _ITEM = re.compile(r"\s*(?:[-*+•‣◦▪·–—]|(?P<number>\d{1,3}[.)]|[A-Z
 """What begins an item of a list; a number may also be one in a sentence, such as "3. Oktober"."""
 _OPTION = re.compile(r"\s*--?\w")
 """What begins an option of a command."""
-_SENTENCE = re.compile(r"[.!?:;…。！？：；][\"'”’»)\]」』]*\s*\Z")
+_SENTENCE = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}:;：；][\"'”’»)\]」』]*\s*\Z")
 """The end of one."""
 
 

@@ -20,6 +20,7 @@ from dragoman.documents.characters import decoded, unescaped
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
+from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
 from dragoman.wording import clock
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
@@ -47,7 +48,7 @@ _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _DIRECTION = f"[{_MARKS}]*"
 _LINE = re.compile(rf"[^\s{_MARKS}](?:[^\r\n]*[^\s{_MARKS}])?")
 """A line of a cue without those around it, which stay."""
-_END = re.compile(rf"[.!?…:;。！？؟؛۔।♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
+_END = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}:;؛♪*)\]）］】][\"'”’»」』]*{_DIRECTION}$")
 _DASH = re.compile(rf"(?:{_TAG.pattern})*[-–—•][\s{_MARKS}]*")
 """How one who speaks is marked, behind tags too: they stay before what is said."""
 _LABEL = re.compile(

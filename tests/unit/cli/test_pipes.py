@@ -18,7 +18,7 @@ from rich.console import Console
 
 from dragoman.cli import progress
 from dragoman.cli.output import Lines, to_json
-from dragoman.cli.pipes import Talk, lines_from, to_stdout
+from dragoman.cli.pipes import Talk, file_or_text, lines_from, to_stdout
 from dragoman.cli.progress import pace_of, progress_of
 from dragoman.files.arriving import InputLines
 from dragoman.tasks.lines import windows
@@ -38,6 +38,12 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     return terminal
+
+
+@pytest.mark.parametrize("text", ["ውሃ።", "पानी।", "ماذا؟", "水。"])
+def test_a_word_with_a_mark_of_its_script_is_a_text(text: str) -> None:
+    """As one with a full stop is."""
+    assert file_or_text(text) == text
 
 
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

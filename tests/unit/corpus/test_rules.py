@@ -20,6 +20,7 @@ GOOD = [
     ("<BT> A man is washing a car.", "Ein Mann wäscht ein Auto."),
     ("<b> A man </b> is washing.", "<b>Ein Mann</b> wäscht."),
     ("<p> A man is washing.", "<p> Ein Mann wäscht."),
+    ("One is. Two is. Three is. Four is. Five is.", "Aa i። Be i፡፡ De i۔ Fo i။ Ha i։"),
 ]  # fmt: skip
 BAD = {
     "encoding": [

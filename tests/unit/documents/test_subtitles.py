@@ -34,6 +34,7 @@ def cues(*texts: str) -> str:
         (["I am for", "THE FBI.", "A man"], ["I am for THE FBI.", "A man"], ""),
         (["NASA", "is big", "NASA", "Ann is"], ["NASA is big NASA Ann is"], ""),
         (["we go", "TO IT NOW"], ["we go TO IT NOW"], ""),
+        (["we go።", "on"], ["we go።", "on"], ""),
         (["It was 10:30", "PM: so"], ["It was 10:30 PM: so"], ""),
         (["It is", "- A: so"], ["It is", "so"], "A"),
         (["It is", "A: so\nB: on.", "Q: so?", "A: on"], ["It is A: so B: on.", "so?", "on"], "Q A"),

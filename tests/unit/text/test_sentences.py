@@ -22,6 +22,7 @@ def words(text: str) -> int:
         ('He said "no." Then he left.', 4, ['He said "no."', "Then he left."]),
         ("It is 3.14 now and more or less so.", 5, ["It is 3.14 now and", "more or less so."]),
         ("one two, three four, five six", 4, ["one two, three four,", "five six"]),
+        ("ཁོང་ རང་། བློ་ དང་། བཟང་ པོ།", 4, ["ཁོང་ རང་། བློ་ དང་།", "བཟང་ པོ།"]),
         ("one two three four five", 2, ["one two", "three four", "five"]),
     ],
 )
@@ -101,6 +102,16 @@ def test_a_limit_below_one_is_a_bug() -> None:
         '他买了27"屏幕。"好。"农民说。',
         '他说:"共有5"。他走了。',
         "我看《茶》。你看《书》。",
+        *(f"A dog runs{mark} A woman sits" for mark in "።፧፨।॥۔؟⸮။։។៕༎᱾"),
+        "ውሃው ነው።እናቴ ታነባለች።",
+        "ውሃው ነው፡፡ እናቴ ታነባለች፡፡",
+        "रोटी है। “माँ” सोती है।",
+        "वह आया। 5 लोग गए।",
+        "ماذا؟! لا أعرف.",
+        "ماذا؟؟؟ لا أعرف.",
+        "भात आहेत. आई वाचते.",
+        "धर्मस्य ॥ १ ॥ साधूनां ॥ २ ॥",
+        "১। ভাত হয়। ২। রুটি হয়।",
     ],
 )
 def test_several_sentences_are_seen(text: str) -> None:
@@ -131,6 +142,20 @@ def test_several_sentences_are_seen(text: str) -> None:
         "Cat. No. A-12 and Inv. Nr. GM 45.",
         "Kat. Nr. 7, Abb. B3 und Bd. IV des Werks.",
         "See vol. II of it, vol. I, Fig. S2 and pp. A1 to A3.",
+        "१। पहला प्रश्न",
+        "۱۔ پہلا سوال",
+        "ن۔ م۔ راشد آئے۔",
+        "لیکن۔۔۔ میں نہیں۔",
+        "लेकिन।।। मैं नहीं।",
+        "धर्मस्य ॥ १ ॥",
+        "ផ្លែឈើ ។ល។",
+        "“मैं आया।” वह सोया।",
+        'वह बोला:"मैं आया।"वह सोया।',
+        "ཁོང་རང་། བློ་རྩལ་དང་། །བཟང་པོ་ཡོད།",
+        "မြန်မာ။ ။",
+        "Ժամը 10։30 է։",
+        "ماذا؛ لا أعرف.",
+        "Τι κάνεις; Καλά",
     ],
 )
 def test_one_sentence_is_not_several(text: str) -> None:
@@ -141,7 +166,8 @@ def test_one_sentence_is_not_several(text: str) -> None:
 def test_sentences_are_seen_in_linear_time() -> None:
     """Also in a text that is nothing but marks, or one word."""
     start = time.process_time()
-    for text in (". " * 100_000, "." * 500_000, "a" * 500_000 + ". b", "…a" * 100_000):
+    texts = (". " * 100_000, "." * 500_000, "a" * 500_000 + ". b", "…a" * 100_000, "।" * 500_000)
+    for text in texts:
         assert len(sentences_of(text.strip())) == 1
     assert time.process_time() - start < 2.0
 

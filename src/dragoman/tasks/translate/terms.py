@@ -18,7 +18,7 @@ from dragoman.tasks.translate.linking import read_spans
 from dragoman.tasks.translate.source import Source
 from dragoman.text.glossary import Occurrence, is_boundary, is_spaced, joins
 from dragoman.text.judging import exact, judge
-from dragoman.text.sentences import sentences_of
+from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS, sentences_of
 from dragoman.text.spans import Span
 from dragoman.text.tokenizer import Tokenizer
 
@@ -114,7 +114,7 @@ def used(found: Sequence[Occurrence], translation: str) -> tuple[TermUse, ...]:
     )
 
 
-_STOP = re.compile(r"[.!?…؟।]+[\"'”’»)\]]*(?=\s|\Z)|[。！？｡]+")
+_STOP = re.compile(rf"[{SPACED_ENDS}]+[\"'”’»)\]]*(?=\s|\Z)|[{UNSPACED_ENDS}]+")
 
 
 def is_apart(found: Sequence[Occurrence], line: str, translation: str) -> bool:

@@ -94,6 +94,7 @@ def test_a_line_with_more_than_a_term_is_translated(translator: Translator, line
         ("猫。", "A dog. A Tree.", True),
         ("the cat.", "A Tree. Dog.", False),
         ("the dog. the cat.", "A dog. A Tree.", False),
+        ("the dog። the cat።", "A dog. A Tree.", False),
         ("a dog incl. cat", "Ein Hund inkl. Tree", False),
         ("a dog, such as a cat", "ein Hund, z. B. ein Tree.", False),
         ("the dog. the horse.", "A dog. A horse. Tree.", False),
