@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from string import ascii_lowercase
 from time import thread_time
+from unicodedata import category
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,6 +67,27 @@ def test_no_tag_is_lost_or_doubled_and_the_text_stays(case: Case) -> None:
         for place in places(made) if text != source.text else ():
             assert not re.fullmatch("[a-z'é]{2}", text[place - 1 : place + 1])
             assert not any(start < place < end for start, end in whole)
+
+
+SIGNS = "ក ្ ា ញុំ ត្រូវ น้ำ เ ดื่ ๅ ကျွ န် ္တ ະ ◌ x\u0308 \u200c 👩\u200d👧 👍🏽 🇩🇪 が か\u3099 \ua9e5 ."
+parts = st.sampled_from([*SIGNS.split(), " "])
+
+
+@given(trees, st.lists(parts, max_size=20).map(lambda some: f".{''.join(some)}."), st.data())
+@settings(max_examples=300)
+def test_no_letter_is_cut(source: Marked, text: str, data: st.DataObject) -> None:
+    """Nor a copy taken for one that is a part of a letter, in scripts whose vowels are signs."""
+    copied = Marked((*code(data.draw(st.sampled_from("កញတនดນ👩👍か"))), *source.pieces))
+    for each in (source, copied):
+        made = put_back(each, text, data.draw(links(each.text, text)))
+        assert Counter(raws(made)) == Counter(raws(each))
+        for place in places(made):
+            before, char = made.text[place - 1 : place + 1]
+            if not before.isspace():
+                assert category(char)[0] != "M"
+                assert char not in "\u200c\u200dำะๅ\U0001f3fd"
+            assert before not in "\u200d\u1039\u17d2เ"
+            assert before + char != "🇩🇪"
 
 
 def pairs(marked: Marked) -> Iterator[tuple[str, str, int]]:

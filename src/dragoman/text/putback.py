@@ -20,15 +20,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from dragoman.text.marked import Marked, Tag, merged
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, clings
 
 Link = tuple[int, int, int, int]
 """Source start and end, text start and end, in characters."""
 
-_MARKS = (
-    "\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200d\u3099\u309a\ufe00-\ufe0f"
-    "\U0001f3fb-\U0001f3ff"
-)
 _APART = (  # ASCII and Latin signs, general punctuation, scripts without spaces
     "!-&(-/:-@\\[-^`{-~\xa1-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2000-\u200b\u200e-\u2018\u201a-\u206f\u2190-\u2bff\u3000-\ua4cf\uf900-\ufaff\ufe10-\uffef"
@@ -36,8 +32,8 @@ _APART = (  # ASCII and Latin signs, general punctuation, scripts without spaces
 )
 _WORD = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_APART}]+")
 """A number, or a word of a script with spaces."""
-_UNIT = re.compile(rf"{_WORD.pattern}|\S[{_MARKS}]*")
-"""What is never cut: a number, a word, or a sign with its marks."""
+_UNIT = re.compile(rf"{_WORD.pattern}|[🇦-🇿]{{2}}|\S")
+"""What is never cut, with what clings to it: a number, a word, a flag, or a sign."""
 _SPACE = re.compile(r"\s")
 _STEPS = 8
 """Words by which a void tag may leave its place so that fewer stand on the wrong side of it."""
@@ -96,7 +92,7 @@ class _Putting:
     ) -> None:
         self._source, self._source_text, self._text = source, source.text, text
         self._root, copied = _tree(source)
-        self._words = [match.start() for match in _UNIT.finditer(self._source_text)]
+        self._words = [start for start, _ in _whole_in(self._source_text)]
         tokens = list[tuple[int, int, int]]()
         for start, end, source_start, source_end in sorted(
             (*link[2:], *link[:2]) for link in links
@@ -311,21 +307,35 @@ def _middle(text: str, start: int, end: int) -> int | None:
     return (start + end - 1) // 2 if start < end else None
 
 
+def _whole_in(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """Where the words and signs are that no tag cuts."""
+    begun: Span | None = None
+    for match in _UNIT.finditer(text, start, len(text) if end is None else end):
+        first, last = match.span()
+        if begun and begun[1] == first and clings(text, first):
+            first, begun = begun[0], None
+        if begun:
+            yield begun
+        begun = first, last
+    if begun:
+        yield begun
+
+
 def _units(
     text: str, tokens: list[tuple[int, int, int]], copies: dict[tuple[int, int], int]
 ) -> Iterator[_Unit]:
     """The units of a translation: what is copied is one, and the words between."""
     place, token = 0, 0
     for start, end in (*sorted(copies), (len(text), len(text))):
-        for match in _UNIT.finditer(text, place, start):
-            while token < len(tokens) and tokens[token][1] <= match.start():
+        for first, last in _whole_in(text, place, start):
+            while token < len(tokens) and tokens[token][1] <= first:
                 token += 1
             shares, i = list[tuple[int, int, int]](), token
-            while i < len(tokens) and tokens[i][0] < match.end():
+            while i < len(tokens) and tokens[i][0] < last:
                 begin, stop, at = tokens[i]
-                shares.append((min(stop, match.end()) - max(begin, match.start()), -i, at))
+                shares.append((min(stop, last) - max(begin, first), -i, at))
                 i += 1
-            yield _Unit(match.start(), match.end(), max(shares)[2] if shares else -1)
+            yield _Unit(first, last, max(shares)[2] if shares else -1)
         if start < end:
             yield _Unit(start, end, copies[start, end])
         place = end
@@ -366,10 +376,14 @@ def _run(units: list[int], first: list[int], taken: dict[int, UnitSpan]) -> tupl
 def _places(
     text: str, wanted: str, start: int = 0, end: int | None = None, *, whole: bool = True
 ) -> Iterator[int]:
-    """Where a text is found; if `whole`, it is no part of a longer word."""
+    """Where a text is found, cutting no letter; if `whole`, it is no part of a longer word."""
+
+    def cut(i: int) -> bool:
+        met = whole and text[i - 1 : i].isalnum() and text[i : i + 1].isalnum()
+        return met or (0 < i < len(text) and clings(text, i))
+
     place = text.find(wanted, max(0, start), end)
     while place >= 0:
-        edges = (place, place + len(wanted)) if whole else ()
-        if not any(text[i - 1 : i].isalnum() and text[i : i + 1].isalnum() for i in edges):
+        if not (cut(place) or cut(place + len(wanted))):
             yield place
         place = text.find(wanted, place + 1, end)

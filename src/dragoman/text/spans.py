@@ -6,11 +6,25 @@ line; the other characters, which we call seen, stay and keep their order.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, pairwise
+from unicodedata import category
 
 BYTES = 4
 """The most bytes that a character has in UTF-8."""
 Span = tuple[int, int]
 """Where something begins and ends; the characters at both ends are seen."""
+
+
+_CLINGING = frozenset(
+    "\u200c\u200dะาำๅະາຳ🏻🏼🏽🏾🏿" + "".join(map(chr, range(0xE0020, 0xE0080)))  # of emoji, flags
+)
+_HOLDING = frozenset("\u200d\u1039\u17d2เแโใไເແໂໃໄ")
+"""A joiner, what puts a letter of Burmese or Khmer below the one before, vowels before theirs."""
+
+
+def clings(text: str, place: int) -> bool:
+    """Whether the character at a place is one letter, or one emoji, with that before it."""
+    char, before = text[place], text[place - 1 : place]
+    return category(char)[0] == "M" or char in _CLINGING or before in _HOLDING
 
 
 def seen_in(text: str, start: int = 0) -> list[int]:
