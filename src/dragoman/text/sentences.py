@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from unicodedata import category
 
+from dragoman.text.spans import clings
+
 SPACED_ENDS = ".!?…۔؟⸮։"
 """Marks with which sentences end before a space; the last four are of Arabic script and Armenian.
 The Greek question mark is a semicolon elsewhere."""
@@ -26,7 +28,7 @@ _CUTS = tuple(
         rf"|\n\s*|(?:[{_NATIVE}]|፡፡)+[”’»)\]]*\s*",  # ፡፡ is two marks of a word, written for ።
         r"(?<![,;:–—،؛፣፤၊།])[,;:–—،؛፣፤၊།]++(?=\s)\s*|[，；：、]\s*",
         r"\s+",
-        r".(?![\u0300-\u036F\u200D\uFE0F])(?<!\u200D)",  # not inside an accent or joined emoji
+        r".",  # not inside a letter with its signs, or joined emoji
         r".",
     )
 )
@@ -145,6 +147,8 @@ def _parts(
         yield text
         return
     ends = [match.end() for match in cuts[0].finditer(text)]
+    if len(cuts) == 2:
+        ends = [end for end in ends if end == len(text) or not clings(text, end)]
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
     start = first = 0

@@ -55,6 +55,7 @@ def test_accents_and_joined_emoji_stay_whole_where_they_fit() -> None:
     """A cut anywhere is not inside a letter with its accent or a family of emoji."""
     text = "e\u0301" * 4 + "👩\u200d👧"
     assert split_long(text, 3, len) == ["e\u0301"] * 4 + ["👩\u200d👧"]
+    assert split_long("ត្រូវន៉ាខ្ញុំ", 5, len) == ["ត្រូវ", "ន៉ា", "ខ្ញុំ"]
 
 
 def test_a_character_over_the_limit_stays_one_chunk() -> None:
