@@ -4,14 +4,16 @@ The order is that of their cost to a model: copies and the wrong language do the
 (Khayrallah and Koehn 2018). The thresholds are those of OpusFilter and OpusCleaner where these
 agree, and each is a setting.
 
-The length of a sentence is counted in words. Scripts without spaces between words have 1.5
-characters a word, as Chinese has in dictionaries' segmentations.
+The length of a sentence is counted in words. Of scripts without spaces between words those of
+Chinese, Japanese and Yi have 1.5 characters a word, as Chinese has in dictionaries' segmentations;
+those of Thai, Lao, Khmer, Burmese and Tibetan 4 letters, without the signs at them.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from unicodedata import category
 
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import script_for, script_of
@@ -100,35 +102,45 @@ def letters(text: str) -> float:
     seen = [char for char in text if not (char.isspace() or char.isdecimal())]
     if not seen:
         return 1.0
-    return sum(char.isalpha() or char in "'’-" or ord(char) in _ACCENTS for char in seen) / len(
-        seen
-    )
+    return sum(char.isalpha() or char in "'’-" or is_sign(char) for char in seen) / len(seen)
 
 
-_ACCENTS = {*range(0x300, 0x370), *range(0x900, 0xE80)}  # vowel signs of India and Thailand
+def is_sign(char: str) -> bool:
+    """Whether a character is an accent or a vowel sign of the letter before it."""
+    return category(char)[0] == "M"
+
 
 # ---------------------------------------------------------------- words
 
 SPARE = 2
 """Words added to both sides before they are compared: short sentences differ more."""
-CHARACTERS = 1.5
-_UNSPACED = (  # Chinese, Japanese, Yi, Thai, Lao, Khmer
-    "\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1780-\u17ff"
-)
-_WORD = re.compile(rf"[^\s{_UNSPACED}]+")
-_SINGLE = re.compile(f"[{_UNSPACED}]")
-_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+CHARACTERS, LETTERS = 1.5, 4.0
+"""Characters of a word in scripts such as Chinese, and letters of one in those such as Thai."""
+_WIDE = "\u2e80-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
+_TIBETAN = "\u0f00-\u0fff"
+_DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+"""Chinese, Japanese, Yi; Tibetan, of which syllables are parted; Thai, Lao, Burmese, Khmer."""
+_SIGNS = (
+    "".join(filter(is_sign, map(chr, range(0x300, 1 << 16)))) + "\U0001e944-\U0001e94a"
+)  # Adlam
+_SIGN = re.compile(f"[{_SIGNS}]+")
+_WORD = re.compile(rf"[^\s{_WIDE}{_DENSE}{_TIBETAN}]+")
+_CHARACTER = re.compile(f"[{_WIDE}]")
+_LETTER = re.compile(rf"[{_DENSE}{_TIBETAN}](?<=\w)")
+_PART = rf"[^\W_{_WIDE}{_DENSE}]"
+_TOKEN = re.compile(rf"[{_WIDE}{_DENSE}][{_SIGNS}]*|{_PART}+(?:[{_SIGNS}]++{_PART}*+)*+")
 
 
 @lru_cache(8)
 def words(text: str) -> float:
     """The length of a text in words."""
-    return len(_WORD.findall(text)) + len(_SINGLE.findall(text)) / CHARACTERS
+    characters, letters = len(_CHARACTER.findall(text)), len(_LETTER.findall(text))
+    return len(_WORD.findall(text)) + characters / CHARACTERS + letters / LETTERS
 
 
 def longest_word(text: str) -> int:
-    """Characters of the longest word; addresses and paths are none."""
-    found = _WORD.findall(without_addresses(text))
+    """Characters of the longest word, without signs; addresses and paths are none."""
+    found = _WORD.findall(_SIGN.sub("", without_addresses(text)))
     return max(map(len, found), default=0)
 
 

@@ -1,11 +1,23 @@
 """Each rule finds its fault, and leaves good pairs alone."""
 
+import re
 import time
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 
 from dragoman.corpus.config import EVERY, CleaningConfig
-from dragoman.corpus.rules import is_in_another, likely_side, rules_of, without_addresses
+from dragoman.corpus.rules import (
+    is_in_another,
+    letters,
+    likely_side,
+    longest_word,
+    rules_of,
+    tokens,
+    without_addresses,
+    words,
+)
 from dragoman.errors import InputError
 
 GOOD = [
@@ -87,6 +99,35 @@ def test_rules_take_linear_time(text: str) -> None:
     began = time.process_time()
     assert broken(text, text)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("I do 学习。", 4),
+        ("ฉันดื่มน้ำใส", 2),
+        ("ខ្ញុំទៅ។", 0.75),
+        ("ເຈົ້າດີ", 1.0),
+        ("ရေသောက်တယ်။", 1.25),
+        ("བློ་རྩལ་དང།", 1.25),
+    ],
+)
+def test_words_without_spaces_are_counted_by_letters(text: str, count: float) -> None:
+    """Signs at them are none; of Chinese every character is one."""
+    assert words(text) == count
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    "text",
+    ["पुस्तक हिन्दी", "ọkọ̀ mẹ́ta", "הָיָ֣ה הַדָּבָ֑ר", "བློ་རྩལ", "น้ ดื่", "က္ ကျွ", "𞤢𞥄𞤣 𞤢"],
+)
+def test_signs_are_parts_of_words(text: str, form: Literal["NFC", "NFD"]) -> None:
+    """And as letters as theirs, whatever the script; they make no word longer."""
+    text = normalize(form, text)
+    assert tokens(text) == (*re.split("[ ་]", text),)
+    assert letters(text) >= 0.8
+    assert longest_word(text + "\u0301" * 50) < 7
 
 
 def test_addresses_are_no_words() -> None:
