@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from unicodedata import is_normalized
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +110,30 @@ def prepared_warnings(pairs: Mapping[int, Pair]) -> Iterator[str]:
                 f"{number + 1:,}, {_cut(found[number])}; give the raw texts, or undo it ({undo}): "
                 "a model writes texts as those that it has learned."
             )
+    yield from _mixed_forms(pairs)
+
+
+def _mixed_forms(pairs: Mapping[int, Pair]) -> Iterator[str]:
+    """Yield a sentence for a side that writes letters and their accents in two ways."""
+    for side, name in enumerate(("sources", "targets")):
+        texts = {number: pair[side] for number, pair in pairs.items()}
+        apart = [number for number, text in texts.items() if not is_normalized("NFC", text)]
+        joined = [number for number, text in texts.items() if not is_normalized("NFD", text)]
+        if min(len(apart), len({*joined}.difference(apart))) >= max(FEW, SOME * len(pairs)):
+            yield (
+                f"{len(apart) / len(pairs):.0%} of the {name} are not in Unicode's form NFC, such "
+                f"as line {apart[0] + 1:,}, {_cut(texts[apart[0]])}, and others are; write all in "
+                f"it ({AS_NFC}): the same word in two forms is two for a model."
+            )
+
+
+AS_NFC = "uconv -x nfc"
+"""What writes a file in the usual form, where a letter and its accent are one character."""
+
+
+def share_apart(texts: Sequence[str]) -> float:
+    """Return the share of texts that are not in the form NFC."""
+    return sum(not is_normalized("NFC", text) for text in texts) / max(1, len(texts))
 
 
 # ---------------------------------------------------------------- shifted lines

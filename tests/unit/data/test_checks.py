@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -142,6 +143,19 @@ def test_quotes_of_a_table_are_told_and_speech_is_not() -> None:
     assert "(save the table as CSV, since a TSV knows no quotes)" in told
     (told,) = warnings_of([(f'"{src}"', f'"{tgt}"') for src, tgt in pairs])
     assert "100% of the pairs have quotes around a text, such as line 1, " in told
+
+
+def test_two_forms_of_unicode_on_a_side_are_told() -> None:
+    """A side in one of them, a few lines in the other, and ASCII are not."""
+    one, other = (normalize(form, "ọkọ̀ mẹ́ta") for form in ("NFC", "NFD"))
+    pairs = made_pairs(300)
+    for some in ([one] * 300, [other] * 300, [one] * 298 + [other] * 2):
+        assert warnings_of([(a, f"{b} {t}") for (a, b), t in zip(pairs, some, strict=True)]) == []
+    some = [one] * 150 + [other] * 150
+    mixed = [(a, f"{b} {t}") for (a, b), t in zip(pairs, some, strict=True)]
+    for side, given in (("targets", mixed), ("sources", [(b, a) for a, b in mixed])):
+        (told,) = warnings_of(given)
+        assert f"50% of the {side} are not in Unicode's form NFC, such as line 151, " in told
 
 
 @pytest.mark.parametrize(

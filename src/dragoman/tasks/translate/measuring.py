@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.checks import SAMPLE, corpus_warnings, overlap_warnings, script_of
+from dragoman.data.checks import (
+    AS_NFC,
+    SAMPLE,
+    corpus_warnings,
+    overlap_warnings,
+    script_of,
+    share_apart,
+)
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, escaped
@@ -23,6 +30,8 @@ from dragoman.tasks.translate.translator import Translator
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted
 
+OTHER_FORM = 0.1
+"""Lines in another form of Unicode by which translations differ from references."""
 UNLIKE = 1.0
 """A chrF2 below this means unrelated texts: those of one language have more."""
 
@@ -98,6 +107,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
             f"The references look like {guess}, so BLEU takes the tokenizer of that; give "
             "--tgt-lang or --tokenize."
         )
+    warnings += _of_two_forms(found, references)
     others = [] if asked[0] and asked[0] == asked[1] else sources
     if any(_are_unlike(each, others, references) for each in found):
         way = f" (the model translates {asked[0]} to {asked[1]})" if all(asked) else ""
@@ -169,6 +179,20 @@ def _are_unlike(
         return found.scores.chrf < UNLIKE
     texts, others = found.texts[:SAMPLE], (each[:SAMPLE] for each in references)
     return evaluate(texts, sources[:SAMPLE]).chrf > evaluate(texts, *others).chrf
+
+
+def _of_two_forms(
+    found: Sequence[Translated], references: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """Yield a sentence if translations and references are in different forms of Unicode."""
+    wanted = max(map(share_apart, references))
+    for each in found:
+        if abs((share := share_apart(each.texts)) - wanted) > OTHER_FORM:
+            yield (
+                f"{share:.0%} of the lines of {each.name} and {wanted:.0%} of the references are "
+                f"not in Unicode's form NFC; write both in it ({AS_NFC}), since the scores take "
+                "the same letter in two forms for two."
+            )
 
 
 def _doubts(

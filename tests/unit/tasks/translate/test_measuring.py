@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from tests.unit.tasks.tiny import save_translator
@@ -51,6 +52,16 @@ def test_a_script_without_spaces_chooses_the_tokenizer(
     alone = evaluate([*references[:-1], "x"], references, tgt_lang=language)
     assert report.figures["bleu_signature"] == alone.bleu_signature
     assert any(f"look like {language}, so BLEU takes" in each for each in report.warnings)
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
+    """Of the translations or of the references; both in one form, whichever it is, are well."""
+    one, other = ([normalize(form, "ọkọ̀ mẹ́ta")] * 5 + ["x"] * others for form in ("NFC", "NFD"))
+    for hyp, ref, count in ((one, other, 1), (other, one, 1), (other, other, 0), (one, one, 0)):
+        test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
+        report = evaluate_translator(write(tmp_path / "hyp", hyp), test)
+        assert sum("not in Unicode's form NFC" in each for each in report.warnings) == count
 
 
 def test_what_is_told_is_taken(tmp_path: Path) -> None:
