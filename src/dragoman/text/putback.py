@@ -139,7 +139,10 @@ class _Putting:
         return found
 
     def _unlink(self, copied: list[_Element], places: dict[tuple[int, int], int]) -> None:
-        """Unlink what is linked to an element with a copy, but for this and a word touching it."""
+        """Unlink what is linked to an element with a copy, but for this and a word touching it.
+
+        Such a word is no part of the copy if one touches the element in the source, too.
+        """
         found, units = {*places.values()}, self._units
         held = [(each.start, each.end) for each in copied if each.start in found]
         by_start = {start: at for (start, _), at in places.items()}
@@ -148,8 +151,10 @@ class _Putting:
             i = bisect_right(held, (unit.at, len(self._source_text))) - 1
             if i < 0 or unit.at >= held[i][1] or unit.start in by_start:
                 continue
-            touched = by_end.get(unit.start), by_start.get(unit.end)
-            if held[i][0] not in touched or not _WORD.match(self._text, unit.start):
+            touched, (first, last) = (by_end.get(unit.start), by_start.get(unit.end)), held[i]
+            beside = self._source_text[first - 1 : first] + self._source_text[last : last + 1]
+            is_own = first not in touched or any(map(str.isalnum, beside))
+            if is_own or not _WORD.match(self._text, unit.start):
                 units[n] = replace(unit, at=-1)
 
     def _text_of(self, element: _Element) -> str:
