@@ -12,6 +12,7 @@ from dragoman.files.reading import COMPRESSED, read_lines
 
 TRANSLATION_MEMORY = "a translation memory"
 OTHER_SUBTITLES = "a subtitle file of a format that is not read"
+TEMPLATE = "a template"
 
 _BY_NAME = {
     "a subtitle file": ("srt", "vtt"),
@@ -23,7 +24,32 @@ _BY_NAME = {
     "a catalogue of messages": ("po", "pot"),
     "a JSON file": ("json", "jsonl", "arb"),
     "a file in a markup language": ("rst", "adoc", "asciidoc", "tex", "org", "textile"),
-    "a file of keys and values": ("properties", "strings", "ini", "toml"),
+    "a file of keys and values": ("properties", "strings", "ini", "toml", "ftl", "json5", "jsonc"),
+    "a page of Quarto": ("qmd", "rmd"),
+    TEMPLATE: (
+        "j2",
+        "jinja",
+        "jinja2",
+        "njk",
+        "handlebars",
+        "mustache",
+        "liquid",
+        "twig",
+        "erb",
+        "ejs",
+    ),
+    "a page of code": (
+        "vue",
+        "svelte",
+        "astro",
+        "php",
+        "jsp",
+        "cshtml",
+        "pug",
+        "jade",
+        "haml",
+        "slim",
+    ),
     "a notebook": ("ipynb",),
     "a document": ("docx", "doc", "odt", "rtf", "pdf", "epub", "pptx", "ppt", "odp"),
     "a spreadsheet": ("xlsx", "xls", "ods"),
@@ -39,6 +65,9 @@ _BY_LOOK = {
     "an XML file": r"<\?xml\b|<!DOCTYPE\b",
     "a catalogue of messages": r'((#.*)?\n)*msgid "',
     "a JSON file": r'[{\[]\s*("|\n|$)',
+    "a page with front matter": r"---[ \t]*\n[\w-]+[ \t]*:",
+    TEMPLATE: r"\{%-?\s*(extends|load|layout|import|from|set|block)\b",
+    "a page of code": r"<\?php\b|<(template|script)\b[^<>]*>\s*\n",
 }
 _LOOKS = [(kind, re.compile(look, re.IGNORECASE)) for kind, look in _BY_LOOK.items()]
 
@@ -49,6 +78,9 @@ TRANSLATED = {
     TRANSLATION_MEMORY: "tmx",
     "a catalogue of messages": "po",
     "a JSON file": "json",
+    "a page of Quarto": "markdown",
+    "a page with front matter": "markdown",
+    TEMPLATE: "html",
 }
 """Formats of documents that `translate` reads, by the kind."""
 
@@ -98,7 +130,8 @@ def _checked(name: str, lines: Iterator[str], formats: Mapping[str, str]) -> Ite
     for number, line in enumerate(lines):
         if number < BEGINNING:
             beginning += f"{line}\n"
-            if kind := kind_of_beginning(beginning):
+            is_handlebars = "{{" in line and name.lower().endswith(".hbs")  # or Serbo-Croatian
+            if kind := TEMPLATE if is_handlebars else kind_of_beginning(beginning):
                 raise _no_lines(name, kind, formats)
         yield line
 
