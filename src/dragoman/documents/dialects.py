@@ -1,6 +1,6 @@
 """What other tools have in Markdown, where readers of CommonMark see text.
 
-Pandoc, Quarto, Obsidian, Material, kramdown, Hugo, Liquid and MDX.
+Pandoc, Quarto, Obsidian, Material, kramdown, Hugo, Liquid, MyST, Vue and MDX.
 """
 
 import re
@@ -9,45 +9,88 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
-from dragoman.text.marked import Tag, verbatim
+from dragoman.documents.templates import CODE, COPIED, as_written, code_at, settled
+from dragoman.text.glossary import UNSPACED
+from dragoman.text.marked import Tag
 
 ENDS = r"[ \t]*+(?=[\r\n]|\Z)"
 DIRECTIVE = re.compile(
     r"^(?:(?P<start>[ \t>]*)(?:(?P<note>(?:!!!|\?\?\?\+?|===[!+]?(?=[ \t]+\"))[ \t][^\r\n]*)"
-    rf"|(?::{{3,}}|-+8<-+|\*\[[^]\r\n]+\]:(?![^\r\n]*(?<!\\)\*{ENDS})"
+    rf"|:{{3,}}[ \t]*\{{[\w-]+\}}[^\r\n]*(?:\r?\n[ \t>]*:[\w-]+:(?=[ \t\r\n])[^\r\n]*+)+"
+    rf"|(?::{{3,}}|<<<[ \t]|@import[ \t]+[\"']|-+8<-+|\*\[[^]\r\n]+\]:(?![^\r\n]*(?<!\\)\*{ENDS})"
     rf"|(?<=[> ])\[!(?!(?i:note|tip|important|warning|caution)\]{ENDS})[\w-]+\])[^\r\n]*"
     rf"|(?:(?:\{{\{{[<%](?:(?![>%]\}}\}})[^\r\n])*+[>%]\}}\}}[ \t]*+)++|\{{:[^{{}}\r\n]*+\}}"
     rf"|\[\[?_?(?i:toc)_?\]?\]){ENDS}"
     rf"|(?:\{{%(?:(?!%\}})[^\r\n])*+%\}}[ \t]*+(?:\r?\n(?=\{{%))?)+{ENDS})"
+    r"|(?:(?<=\n\n)|(?<=\n\r\n))%[ \t]+\S[^\r\n]*(?:\r?\n%[ \t][^\r\n]*+)*"
     r"|(?P<code>(?:import[ \t]+(?:[{\"']|[^\r\n]*\bfrom[ \t]*[\"'])"
     r"|export[ \t]+(?:(?:const|let|var|default|async|function|class)\b|[{*]))[^\r\n]*"
     r"(?:\r?\n(?![ \t]*[`~]{3})(?:import\b|export\b|[ \t]+\S|\})[^\r\n]*)*))",
     re.MULTILINE,
 )
-"""A line of Pandoc, Material, kramdown, Obsidian, Hugo or Liquid, or lines of MDX."""
+"""A line of Pandoc, Material, kramdown, Obsidian, Hugo, Liquid, VitePress or MyST, with its options
+or as a comment; or lines of MDX."""
+_BRACES = r"\{[^{}]*+\}"
+for _ in range(3):  # in one another
+    _BRACES = rf"\{{(?:[^{{}}]++|{_BRACES})*+\}}"
+_BLANK = r"\n[ \t>]*+\r?\n"
+_TICKS = r"(?<!`)(?P<{0}>`++)(?:(?!{1}|(?<!`)(?P={0})(?!`))(?s:.))++(?P={0})(?!`)"
+_FORMULA = "|".join(rf"\\\{a}(?:(?!\\[][()]|{_BLANK})(?s:.))++\\\{b}" for a, b in ("()", "[]"))
+_OF_TOOLS = (
+    rf"{CODE}|\{{[A-Za-z][\w:.+-]*\}}{_TICKS.format('role', _BLANK)}|(?P<formula>{_FORMULA})"
+)
+"""Code of templates, roles of MyST, and formulas of Material and Sphinx."""
+_OF_MDX = rf"(?!\{{[#.:]){_BRACES}|</?>"
+_ATTRIBUTE = (
+    r"(?:[@:#A-Za-z_][\w.:@-]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|"
+    + _BRACES
+    + r"|[^\s\"'=<>`{}]++))?"
+    rf"|{_BRACES})"
+)
+_SKIPPED = (
+    r"\\[\\`{<]|^[ \t>]*(?P<fence>`{3,}|~{3,})(?=[^`\r\n]*$)[^\r\n]*+"
+    r"(?:\r?\n(?![ \t>]*(?P=fence))[^\r\n]*+)*+(?:\r?\n[ \t>]*[`~]++)?"
+)
+_UNREAD, _UNREAD_MDX = (
+    re.compile(
+        rf"(?P<skipped>{_SKIPPED}|{_TICKS.format('span', _BLANK)})|(?P<code>{code})"
+        rf"|<(?P<tag>[A-Za-z][\w.-]*+|/[A-Za-z]\w*\.[\w.-]++)(?P<rest>(?:\s++{_ATTRIBUTE})*+\s*+/?)>",
+        re.MULTILINE,
+    )
+    for code in (_OF_TOOLS, f"{_OF_TOOLS}|{_OF_MDX}")
+)
+_OF_MATH = re.compile(r"\\[A-Za-z]|[=^]|[A-Za-z0-9}]_[A-Za-z0-9{]")
+_LONE = re.compile(r"\\\((?:[^\W\d_](?![^\W\d_])|[\s\d+*/<>,.|'()-])+\\\)")
+"""One in which no two letters are beside each other."""
+_WORDS = re.compile(r"[^{}\\]*(?<![\\A-Za-z])[A-Za-z]{3,}\s+[A-Za-z]{2,}")
 _PATTERNS = {
+    "code": _OF_TOOLS,
     "gone": (
         r"(?:(?<=\S) )?(?:\[(?:[\w.]+,? ){0,2}-?@[\w{][^][\r\n]*\]|!\[\[[^][\r\n]+\]\]"
         r"|(?<![\w%])%%(?!%)[^%\r\n]+%%(?![\w%]))|(?<=\S) \^[A-Za-z0-9-]+\Z"
         r"|\{(?::[^{}\r\n]*|[ \t]*[.#=][^{}\r\n]*)\}"
-        r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])"
+        r"|(?<![\w:]):(?:[a-z][a-z0-9_+-]+|[+-]1|100):(?![\w:])|\A\[[/<>!?*-]\](?= )"
     ),
     "named": r"\[\[[^][|\r\n]+\|(?P<shown>[^][|\r\n]+)\]\]",
     "copied": (
-        r"\[\[[^][|\r\n]+\]\]|\{\{[<%][^{}\r\n]*[>%]\}\}"
+        r"\[\[[^][|\r\n]+\]\]"
         r"|(?<![\w.@/+-])-?@[A-Za-z_]\w*(?:[:.#$%&+?<>~/-]\w+)*"
         r"(?: \[[^][\r\n]{0,40}\d[^][\r\n]{0,40}\])?"
         r"|(?<![A-Za-z0-9])[A-Za-z0-9]{1,20}"
         r"(?:(?:~[^\s~^\\]{1,20}~|\^[^\s~^\\]{1,20}\^)[A-Za-z0-9]{0,20})+"
+        rf"|(?<=[\s(])#(?=[\w/-]*[^\W\d_])(?:[^\W{UNSPACED}]|[/-])+(?!\w)"
         r"|(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9_/#&=]"
     ),
     "highlight": r"(?<![=A-Za-z0-9_)])==(?![\s=])|(?<![\s=])==(?![=A-Za-z0-9_(])",
 }
-_KEPT = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+_KEPT, _KEPT_MDX = (
+    re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()))
+    for patterns in (_PATTERNS, {**_PATTERNS, "code": f"{_OF_TOOLS}|{_OF_MDX}"})
+)
 """What is gone from the sentence: citations of Pandoc, `[see @a, p. 3]`, what Obsidian embeds, its
-comments and the name of a paragraph, `![[a]]`, `%%a%%`, ` ^a`, attributes and emoji. Links of a
-wiki with words, `[[a|words]]`; what is copied: those without, shortcodes, `@a [p. 3]`, `H~2~O`,
-addresses. Signs of Obsidian's highlights, `==words==`."""
+comments, the name of a paragraph and the state of a task, `![[a]]`, `%%a%%`, ` ^a`, `[/]`,
+attributes and emoji. Links of a wiki with words, `[[a|words]]`; what is copied: those without,
+`@a [p. 3]`, `H~2~O`, `#tag`, addresses. Signs of Obsidian's highlights, `==words==`; code."""
 ATTRIBUTES = re.compile(r"\{[ \t]*(?:[.#:=]|[\w-]+=)[^{}\r\n]*\}")
 """Those of what stands right before, which is a link, a picture, code, or words in brackets."""
 _TARGET = re.compile(
@@ -56,6 +99,10 @@ _TARGET = re.compile(
     re.MULTILINE,
 )
 """Where a link leads in Hugo or Liquid: `[a]({{< ref "b.md" >}}#c)`, `[a]: {% link b.md %}`."""
+LINE_END = re.compile(r"(?<!\s)\s*\n[>\s]*")
+"""The end of a line, in a quotation too."""
+_LABEL = re.compile(rf"(?<=\$\$)[ \t]+\([\w:.-]+\){ENDS}", re.MULTILINE)
+"""The name of a formula, in MyST: `$$ (name)`."""
 NO_DEFINITION = re.compile(r"^([ \t>]*):(?=\S)(?![-: \t]*\|[-:| \t]*\r?$)", re.MULTILINE)
 """Where the parser would read one in `:smile:`, which other tools do not; `:--|--:` is a row."""
 ONE_CELL = re.compile(r"(?<!\|\n)(?<!\|\r\n)^[ \t>]*:-+:?[ \t]*\|?(?=[ \t]*\r?$)", re.MULTILINE)
@@ -65,14 +112,51 @@ reads a definition elsewhere."""
 
 def with_plain_targets(text: str) -> str:
     """As many letters for addresses that other tools write, whose spaces would end the link."""
+    text = _LABEL.sub(lambda found: " " * len(found[0]), text)
     return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
 
 
-def with_kept(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
+def with_plain_code(text: str, *, is_mdx: bool = False) -> str:
+    """As many letters for code of other languages, whose signs Markdown would read.
+
+    Tags with attributes of JSX or Vue have others in their places.
+    """
+    return (_UNREAD_MDX if is_mdx else _UNREAD).sub(_plain, text)
+
+
+def _plain(found: re.Match[str]) -> str:
+    raw = found[0]
+    if found["skipped"] or (found["formula"] and not _is_formula(found)):
+        return raw
+    if not found["tag"]:
+        return "x" * len(raw)
+    name, rest = found["tag"], found["rest"]
+    if not (re.search("[{@#]", rest) or "." in name) or re.search(_BLANK, rest):
+        return raw
+    rest = " " * bool(rest) + "x" * (len(rest) - 1)
+    return f"<{name.replace('.', '-').replace('_', '-')}{rest}>"
+
+
+def _is_formula(found: re.Match[str]) -> bool:
+    r"""Whether it is one, and no text in brackets that have backslashes, as in dog\(s\)."""
+    raw, before = found[0], found.string[max(0, found.start() - 1) : found.start()]
+    is_math = _OF_MATH.search(raw[2:-2]) or _LONE.fullmatch(raw)
+    return bool(is_math) and not (before.isalnum() or _WORDS.match(raw[2:-2]))
+
+
+def with_kept(
+    pieces: Iterable[tuple[str, str | Tag]], *, is_mdx: bool = False
+) -> Iterator[tuple[str, str | Tag]]:
     """The pieces, where what other tools read otherwise is tags, or copied.
 
     In texts that have no escapes, whose name is a space. Attributes are a part of the tag before.
     """
+    return settled(_with_kept(pieces, _KEPT_MDX if is_mdx else _KEPT))
+
+
+def _with_kept(
+    pieces: Iterable[tuple[str, str | Tag]], kept: re.Pattern[str]
+) -> Iterator[tuple[str, str | Tag]]:
     held, is_lit = list[tuple[str, str | Tag]](), False
     for is_text, group in groupby(pieces, lambda piece: piece[0] == " "):
         if not is_text:
@@ -87,7 +171,7 @@ def with_kept(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, st
             held, place = [(name, replace(tag, raw=tag.raw + found[0]))], found.end()
         yield from held
         held = []
-        for found in _KEPT.finditer(text, place):
+        for found in kept.finditer(text, place):
             yield " ", text[place : found.start()]
             place = found.end()
             is_lit ^= found.lastgroup == "highlight"
@@ -101,14 +185,14 @@ def _tags_of(
 ) -> Iterable[tuple[str, str | Tag]]:
     """What stands for a match; a sign of a highlight is of this kind."""
     raw = found[0]
+    if found["code"]:
+        name, tag = code_at(found.string, *found.span())
+        if raw in ("<>", "</>"):
+            name = ""
+        return [(name, replace(tag, raw=LINE_END.sub(" ", raw)) if name == COPIED else tag)]
     if found.lastgroup == "copied":
         return as_written(raw)
     if found.lastgroup == "named":
         page = raw[: found.start("shown") - found.start()]
         return ("[[", Tag(page, "open")), (" ", found["shown"]), ("[[", Tag("]]", "close"))
     return [("==", Tag(raw, kind)) if found.lastgroup == "highlight" else ("", Tag(raw))]
-
-
-def as_written(raw: str) -> tuple[tuple[str, str | Tag], ...]:
-    """What is written as it is."""
-    return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))

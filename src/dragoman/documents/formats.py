@@ -40,7 +40,7 @@ FORMATS = {
     "xliff": Format(("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"), "xliff", has_languages=True),
     "tmx": Format(("tmx",), "tmx", has_languages=True),
     "epub": Format(("epub",), "epub", has_languages=True),
-    "markdown": Format(("md", "markdown"), "markdown"),
+    "markdown": Format(("md", "markdown", "mdx", "mkd", "mdown"), "markdown"),
     "subtitles": Format(("srt", "vtt"), "subtitles"),
     "json": Format(("json", "jsonl", "arb"), "json", has_languages=True),
     "yaml": Format(("yaml", "yml"), "yaml"),

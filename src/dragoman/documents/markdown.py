@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,18 @@ from dragoman.documents.dialects import (
     ATTRIBUTES,
     DIRECTIVE,
     ENDS,
+    LINE_END,
     NO_DEFINITION,
     ONE_CELL,
-    as_written,
     with_kept,
+    with_plain_code,
     with_plain_targets,
 )
 from dragoman.documents.document import Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title
+from dragoman.documents.templates import as_written, pieces_of, settled
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -62,8 +65,6 @@ _TABLE_ROW = re.compile(r"\r?\n\|")
 """Where a row of a table follows."""
 _TITLE = re.compile(r"\]\(\s*+(?:<(?:[^<>\\]|\\.)*+>|[^\s<]\S*+)\s++[\"'(]([^\r\n]*)[\"')]\s*+\)")
 """The end of a link with its title, unless that has several lines."""
-_LINE = re.compile(r"(?<!\s)\s*\n[>\s]*")
-"""The end of a line, in a quotation too."""
 
 
 def read(data: bytes, name: str) -> Document:
@@ -105,6 +106,8 @@ class _Paragraphs:
 
     def __init__(self, text: str, name: str) -> None:
         self._text, self.left, self.asides = text, Left(), Asides(text, name)
+        self._is_mdx = PurePath(name).suffix.lower() == ".mdx"
+        self._write = partial(written, is_mdx=True) if self._is_mdx else written
         self._line_ends = array("I", (found.start() for found in re.finditer("\n", text)))
         self._plain = DIRECTIVE.sub(self._without_directive, without_damage(text))
         self._plain = ONE_CELL.sub(lambda row: re.sub("[:|-]", " ", row[0]), self._plain)
@@ -139,7 +142,7 @@ class _Paragraphs:
 
     def _events(self) -> Iterator[tuple[str, str, Any, int, int]]:
         """What begins or ends or is there, more about it, and where it is, in characters."""
-        plain = NO_DEFINITION.sub(r"\1;", self._plain)
+        plain = with_plain_code(NO_DEFINITION.sub(r"\1;", self._plain), is_mdx=self._is_mdx)
         before = _characters(plain.encode())
         for kind, name, more, start, end in _events(plain):
             yield kind, name, more, before(start), before(end)
@@ -159,16 +162,28 @@ class _Paragraphs:
                     self._start = start - (self._text[start - 1 : start] == "\\")
                 skipped = self._add(kind, name, more, start, end)
             else:
-                if any(piece_name in (" ", "\\") for piece_name, _ in self._pieces):
-                    where, source = self._where(self._start), paired(with_kept(self._pieces))
-                    if SURROGATE.search(self._text, self._start, self._end):
-                        source = Marked((self._text[self._start : self._end],))
-                    yield Segment(self._start, self._end, source, written, where, _fault)
+                yield from self._paragraph(is_heading=name == "Heading")
                 self._pieces, self._brackets = [], []
                 is_term = name == "SoftBreak" or (kind, name) == ("Start", "DefinitionListTitle")
                 if kind == "Start" and name in _LEFT:
                     self.left.add(_LEFT[name], self._where(start))
                     skipped = name
+
+    def _paragraph(self, *, is_heading: bool) -> Iterator[Segment]:
+        """The text that was added, if there is any beside code."""
+        if not any(name in (" ", "\\") for name, _ in self._pieces):
+            return
+        where, source = self._where(self._start), self._marked(self._pieces)
+        if SURROGATE.search(self._text, self._start, self._end):
+            source = Marked((self._text[self._start : self._end],))
+        write = self._write
+        if is_heading and not self._is_mdx:
+            write = partial(written, is_heading=True)
+        if not source.kept or any(map(str.isalpha, "".join(source.around))):
+            yield Segment(self._start, self._end, source, write, where, _fault)
+
+    def _marked(self, pieces: Iterable[tuple[str, str | Tag]]) -> Marked:
+        return paired(with_kept(pieces, is_mdx=self._is_mdx))
 
     def _add(self, kind: str, name: str, more: Any, start: int, end: int) -> str:  # noqa: ANN401
         """Add what is there; return the name of a span that is added as one, up to its end."""
@@ -186,11 +201,17 @@ class _Paragraphs:
         elif name in ("Text", "SoftBreak"):
             self._add_text(raw, more, start, end)
         elif name in ("Code", "InlineMath", "DisplayMath"):
-            self._pieces += as_written(_LINE.sub(" ", raw))
+            self._pieces += as_written(LINE_END.sub(" ", raw))
         elif name == "InlineHtml":
             token = next(tokens_of(raw, RULES))
             kept = token.kind == "open" and (token.name in RULES.copied or is_left(raw))
-            if token.kind != "close" and token.name and not (self._depth or is_left(raw)):
+            is_whole = token.raw == raw  # not so in JSX: a={b > c}
+            if (
+                is_whole
+                and token.kind != "close"
+                and token.name
+                and not (self._depth or is_left(raw))
+            ):
                 raw = with_marks(token, RULES, self.asides, start, self._where(start))
             shown = " " if token.name in RULES.breaks else ""
             self._pieces.append((token.name, replace(token.tag, raw=raw, kept=kept, shown=shown)))
@@ -223,7 +244,8 @@ class _Paragraphs:
         raw = self._text[before:end] if kind else mark
         if kind == "Inline" and (title := _TITLE.fullmatch(self._plain, before, end)):
             first, last = title.span(1)
-            cut = self._set_aside(first, last, more["title"])
+            text = _ESCAPED.sub(r"\1", unescaped(self._plain[first:last]))
+            cut = self._set_aside(first, last, text)
             raw = f"{self._text[before:first]}{cut}{self._text[last:end]}"
         if label:  # its text is what it is found by
             raw = "]" if is_picture else f"][{label}]"
@@ -237,7 +259,9 @@ class _Paragraphs:
         if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
             self._pieces.append(("", Tag(":")))
             text = text[1:]
-        self._pieces.append((escaped, text))
+        self._pieces.append((escaped, text if escaped == " " else text[:1]))
+        if escaped != " " and text[1:]:
+            self._pieces.append((" ", text[1:]))
         if raw in ("[", "![", "]") and escaped == " ":
             self._add_bracket(start, end)
 
@@ -279,8 +303,8 @@ class _Paragraphs:
             self._brackets.pop()
         if not any(name in (" ", "\\") for name, _ in inner):
             return raw
-        source = Marked((raw,)) if SURROGATE.search(raw) else paired(with_kept(inner))
-        write = partial(written_alt, label=label) if label else written
+        source = Marked((raw,)) if SURROGATE.search(raw) else self._marked(inner)
+        write = partial(written_alt, label=label) if label else self._write
         fault = partial(_fault, end="][") if label else _fault
         where = f"{self._where(first)}, {what}"
         return self.asides.cut(Segment(first, last, source, write, where, fault))
@@ -295,7 +319,8 @@ class _Paragraphs:
             return raw
         write = partial(written_title, end=self._text[last])
         where = f"{self._where(first)}, title"
-        return self.asides.cut(Segment(first, last, Marked((title,)), write, where))
+        source = paired(settled(pieces_of(title)))
+        return self.asides.cut(Segment(first, last, source, write, where))
 
 
 def _events(text: str) -> Iterator[tuple[str, str, Any, int, int]]:
@@ -350,7 +375,8 @@ def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
 def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
-    events = _events(with_plain_targets(_LINE.sub(" ", paragraph)) + targets)
+    plain = with_plain_code(with_plain_targets(LINE_END.sub(" ", paragraph)))
+    events = _events(plain + targets)
     return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 
 

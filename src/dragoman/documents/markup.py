@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, unescaped
 from dragoman.documents.document import Document, Left, Segment, Segments
+from dragoman.documents.templates import CODE, LINES, STATEMENT, code_at, inner, pieces_of, settled
 from dragoman.text.marked import Marked, Tag, paired
 
 _WHITE = " \t\n\f\r"
@@ -25,8 +26,10 @@ _VALUE = rf"{_W}*+={_W}*+({_QUOTED}|[^{_WHITE}>\"'][^{_WHITE}>]*+|(?=>))"
 _REST = rf"{_NOT}]*+(?:[{_WHITE}/=]++|{_NOT}=]++(?:{_VALUE})?+)*+(?:>|\Z)"
 _ASIDE = r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)"
 _SUBSET = r"<!DOCTYPE[^>\[]*+\[[^\]]*+(?:\]|\Z)[^>]*+(?:>|\Z)"
-HTML = re.compile(rf"{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE)
-"""Tags, whose first group is not empty, comments and the like."""
+HTML = re.compile(
+    rf"{LINES}|{CODE}|{_ASIDE}|</?([a-zA-Z]{_REST})|</[^a-zA-Z][^>]*+(?:>|\Z)", re.IGNORECASE
+)
+"""Tags, whose first group is not empty, comments and the like, and code of templates."""
 XHTML = re.compile(
     rf"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<\?(?s:.*?)(?:\?>|\Z)|{_SUBSET}|{_ASIDE}"
     rf"|</?([^\W\d]{_REST})"
@@ -34,6 +37,7 @@ XHTML = re.compile(
 """The same, with sections, instructions, and declarations inside that of the document."""
 XML = re.compile(rf"{XHTML.pattern}|&(?!(?:amp|lt|gt|quot|apos);|#)[^\s;&<]++;")
 """The same; entities of its own are void tags."""
+_LINES = re.compile(LINES, re.IGNORECASE)
 _NAME = re.compile(rf"</?({_NOT}]+)")
 _ATTRIBUTE = re.compile(rf"({_NOT}=\"']++)(?:{_VALUE})?+")
 _SCOPES = ("ul", "ol", "menu", "dl", "table", "select")
@@ -77,12 +81,12 @@ class Rules:
 
 
 class Token(NamedTuple):
-    """A tag or text, as it is written; "raw" is that of an element without tags."""
+    """A tag, text or code, as it is written; "raw" is the text of an element without tags."""
 
-    kind: Literal["open", "close", "void", "text", "raw"]
+    kind: Literal["open", "close", "void", "text", "raw", "code"]
     raw: str
     name: str = ""
-    """Of the element, in small letters; comments have none."""
+    """Of the element, in small letters; comments have none. Of lines of code, how they begin."""
 
     @property
     def tag(self) -> Tag:
@@ -98,6 +102,10 @@ def tokens_of(text: str, rules: Rules) -> Iterator[Token]:
         if place < match.start():
             yield Token("text", text[place : match.start()])
         raw, place = match[0], match.end()
+        if not is_xml and (raw[0] != "<" or raw[1] == "%"):
+            lines = _LINES.match(text, match.start())
+            yield Token("code", raw, STATEMENT if lines and lines.end() == place else "")
+            continue
         found = _NAME.match(raw) if match[1] else None
         name = found[1].lower() if found else ""
         closed = raw.endswith("/>") and (is_xml or name in rules.opaque)
@@ -142,7 +150,7 @@ class Page:
 
         What is left alone is added to `left`.
         """
-        self._asides = Asides(text, name)
+        self._asides, self._text = Asides(text, name), text
         self._rules, self._in = rules, place
         self._place, self._line = 0, 1
         self._items: list[_Item] = []
@@ -168,8 +176,16 @@ class Page:
                         self._add(" ", _read_text(raw), raw)
             elif token.kind == "raw":
                 self._flush()
-                self._add(" ", _read_text(token.raw), token.raw)
+                for name, piece in pieces_of(token.raw):
+                    if isinstance(piece, str):
+                        self._add(name, _read_text(piece), piece)
+                    else:
+                        self._add(name, piece, piece.raw)
                 self._flush()
+            elif token.kind == "code" and not token.name:
+                self._add(
+                    *code_at(self._text, self._place, self._place + len(token.raw)), token.raw
+                )
             else:
                 after = self._read_tag(token, tokens)
             token = after or next(tokens, None)
@@ -219,6 +235,7 @@ class Page:
         """End a sentence: what was added is a segment, if there is text in it."""
         seen = [n for n, item in enumerate(self._items) if item.raw.strip(_WHITE)]
         items = self._items[seen[0] : seen[-1] + 1] if seen else []
+        items = items[inner([(item.name, item.piece) for item in items])]
         self._items = []
         if not any(item.name == " " for item in items):
             return
@@ -229,7 +246,7 @@ class Page:
         start, end = items[0].edges[0], items[-1].edges[1]
         line = items[0].line + items[0].raw[: start - items[0].start].count("\n")
         where = f"{self._in}line {line}"
-        self._segments.append(Segment(start, end, paired(pieces), _written, where))
+        self._segments.append(Segment(start, end, paired(settled(pieces)), _written, where))
 
 
 def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: str) -> str:
@@ -247,7 +264,10 @@ def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: st
             return found[0]
         size = len(quote)
         text, end = value[size : len(value) - size], place + found.end() - size
-        source = Marked((_REFERENCE.sub(lambda each: _read_text(each[0]), text),))
+        pieces = (
+            (name, _read_value(p) if isinstance(p, str) else p) for name, p in pieces_of(text)
+        )
+        source = paired(settled(pieces))
         write = partial(_written_value, quote=quote)
         at = f"{where}, {found[1]} of <{name}>"
         number = asides.cut(Segment(end - len(text), end, source, write, at))
@@ -302,7 +322,12 @@ def _written(marked: Marked) -> str:
     return marked.written(partial(escape, quote=False))
 
 
+def _read_value(raw: str) -> str:
+    """What an attribute means; its white space stays."""
+    return _REFERENCE.sub(lambda each: _read_text(each[0]), raw)
+
+
 def _written_value(marked: Marked, quote: str) -> str:
-    text, sign = escape(marked.text, quote=False), quote or '"'
-    text = text.replace(sign, "&quot;" if sign == '"' else "&#39;")
+    sign, reference = (quote, "&#39;") if quote == "'" else ('"', "&quot;")
+    text = marked.written(lambda piece: escape(piece, quote=False).replace(sign, reference))
     return text if quote else f'"{text}"'

@@ -9,31 +9,38 @@ from dragoman.text.marked import Marked, Tag
 EMPHASIS = {"*": "em", "**": "strong", "~": "del", "~~": "del"}
 """What cannot be empty, nor stand between a letter and a sign, and what can."""
 _SIGNS = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w+;)|(?<=\s)#+$|(?<!\})\}$"
+    r"\\(?=[!-/:-@\[-`{-~]|$)|[`\[\]~$|]|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?%])"
+    r"|&(?=#?\w+;)|(?<=\s)#+$|\{(?=[{%])"
 )
 """What would be read as markup, if it were written as it is."""
+_OF_HEADING, _OF_MDX = (
+    re.compile(rf"{_SIGNS.pattern}|(?<!\}})\}}$"),
+    re.compile(rf"{_SIGNS.pattern}|[<{{]"),
+)
+"""The same of a heading, which may end with attributes, and of MDX."""
 _FIRST = re.compile(r"\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*:](?:\s|$)|>|[-*_=][\s*_=-]*$)")
 """What would be, where a line begins."""
 
 
-def written(marked: Marked) -> str:
-    """The whole of a paragraph."""
-    made, opened, copied, begins = list[str](), list[int](), False, True
+def written(marked: Marked, *, is_heading: bool = False, is_mdx: bool = False) -> str:
+    """The whole of a paragraph, or of a heading."""
+    signs = _OF_MDX if is_mdx else _OF_HEADING if is_heading else _SIGNS
+    made, opened, copied, begins = list[str](), list[int](), [False], True
     for piece, following in zip_longest(marked.pieces, marked.pieces[1:], fillvalue=""):
         if isinstance(piece, Tag):
-            copied = piece.kept
             made.append(piece.raw)
             if piece.kind == "open":
                 opened.append(len(made) - 1)
+                copied.append(copied[-1] or piece.kept)
             elif piece.kind == "close":
+                copied.pop()
                 after = following.raw if isinstance(following, Tag) else following
                 _mend(made, opened, after[:1])
             begins = "\n" in piece.raw or (begins and not piece.raw)
             continue
         text = piece
-        if not copied:
-            text = _SIGNS.sub(r"\\\g<0>", text)
+        if not copied[-1]:
+            text = signs.sub(r"\\\g<0>", text)
             if text.endswith("!") and isinstance(following, Tag) and following.raw == "[":
                 text = f"{text[:-1]}\\!"
             if begins and (found := _FIRST.match(text)):
@@ -50,7 +57,8 @@ def written_alt(marked: Marked, label: str) -> str:
 
 def written_title(marked: Marked, end: str) -> str:
     """A title that ends with this sign."""
-    return re.sub(rf"[\\`|$()<&{re.escape(end)}]", r"\\\g<0>", marked.text)
+    signs = re.compile(rf"[\\`|$()<&{re.escape(end)}]")
+    return marked.written(lambda text: signs.sub(r"\\\g<0>", text))
 
 
 def _mend(made: list[str], opens: list[int], after: str) -> None:

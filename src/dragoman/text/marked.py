@@ -62,8 +62,18 @@ class Marked:
         return "".join(p if isinstance(p, str) else p.shown for p in self.pieces)
 
     def written(self, escape: Callable[[str], str] = str) -> str:
-        """The text and the tags as a document has them; `escape` writes text in its format."""
-        return "".join(escape(p) if isinstance(p, str) else p.raw for p in self.pieces)
+        """The text and the tags as a document has them; `escape` writes text in its format.
+
+        What is `verbatim` is so already.
+        """
+        made, is_written = list[str](), False
+        for piece in self.pieces:
+            if isinstance(piece, Tag):
+                made.append(piece.raw)
+                is_written = piece.kept and not piece.raw
+            else:
+                made.append(piece if is_written else escape(piece))
+        return "".join(made)
 
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:

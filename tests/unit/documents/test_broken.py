@@ -21,7 +21,8 @@ CUE = "00:00:01.000 --> 00:00:02.000\n"
         ("a.html", "", "<li translate=no>a b"),
         *(("a.xhtml", "", piece) for piece in ("<!DOCTYPE a[]", "<![CDATA[")),
         *(("a.md", "", piece) for piece in ("!!! a\n", "{%", "import from ", "export {\n")),
-        *(("a.md", "", piece) for piece in ("> ", "]({{", "[a]: {%")),
+        *(("a.md", "", piece) for piece in ("> ", "]({{", "[a]: {%", "\\(a=", "<a b={", "{a}`")),
+        *(("a.html", "", piece) for piece in ("{{", "{#", "\n {%", "<%=", "{% comment %}")),
         *(("a.srt", CUE + start, piece) for start, piece in ("( ", "<a")),
     ],
 )
@@ -191,16 +192,15 @@ MARKDOWN = [
     '--8<-- "a.md"\n«b»\n*[c]: d e\n',
     "*[A]: b \\*\n*[C]: d * e\n",
     "> [!info]- a b\n> «c»\n\n> [!NOTE]\n> «d»\n",
-    "{% include 'a b' %}\n«a» {{ «b» }}\n",
+    "{% include 'a b' %}\n«a» {{ b }}\n",
     "|«a»|«b»|\r\n|-|-|\r\n{%- for c %}\r\n{% if d %}\r\n|«e»|«f»|\r\n{%- endfor %}\r\n«g»\r\n",
-    "{% include a %}\n{% «b» %} «c»\n",
-    "{% «if a» %}«b»{% «endif» %} «c»\n",
+    "{% include a %}\n{% b %} «c»\n",
+    "{% if a %}«b»{% endif %} «c»\n",
     "import A from 'b c'\n\n# «d»\n",
     "import {\n  a,\n} from 'b'\nexport const c = 1\n\n«d»\n",
     "```\n\nimport a from 'b'\n```\n\n> :::\n> «c»\n",
-    "a]({{ b }} c\n",  # this and the others only look like links of another tool
-    "«a» [«b»](u 'c]({{ d }}') «e»\n",
-    "[^1]: {% «b» «c» «d» %} «e»\n",
+    "«a» [«b»](u 'c]({{ d }}') «e»\n",  # as the next ones, no link of other tools
+    "[^1]: {% b c d %} «e»\n",
     "```\n[a]({{ b }})\n```\n«c»\n",
 ]
 TOLD = [
@@ -215,6 +215,7 @@ TOLD = [
         *map(in_capitals, MARKDOWN),
         ("[TOC]\n\n[[_toc_]]\n[toc] a\n", "[TOC]\n\n[[_toc_]]\n\\[TOC\\] A\n"),
         ("*[a]: b c*\n\n*[d]: e*  \r\n", "*\\[A\\]: B C*\n\n*\\[D\\]: E*  \r\n"),
+        ("a]({{ b }} c\n", "A\\]({{ b }} C\n"),
         ("we\nexport class files\n", "WE EXPORT CLASS FILES\n"),
     ],
 )
