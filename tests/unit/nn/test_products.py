@@ -164,6 +164,21 @@ def test_the_setting_is_the_processors(
         assert onednn_setting() == right
 
 
+LATE = """
+import threading
+from dragoman.nn.cpu.products import onednn_setting
+def ask():
+    threading.main_thread().join()
+    print(onednn_setting())
+threading.Thread(target=ask).start()
+"""
+
+
+def test_a_thread_measures_when_the_main_one_has_ended() -> None:
+    """Python waits for threads, but no executor starts one then."""
+    assert python(LATE).stdout == f"{onednn_setting()}\n"
+
+
 def test_products_keep_full_float32_accuracy() -> None:
     """Inside the context a product is not rounded to TF32's ten bits of fraction."""
     torch.manual_seed(0)

@@ -12,12 +12,11 @@ multiply in full float32.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 from typing import Literal, TypeVar
 
 import torch
@@ -245,9 +244,14 @@ def onednn_setting() -> str:
     those with AMX the first loses half of the digits, and the second means full accuracy. Which of
     the two this is, is seen from the error of one product, whose thread is its own: an autocast
     around the caller does not reach it. Of callers that ask first, and at once, one measures.
+    An executor would start no thread any more when the main thread has ended; at exit none starts.
     """
-    with _USES.lock, ThreadPoolExecutor(1) as thread:
-        return thread.submit(_measured_setting).result()
+    with _USES.lock:
+        thread = Thread(target=_measured_setting)
+        with suppress(RuntimeError):
+            thread.start()
+            thread.join()
+        return _measured_setting()
 
 
 @cache
