@@ -307,6 +307,13 @@ def test_a_forked_child_computes_with_threads() -> None:
     assert not python(FORKED, without={"OMP_NUM_THREADS"}, timeout=100).stdout
 
 
+def test_code_of_a_signal_may_compute_too() -> None:
+    """It runs in the midst of what the thread was doing, which waits for no lock of its own."""
+    assert not python(
+        "from dragoman.nn.cpu import native\nwith native._LOCK: native.native()", timeout=60
+    ).stdout
+
+
 @needs_compiler
 def test_one_thread_is_meant_for_every_library() -> None:
     """Also for MKL, to which `torch.set_num_threads` says a number of its own."""

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock, active_count
+from threading import RLock, active_count
 from typing import Any, Protocol
 
 import torch
@@ -36,7 +36,7 @@ LEVELS = {
 """What /proc/cpuinfo says of a processor that can run a library, the fastest first."""
 HARD_PAUSE = 2
 """`omp_pause_hard` of OpenMP 5.0, section 3.2.44."""
-_LOCK = Lock()
+_LOCK = RLock()  # code of a signal may come here, too
 _IMITATED = ContextVar("_IMITATED", default=False)
 
 
