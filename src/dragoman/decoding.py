@@ -11,7 +11,7 @@ generated from the fields.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -25,6 +25,7 @@ from dragoman.ranges import (
     Positive,
     Range,
     check_ranges,
+    check_words,
 )
 
 Precision = Literal["auto", "float32", "fp32", "bfloat16", "bf16", "int8"]
@@ -170,15 +171,12 @@ class Decoding:
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range, and for values that exclude each other."""
         check_ranges(self)
+        check_words(self)
+        _make_tuples(self)
         given = self.given()
-        words = given.get("forbidden_words", ())
-        if isinstance(words, str) or not all(word.strip() for word in words):
-            raise InputError(
-                f"forbidden_words is {words!r}; give a tuple of words, none of them blank"
-            )
         if not all(given.get("stop", ())):
             raise InputError("a stop string is empty; it would end every text at its beginning")
-        if given.get("shortlist") and (words or given.get("processors")):
+        if given.get("shortlist") and (given.get("forbidden_words") or given.get("processors")):
             raise InputError(
                 "forbidden_words and processors see the whole vocabulary, a shortlist only a part "
                 "of it; leave out one of them"
@@ -261,6 +259,28 @@ class LanguagePair:
     def languages(self) -> LangCodes:
         """Both."""
         return self.src_lang, self.tgt_lang
+
+
+_ELEMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "stop": (lambda each: isinstance(each, str), "strings"),
+    "forbidden_words": (
+        lambda each: isinstance(each, str) and bool(each.strip()),
+        "words, none of them blank",
+    ),
+    "processors": (callable, "functions that take logits and prefixes and return logits"),
+}
+
+
+def _make_tuples(options: Decoding) -> None:
+    """Let a list of such elements be a tuple, and one stop string a tuple of it."""
+    for name, (fits, what) in _ELEMENTS.items():
+        if (given := getattr(options, name)) is UNSET:
+            continue
+        alone = isinstance(given, str) or not isinstance(given, Iterable)
+        found = (given,) if alone else tuple(given)
+        if alone > (name == "stop") or not all(map(fits, found)):
+            raise InputError(f"{name} is {given!r}; give a tuple of {what}")
+        object.__setattr__(options, name, found)
 
 
 def _check_at_most(given: Mapping[str, Any], name: str, bound: str) -> None:

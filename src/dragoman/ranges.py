@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dragoman.errors import InputError
 
@@ -78,6 +79,13 @@ def check_ranges(settings: object) -> None:
             check_range(name, value, expected)
 
 
+def check_words(settings: object) -> None:
+    """Raise InputError for a field whose value is none of its declared words or truth values."""
+    for name, words in words_of(type(settings)).items():  # type: ignore[arg-type] # it is hashable
+        if (value := getattr(settings, name)) is not UNSET and value not in words:
+            raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(str, words))}")
+
+
 def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -- what was given is checked
     """Raise InputError unless the value is a number in the range of an `Annotated` type."""
     number, *notes = get_args(expected)
@@ -92,6 +100,19 @@ def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -
             raise InputError(f"{name} is {value}; it must be {limits}{finite}{why}")
     if number is int and not isinstance(value, Integral):
         raise InputError(f"{name} is {value}; it must be a whole number")
+
+
+@cache
+def words_of(cls: type) -> dict[str, tuple[Any, ...]]:
+    """What the fields of words, and those that are true or false, may be."""
+    found = {}
+    for name, hint in get_type_hints(cls).items():
+        arms = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        words = [word for arm in arms if get_origin(arm) is Literal for word in get_args(arm)]
+        words += [False, True] * (bool in arms) + [None] * (type(None) in arms)
+        if words != [None] and words:
+            found[name] = tuple(words)
+    return found
 
 
 @cache

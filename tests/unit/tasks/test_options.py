@@ -75,6 +75,12 @@ WRONG = [
         "beam_groups is 2 with temperature 1.0",
     ),
     (generating, {"stop": ("",)}, "a stop string is empty"),
+    (generating, {"stop": 5}, "stop is 5; give a tuple of strings"),
+    (translating, {"processors": [1]}, r"processors is \[1\]; give a tuple of functions"),
+    (Decoding, {"length_norm": "foo"}, "length_norm is 'foo'; it must be one of gnmt, power"),
+    (Decoding, {"early_stopping": True}, "early_stopping is True; it must be one of estimate, f"),
+    (Decoding, {"retry": "no"}, "retry is 'no'; it must be one of False, True"),
+    (Decoding, {"split_sentences": "no"}, "it must be one of False, True, None"),
     (translating, {"shortlist": True, "forbidden_words": ("word",)}, "shortlist"),
     *(
         (options, {"forbidden_words": words}, "give a tuple of words")
@@ -91,6 +97,15 @@ def test_impossible_settings_are_refused(
     """One sentence with the setting, and what it contradicts."""
     with pytest.raises(InputError, match=message):
         config(**change)
+
+
+def test_a_list_of_words_is_as_good_as_a_tuple() -> None:
+    """And one stop string as a tuple of it, not as its letters."""
+    words: Any = ["a", "b"]
+    found = Decoding(stop="END", forbidden_words=words)  # type: ignore[arg-type]
+    assert found == Decoding(stop=("END",), forbidden_words=("a", "b"))
+    make_translator().translate("the cat", options=Decoding(forbidden_words=words))
+    assert make_generator().generate("the", stop="END", seed=1).stopped in {"length", "eos"}
 
 
 @pytest.mark.parametrize("option", [{"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.5}])
