@@ -1,6 +1,6 @@
 """A line to translate, and what is known of its translation before a model reads it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +55,16 @@ class Line:
     def known_places(self) -> set[int]:
         """Where these stand."""
         return {place for term in self.terms for place in range(term.start, term.end)}
+
+
+def remembered(memory: Mapping[str, str], text: str) -> str | None:
+    """Return the translation that a memory has of a text, in one line; None where it has none."""
+    found = memory.get(" ".join(text.split()))
+    if isinstance(found, str):
+        return " ".join(found.splitlines())
+    if found is not None:
+        raise TypeError(f"The memory has {found!r:.40} for {text[:40]!r}; give a str.")
+    return None
 
 
 def is_readable(text: str) -> bool:

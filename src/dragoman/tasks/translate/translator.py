@@ -34,7 +34,7 @@ from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.ids import IdTranslator, Specials
 from dragoman.tasks.translate.languages import Languages
-from dragoman.tasks.translate.line import Kept, Line
+from dragoman.tasks.translate.line import Kept, Line, remembered
 from dragoman.tasks.translate.published import languages_of
 from dragoman.tasks.translate.shortlist import load_shortlist
 from dragoman.tasks.translate.source import Ids, Source
@@ -157,6 +157,8 @@ class Translator(Answering[Decoding, Translation]):
         """Return one that takes over the translations of lines that a memory has, letter for letter
         but for white space; they have the flag "memory". A line with a prefix is translated.
         """
+        if not hasattr(memory, "get"):
+            raise TypeError(f"The memory is {memory!r:.40}; give a mapping of lines.")
         other = copy(self)
         other.memory = memory
         return other
@@ -353,7 +355,7 @@ class Translator(Answering[Decoding, Translation]):
             self._placeholders,
         )
         known = (
-            None if prefix else self.memory.get(" ".join(text.split()))
+            None if prefix else remembered(self.memory, text)
             for text, prefix in zip(texts, begun, strict=True)
         )
         columns = texts, lines.parts_of(texts), begun, repeat(glossary), kept or repeat(()), known

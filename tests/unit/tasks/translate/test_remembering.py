@@ -27,6 +27,16 @@ def test_what_a_memory_has_is_taken_over(translator: Translator) -> None:
     assert prefixed == translator.translate("the cat", prefix="sees")
 
 
+def test_what_is_taken_over_is_one_line(translator: Translator) -> None:
+    """As every translation is; what a memory has that is no text is told."""
+    found = translator.remembering({"the cat": "a\ntree\r\n"}).translate("the cat")
+    assert (found.text, found.flags) == ("a tree", ("memory",))
+    with pytest.raises(TypeError, match="The memory has nan for 'the  cat'; give a str"):
+        translator.remembering({"the cat": float("nan")}).translate("the  cat")  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="The memory is 'x'; give a mapping"):
+        translator.remembering("x")  # type: ignore[arg-type]
+
+
 def test_what_is_taken_over_is_judged(translator: Translator) -> None:
     """Its terms are missed unless they stand in it; capitals are the memory's."""
     remembering = translator.remembering({"the cat": "a tree", "THE CAT": "Tree"})
