@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from dragoman.decode import Course, Request, Scheduler
 from dragoman.tasks.folders import Loadable
@@ -19,6 +19,17 @@ class Answering(Loadable, Generic[Options, Answer]):
     Threads may share it: what they ask for at the same time is computed in the same batches, and an
     answer does not depend on the texts beside its own.
     """
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"A {type(self).__name__} belongs to its process and can be neither pickled nor copied "
+            "deeply; load its folder in each process, and let threads share one."
+        )
 
     @property
     @abstractmethod

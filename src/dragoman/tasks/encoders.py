@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from torch import Tensor
 
@@ -261,6 +262,11 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         )
 
     @property
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = other = copy(self)
+        vars(other).update(deepcopy(vars(self), memo))
+        return other
+
     def scheduler(self) -> Scheduler[Row, Found]:
         """What computes the answers of all callers."""
         return self._scheduler

@@ -203,8 +203,8 @@ Align = Callable[[], tuple[Alignment, ...]]
 
 def _no_model() -> tuple[Alignment, ...]:
     raise DragomanError(
-        "The translation was pickled without its alignments, which need the model; read them "
-        "before it is pickled."
+        "The translation was copied or pickled without its alignments, which need the model; read "
+        "them before."
     )
 
 

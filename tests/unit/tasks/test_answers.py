@@ -4,7 +4,7 @@ import json
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import count
@@ -243,3 +243,24 @@ def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
     (found,) = pickled(result).alignments
     assert torch.equal(found.weights_TS, expected.weights_TS)
     assert pickled(translator.translate(" ")).alignments == ()
+@every_kind
+def test_what_answers_is_pickled_by_its_folder(name: str) -> None:
+    """And says so; a shallow copy shares the model."""
+    answering = ANSWERING[name]()
+    with pytest.raises(TypeError, match=f"A {name} belongs to its process.*load its folder in"):
+        pickle.dumps(answering)
+    if name in {"Translator", "Generator"}:
+        with pytest.raises(TypeError, match="load its folder in each process"):
+            deepcopy(answering)
+    again = copy(answering)
+    assert vars(again) == vars(answering)
+    assert type(again) is type(answering)
+
+
+def test_a_classification_has_a_hash() -> None:
+    """As others: equal ones have the same."""
+    ask = KINDS["Classifier"].ask
+    one, two = (ask(ANSWERING["Classifier"](), "the cat") for _ in range(2))
+    assert len({one, two}) == 1
+
+

@@ -9,7 +9,7 @@ same bit for bit for any batch size and any order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
 import torch
@@ -30,7 +30,7 @@ class Classification(Plain):
     """The most probable label; none for a text without one, as `flags` say."""
     probability: float = 0.0
     """What the model gives to it."""
-    probabilities: Mapping[str, float]
+    probabilities: Mapping[str, float] = field(hash=False)
     """What it gives to each label, the most probable first."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing to classify), "unreadable" (the tokenizer cannot encode
