@@ -13,7 +13,7 @@ tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), and what nervaluate ca
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -65,8 +65,8 @@ class Scores(Plain):
 
 
 def evaluate(
-    hypotheses: Sequence[str],
-    *references: Sequence[str],
+    hypotheses: Iterable[str],
+    *references: Iterable[str],
     tokenize: str | None = None,
     tgt_lang: str | None = None,
 ) -> Scores:
@@ -77,7 +77,8 @@ def evaluate(
     length or there is nothing to compare.
     """
     bleu, chrf = _metrics(tokenize or bleu_tokenizer(tgt_lang))
-    hypotheses, *stripped = _stripped(hypotheses, references)
+    given = [_texts(lines) for lines in (hypotheses, *references)]
+    hypotheses, *stripped = _stripped(given[0], given[1:])
     bleu_score = bleu.corpus_score(hypotheses, stripped)
     chrf_score = chrf.corpus_score(hypotheses, stripped)
     right = sum(line in each for line, *each in zip(hypotheses, *stripped, strict=True))
@@ -96,6 +97,14 @@ def _metrics(tokenize: str) -> tuple[BLEU, CHRF]:
         known = ", ".join(sorted(BLEU.TOKENIZERS))
         raise InputError(f"sacreBLEU has no tokenizer {tokenize!r}, only {known}{hint}")
     return BLEU(tokenize=tokenize), CHRF()
+
+
+def _texts(lines: Iterable[str]) -> list[str]:
+    texts = [*lines]
+    for number, text in enumerate(texts, start=1):
+        if isinstance(lines, str) or not isinstance(text, str):
+            raise TypeError(f"Line {number} is {text!r:.40}; give a list of texts, each a str.")
+    return texts
 
 
 def _stripped(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -29,7 +29,7 @@ def read_folder(
     if as_published and folder.config.published is None:
         raise InputError(
             f"{path} is not a model of Hugging Face, so nothing is as published; leave out "
-            "--as-published."
+            "--as-published (as_published)."
         )
     folder.as_published = as_published
     folder.tokenizers  # noqa: B018 -- read here
@@ -79,7 +79,7 @@ def arithmetic_of(precision: str, device: str) -> Arithmetic:
     if precision not in get_args(Precision):
         raise InputError(
             f"precision is {precision!r}; it must be one of {', '.join(get_args(Precision))}"
-            f"{did_you_mean(precision, get_args(Precision))}"
+            f"{did_you_mean(str(precision), get_args(Precision))}"
         )
     if precision == "auto":
         return fastest(device)

@@ -68,6 +68,12 @@ def train_model(
     Messages go to `console`, by default to standard error. Raises what `load_recipe` and
     `dragoman.train.run.run_recipe` raise.
     """
+    if isinstance(overrides, str):
+        raise TypeError(
+            f"The overrides are {overrides!r:.40}; give a list, as [{overrides!r:.40}]."
+        )
+    if not isinstance(recipe, RunRecipe | str | Path):
+        raise TypeError(f"The recipe is {recipe!r:.40}; give its name, its path or a RunRecipe.")
     if not isinstance(recipe, RunRecipe):
         recipe = load_recipe(str(recipe), overrides)
     elif overrides:

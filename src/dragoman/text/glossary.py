@@ -69,6 +69,8 @@ class GlossaryTerm:
 
     def __post_init__(self) -> None:
         for text in (self.source, self.target, *self.forms):
+            if not isinstance(text, str):
+                raise TypeError(f"A term has {text!r:.40} for a source or a target; give a str.")
             size = len(text.encode(errors="replace"))
             if size > LONGEST:
                 raise InputError(
@@ -149,6 +151,11 @@ class Glossary:
             terms = [GlossaryTerm(*pair) for pair in terms.items()]
         self._terms = dict[tuple[str, bool], GlossaryTerm]()
         for term in terms:
+            if not isinstance(term, GlossaryTerm):
+                raise TypeError(
+                    f"A term is {term!r:.40}; give GlossaryTerm, or a mapping from sources to "
+                    "targets."
+                )
             self._add(term, "another")
 
     def _add(self, term: GlossaryTerm, other: str) -> None:

@@ -22,7 +22,7 @@ SHARE = 0.5
 """Of a device's memory that they may take; activations and the libraries need the rest."""
 
 
-def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
+def choose_device(name: str | torch.device, num_gpus: int | None = None) -> torch.device:
     """Return the device that a setting or an option names; `auto` is a GPU where there is one.
 
     There are `num_gpus`; as many as torch can use unless given. Raises InputError for a device that
@@ -30,6 +30,9 @@ def choose_device(name: str, num_gpus: int | None = None) -> torch.device:
     """
     if num_gpus is None:  # torch also counts those whose driver is too old for it
         num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not isinstance(name, str | torch.device):
+        raise TypeError(f'The device is {name!r:.40}; give "cpu", "cuda" or "auto".')
+    name = str(name)
     if name == "auto":
         return torch.device("cuda" if num_gpus else "cpu")
     choices = "cpu, cuda or auto" if num_gpus else "cpu or auto"

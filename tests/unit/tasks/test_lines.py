@@ -1,11 +1,13 @@
 """Lines to chunks and back to lines."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.processors import ROUNDING
@@ -24,6 +26,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(st.lists(TEXTS, max_size=4), st.integers(1, 12))
 def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
+NONE: Any = None
+STR: Any = "<p>a</p>"
+PAIRS: list[Any] = [("a", "b")]
     """Nothing that shows is lost, whatever the limit; blank lines have no chunk."""
     for line, chunks in zip(lines, to_chunks(lines, TOKENIZER, limit), strict=True):
         assert chunks is not None
@@ -132,3 +137,59 @@ def test_what_is_no_path_is_told() -> None:
     """Before anything is read."""
     with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
         dragoman.load(None)  # type: ignore[arg-type]
+        windows: tuple[Any, ...] = (0, -1, 1.5, "x")
+        for window in windows:
+            with pytest.raises(InputError, match=f"window is {window!r}; it must be"):
+                next(stream(["the cat"], window=window))
+    for stream in streams:
+        with pytest.raises(TypeError, match="Text 3 is None; give a str"):
+            [*stream(["the", "cat", NONE], window=2)]
+    for answering in (translator, generator, classifier, tagger):
+        with pytest.raises(TypeError, match="'the cat' is one str; give an iterable"):
+            answering.submit("the cat")
+    for wrong_prompt in (lambda: next(generator.stream(NONE)), lambda: generator.fill("a", NONE)):
+        with pytest.raises(TypeError, match="Text 1 is None; give a str"):
+            wrong_prompt()
+
+
+def test_what_is_no_sentence_of_words_is_told() -> None:
+    """With its number, in a stream as well."""
+    tagger, wrong = make_tagger(), [["a"], ["b", NONE]]
+    for ask in (tagger.tag_words, lambda words: [*tagger.stream_words(words, window=1)]):
+        with pytest.raises(TypeError, match=r"Sentence 2 is \['b', None\]; give a list of words"):
+            ask(wrong)
+
+
+@pytest.mark.parametrize("pair", ["ab", ("a", None), ("a",), None, ("a", "b", "c")])
+def test_what_is_no_pair_is_told(pair: Any) -> None:  # noqa: ANN401
+    """A str of two letters is none, too."""
+    for answering in (make_translator(), make_generator()):
+        with pytest.raises(TypeError, match=f"Pair 2 is {re.escape(repr(pair))}; give two str"):
+            answering.score([("the", "cat"), pair])
+
+
+WRONG_ARGUMENTS: list[tuple[Callable[[], object], str]] = [
+    (lambda: Glossary({"dog": NONE}), "A term has None for a source or a target; give a str"),
+    (lambda: Glossary([*PAIRS]), r"A term is \('a', 'b'\); give GlossaryTerm, or a mapping"),
+    (lambda: evaluate([NONE], ["a"]), "Line 1 is None; give a list of texts, each a str"),
+    (lambda: evaluate(["ab"], "ab"), "Line 1 is 'a'; give a list of texts, each a str"),
+    (lambda: read_document(STR, "a.html"), "a.html is given as a str; give its bytes"),
+    (lambda: choose_device(NONE), 'The device is None; give "cpu", "cuda" or "auto"'),
+    (lambda: dragoman.train_model("town", "out=a"), r"are 'out=a'; give a list, as \['out=a'\]"),
+    (lambda: dragoman.train_model(NONE), "The recipe is None; give its name, its path or a"),
+]
+
+
+@pytest.mark.parametrize(("ask", "message"), WRONG_ARGUMENTS)
+def test_an_argument_of_another_type_is_told(ask: Callable[[], object], message: str) -> None:
+    """In a sentence with what it is, and what to give."""
+    with pytest.raises(TypeError, match=message):
+        ask()
+
+
+def test_what_is_nearly_of_the_type_is_taken() -> None:
+    """A device of torch's, and lines that are read once; another precision is told."""
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
+    assert evaluate(iter(["a"]), iter(["a"])).exact == 100
+    with pytest.raises(InputError, match="precision is None; it must be one of"):
+        arithmetic_of(NONE, "cpu")

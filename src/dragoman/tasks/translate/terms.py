@@ -7,6 +7,7 @@ not to be translated. The search is told which ids they are (`dragoman.decode.co
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 
 import torch
 
@@ -160,14 +161,21 @@ def check_plain_search(options: Decoding) -> None:
             )
 
 
-def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> None:
-    """Raise InputError unless each text has places of its own that are apart."""
+def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> list[list[Span]]:
+    """Return the places of each text. Raises InputError unless they are its own, and apart."""
     if len(kept) != len(texts):
         raise InputError(
             f"There are {len(texts)} lines and kept has {len(kept)}; give one for each."
         )
-    for number, (text, spans) in enumerate(zip(texts, kept, strict=True), start=1):
+    found = []
+    for number, (text, given) in enumerate(zip(texts, kept, strict=True), start=1):
         end = 0
+        try:
+            spans = [(index(start), index(stop)) for start, stop in given]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Line {number} has {given!r:.40} in kept; give a list of (start, end) for it."
+            ) from None
         for start, stop in sorted(spans):
             if not end <= start < stop <= len(text):
                 raise InputError(
@@ -175,3 +183,5 @@ def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> None:
                     "none of its places, or overlaps another; give (start, end) of each."
                 )
             end = stop
+        found.append(spans)
+    return found

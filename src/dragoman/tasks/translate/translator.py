@@ -345,7 +345,7 @@ class Translator(Answering[Decoding, Translation]):
                 "sources to targets."
             )
         if kept is not None:
-            check_kept(texts, kept)
+            kept = check_kept(texts, kept)
         begun = encode_prefixes(prefixes, len(texts), self.tgt_tokenizer, self._ids.longest_target)
         lines = LineTranslator(
             self._ids,

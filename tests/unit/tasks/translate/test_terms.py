@@ -1,7 +1,9 @@
 """Glossaries and kept text in translating: a model of random weights obeys, too."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.processors import needs_independent_translations
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
@@ -294,6 +296,12 @@ def test_what_does_not_fit_is_refused(translator: Translator) -> None:
     for places in ([(4, 99)], [(0, 3), (2, 4)], [(3, 3)]):
         with pytest.raises(InputError, match="Line 1 has 18 characters, and"):
             translator.translate(TEXT, kept=places)
+    wrongs: list[Any] = [(0, 3), [("a", "b")], [[(0, 3)]], [None], 5]
+    for wrong in wrongs:
+        with pytest.raises(InputError, match=r"Line 1 has .* in kept; give a list of \(start, end"):
+            translator.translate(TEXT, kept=wrong)
+    arrays: Any = np.array([[4, 7]])
+    assert translator.translate(TEXT, kept=arrays) == translator.translate(TEXT, kept=[(4, 7)])
 
 
 def test_a_line_in_capitals_stays_in_capitals(translator: Translator) -> None:
