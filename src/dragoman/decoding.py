@@ -394,9 +394,12 @@ def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
     return replace(given, beam_size=width)
 
 
-def with_seed(given: Decoding, defaults: Decoding) -> Decoding:
-    """Return all options; where texts are sampled and no seed is given, one is drawn."""
-    options = merged(given, defaults)
-    if options.temperature > 0 and given.seed is UNSET:
+def with_seed(*layers: Decoding) -> Decoding:
+    """Return what `merged` returns; where texts are sampled and only the last has a seed, another.
+
+    It is drawn.
+    """
+    options = merged(*layers)
+    if options.temperature > 0 and all(layer.seed is UNSET for layer in layers[:-1]):
         return replace(options, seed=secrets.randbelow(1_000_000))
     return options

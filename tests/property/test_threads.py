@@ -77,8 +77,8 @@ def generating(precision: Precision) -> tuple[Model, list[Ask]]:
     model = interrupted(tiny_generator.make_model(config))
     generator = Generator(model, tokenizer, defaults=tiny_generator.DEFAULTS, precision=precision)
     return model, [
-        lambda: generator.generate(LINES),
-        lambda: list(generator.stream("the cat")),
+        lambda: generator.generate(LINES, options=generator.options),
+        lambda: list(generator.stream("the cat", generator.options)),
         lambda: generator.score([("the cat", " sees")]),
         inspecting(model, config, tokenizer),
     ]

@@ -18,7 +18,7 @@ from typing import Any, Self, overload
 import torch
 
 from dragoman.decode import Course, Hypothesis, Request, Scheduler, Strategy, length_penalty
-from dragoman.decoding import GENERATING, Decoding, merged
+from dragoman.decoding import GENERATING, Decoding, merged, with_seed
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, GenerationDefaults, PublishedDefaults
 from dragoman.folder.opening import ModelFolder
@@ -151,7 +151,8 @@ class Generator(Answering[Decoding, Generation]):
     ) -> Generation | list[Generation]:
         """Continue a prompt, or any number of them: as many results, in their order.
 
-        What is given by name goes before `options`, and these before `self.options`.
+        What is given by name goes before `options`, and these before `self.options`. Texts are
+        others in each call unless a `seed` is given, or nothing is sampled.
         """
         given = {
             "max_tokens": max_tokens,
@@ -159,7 +160,7 @@ class Generator(Answering[Decoding, Generation]):
             "seed": seed,
             "stop": None if stop is None else tuple(stop),
         }
-        chosen = merged(Decoding.of(given), options or Decoding(), self.options)
+        chosen = with_seed(Decoding.of(given), options or Decoding(), self.options)
         found = [*self.submit(as_texts(prompts), chosen).in_order()]
         return found[0] if isinstance(prompts, str) else found
 
@@ -346,4 +347,4 @@ class Generator(Answering[Decoding, Generation]):
         )
 
     def _chosen(self, options: Decoding | None) -> Decoding:
-        return self.options if options is None else merged(options, self.options)
+        return with_seed(options or Decoding(), self.options)

@@ -17,6 +17,7 @@ from tests.unit.train.made import make_job
 
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.made import write_town
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import ChatTemplate, GenerationDefaults, save_model
 from dragoman.folder.opening import open_folder
@@ -162,15 +163,16 @@ GENERATOR = make_chat_generator()
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=4))
 def test_a_conversation_is_what_the_model_answers_to_the_whole_of_it(texts: list[str]) -> None:
     """Streamed text is the whole text; the turns are kept until they are reset."""
-    chat, turns = GENERATOR.chat(), list[str]()
+    chat, turns = GENERATOR.chat(Decoding(seed=1)), list[str]()
     for text in texts:
         turns.append(text)
-        expected = GENERATOR.generate("\n".join(" ".join(turn.splitlines()) for turn in turns)).text
+        prompt = "\n".join(" ".join(turn.splitlines()) for turn in turns)
+        expected = GENERATOR.generate(prompt, seed=1).text
         assert "".join(chat.stream(text)) == expected
         turns.append(expected)
         assert chat.turns == turns
     chat.reset()
-    assert chat.say("the cat") == GENERATOR.generate("the cat").text
+    assert chat.say("the cat") == GENERATOR.generate("the cat", seed=1).text
 
 
 def test_an_answer_that_is_broken_off_was_not_said() -> None:
@@ -182,7 +184,7 @@ def test_an_answer_that_is_broken_off_was_not_said() -> None:
 
 def test_line_breaks_become_spaces() -> None:
     """A line is a turn, so that a text cannot pretend to be several."""
-    broken, whole = GENERATOR.chat(), GENERATOR.chat()
+    broken, whole = (GENERATOR.chat(Decoding(seed=1)) for _ in range(2))
     assert broken.say("the\ncat\r\nsees") == whole.say("the cat sees")
     assert broken.turns[0] == "the\ncat\r\nsees"
 
