@@ -6,7 +6,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from dragoman.decode import Course, Request, Scheduler
 from dragoman.tasks.folders import Loadable
-from dragoman.tasks.lines import windows
+from dragoman.tasks.lines import as_texts, check_texts, several, windows
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -40,14 +40,23 @@ class Answering(Loadable, Generic[Options, Answer]):
     def courses(self, texts: Sequence[str], options: Options) -> Sequence[Course[Any, Any, Answer]]:
         """How each of the texts is answered. Raises InputError for options that do not fit."""
 
-    def submit(self, texts: Sequence[str], options: Options) -> Request[Answer]:
+    def submit(self, texts: Iterable[str], options: Options) -> Request[Answer]:
         """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
-        return self.scheduler.submit(self.courses(texts, options))
+        return self.scheduler.submit(self.courses(as_texts(several(texts)), options))
 
 
 def in_windows(
-    items: Iterable[Item], submit: Callable[[list[Item]], Request[Answer]], window: int
+    items: Iterable[Item],
+    submit: Callable[[list[Item]], Request[Answer]],
+    window: int,
+    check: Callable[[list[Item], int], None] = check_texts,
 ) -> Iterator[Answer]:
-    """Yield the answers to items without end, in order; taken in windows, so memory is bounded."""
+    """Yield the answers to items without end, in order; taken in windows, so memory is bounded.
+
+    `check` raises an error for an item that is none, given how many were before the window.
+    """
+    before = 0
     for taken in windows(items, window):
+        check(taken, before)
+        before += len(taken)
         yield from submit(taken).in_order()

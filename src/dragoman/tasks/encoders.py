@@ -16,7 +16,7 @@ from dragoman.data.padding import framed
 from dragoman.data.prepare import special_ids
 from dragoman.data.shape import Shape
 from dragoman.data.tagged import TaggedDataset
-from dragoman.decode import Items, Scheduler
+from dragoman.decode import Items, Request, Scheduler
 from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import READING
 from dragoman.errors import InputError
@@ -25,6 +25,7 @@ from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Arithmetic, evaluation_view, inference
+from dragoman.ranges import Count, check_range
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.hiding import NoisyBatchConfig
@@ -261,15 +262,21 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
             model, folder.src_tokenizer, head.labels, folder.config.reading, precision=precision
         )
 
-    @property
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         memo[id(self)] = other = copy(self)
         vars(other).update(deepcopy(vars(self), memo))
         return other
 
+    @property
     def scheduler(self) -> Scheduler[Row, Found]:
         """What computes the answers of all callers."""
         return self._scheduler
+
+    def submit(self, texts: Iterable[str], options: int | None = None) -> Request[Answer]:
+        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        budget = TOKENS if options is None else options
+        check_range("max_batch_tokens", budget, Count)
+        return super().submit(texts, budget)
 
     def stream(
         self, lines: Iterable[str], *, max_batch_tokens: int = TOKENS, window: int = 4096

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
+from dragoman.ranges import Count, check_range
 from dragoman.text.sentences import sentences_of, split_long
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unreadable import UnreadableText
@@ -21,21 +22,44 @@ def as_texts(given: Any) -> list[str]:  # noqa: ANN401 -- whatever was given is 
     """A text, or any number of them, as a list. Raises TypeError for anything else."""
     alone = isinstance(given, str | bytes) or not isinstance(given, Iterable)
     texts = [given] if alone else list(given)
-    for number, text in enumerate(texts, start=1):
+    check_texts(texts, 0)
+    return texts
+
+
+def check_texts(texts: Iterable[Any], before: int) -> None:
+    """Raise TypeError for what is no text, with its number after those that went before."""
+    for number, text in enumerate(texts, start=before + 1):
         if not isinstance(text, str):
             raise TypeError(f"Text {number} is {text!r:.40}; give a str, or an iterable of str.")
-    return texts
+
+
+def several(items: Iterable[Item]) -> Iterable[Item]:
+    """The same. Raises TypeError for a single str, whose items are letters."""
+    if isinstance(items, str):
+        raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
+    return items
+
+
+def as_pairs(given: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -- whatever was given is looked at
+    """Pairs of texts as a list. Raises TypeError for what is none, as a str of two letters."""
+    pairs = [*given] if isinstance(given, Iterable) else [given]
+    for number, pair in enumerate(pairs, start=1):
+        texts = [*pair] if isinstance(pair, Iterable) and not isinstance(pair, str) else []
+        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+            raise TypeError(
+                f"Pair {number} is {pair!r:.40}; give two str, as in [(first, second)]."
+            )
+    return pairs
 
 
 def windows(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
     """Part what may never end: the first windows are small, so that output begins early.
 
-    A window also ends where the lines of a pipe pause. Raises TypeError for a single str, whose
-    items are letters.
+    A window also ends where the lines of a pipe pause. Raises TypeError for a single str, and
+    InputError unless `most` is at least 1.
     """
-    if isinstance(items, str):
-        raise TypeError(f"{items!r:.40} is one str; give an iterable of str, such as [text].")
-    rest = iter(items)
+    check_range("window", most, Count)
+    rest = iter(several(items))
     pauses = items.pauses if isinstance(items, InputLines) else lambda: False
     size = min(64, most)
     while taken := list(_until_pause(islice(rest, size), pauses)):

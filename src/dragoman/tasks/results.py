@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.plain import Plain
+from dragoman.ranges import Count, check_range
 from dragoman.text.judging import Outcome
 from dragoman.text.spans import Span
 
@@ -294,6 +295,7 @@ def stream_scores(
     scorer: Scorer, pairs: Iterable[tuple[str, str]], window: int = 4096
 ) -> Iterator[Scored]:
     """Score without end: pairs are taken in windows, so memory is bounded."""
+    check_range("window", window, Count)
     pairs = iter(pairs)
     while taken := [*islice(pairs, window)]:
         yield from scorer.score(taken)

@@ -29,7 +29,7 @@ from tests.unit.tasks.tiny_generator import make_generator, save_generator
 
 import dragoman
 from dragoman.decode import Prefixes
-from dragoman.decoding import Precision
+from dragoman.decoding import Decoding, Precision
 from dragoman.engine import fastest
 from dragoman.errors import InputError
 from dragoman.tasks.folders import arithmetic_of
@@ -178,6 +178,46 @@ def test_what_nobody_waits_for_takes_no_further_step(name: str) -> None:
 
 
 @every_kind
+def test_submitting_takes_what_asking_takes(name: str) -> None:
+    """An iterable, with the object's own options or with some of a call."""
+    kind, answering = KINDS[name], ANSWERING[name]()
+    given = {"Generator": [Decoding(temperature=0.0)], "Translator": [Decoding()]}.get(name, [])
+    found = answering.submit(iter(["the cat", "a dog"]), *given)
+    assert [*found.in_order()] == kind.ask(answering, ["the cat", "a dog"])
+    assert len([*answering.submit(["the cat"])]) == 1
+
+
+def test_a_request_may_have_terms() -> None:
+    """And beginnings, and what is kept: what can be withdrawn is translated as the rest is."""
+    translator = ANSWERING["Translator"]()
+    given: dict[str, Any] = {"glossary": {"cat": "tree"}, "kept": [[(0, 3)]]}
+    found = [*translator.submit(["the cat"], Decoding(beam_size=2), **given)]
+    assert found == [(0, translator.translate(["the cat"], beam_size=2, **given)[0])]
+    found = [*translator.submit(["the cat"], prefixes=["sees"])]
+    assert found == [(0, translator.translate("the cat", prefix="sees"))]
+
+
+def test_without_a_seed_samples_differ() -> None:
+    """As those of others do; the options of the object have one."""
+    generator = ANSWERING["Generator"]()
+    asks: list[Callable[[], Any]] = [
+        lambda: generator.generate("the", temperature=1.0),
+        lambda: [*generator.stream("the")],
+        lambda: [*generator.each(["the"])],
+        lambda: [*generator.submit(["the"])],
+    ]
+    for ask in asks:
+        assert len({str(ask()) for _ in range(5)}) > 1
+    seeded: list[dict[str, Any]] = [
+        {"seed": 3},
+        {"options": Decoding(seed=3), "temperature": 1.0},
+        {"options": generator.options},
+    ]
+    for options in seeded:
+        assert len({generator.generate("the", **options).text for _ in range(3)}) == 1
+
+
+@every_kind
 def test_a_folder_decides_what_is_loaded(name: str, tmp_path: Path) -> None:
     """It answers as the object in memory; another class says what its model does instead."""
     kind, folder = KINDS[name], KINDS[name].save(tmp_path / "model")
@@ -232,17 +272,6 @@ def test_a_classifier_is_copied_with_its_model() -> None:
     assert ask(deepcopy(classifier), LINES) == ask(classifier, LINES)
 
 
-def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
-    """What was computed before pickling is there after it; what needs the model is refused."""
-    translator = ANSWERING["Translator"]()
-    result = translator.translate("the cat sees a dog", n_best=2)
-    assert len(result.alternatives[0].alignments) == 1
-    with pytest.raises(dragoman.DragomanError, match="pickled without its alignments"):
-        _ = pickled(result).alignments
-    (expected,) = result.alignments
-    (found,) = pickled(result).alignments
-    assert torch.equal(found.weights_TS, expected.weights_TS)
-    assert pickled(translator.translate(" ")).alignments == ()
 @every_kind
 def test_what_answers_is_pickled_by_its_folder(name: str) -> None:
     """And says so; a shallow copy shares the model."""
@@ -264,3 +293,14 @@ def test_a_classification_has_a_hash() -> None:
     assert len({one, two}) == 1
 
 
+def test_a_pickled_translation_has_its_alignments_or_says_why_not() -> None:
+    """What was computed before pickling is there after it; what needs the model is refused."""
+    translator = ANSWERING["Translator"]()
+    result = translator.translate("the cat sees a dog", n_best=2)
+    assert len(result.alternatives[0].alignments) == 1
+    with pytest.raises(dragoman.DragomanError, match="pickled without its alignments"):
+        _ = pickled(result).alignments
+    (expected,) = result.alignments
+    (found,) = pickled(result).alignments
+    assert torch.equal(found.weights_TS, expected.weights_TS)
+    assert pickled(translator.translate(" ")).alignments == ()

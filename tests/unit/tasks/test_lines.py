@@ -16,19 +16,24 @@ from tests.unit.tasks.tiny import make_tokenizer, make_translator
 from tests.unit.tasks.tiny_generator import make_generator
 
 import dragoman
+from dragoman.documents.formats import read_document
 from dragoman.errors import InputError
+from dragoman.evaluate import evaluate
+from dragoman.tasks.folders import arithmetic_of
 from dragoman.tasks.lines import encode_each, is_blank, joined, one_line, to_chunks
+from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import encode_or_reject
+from dragoman.train.device import choose_device
 
 TOKENIZER = make_tokenizer()
+NONE: Any = None
+STR: Any = "<p>a</p>"
+PAIRS: list[Any] = [("a", "b")]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 @given(st.lists(TEXTS, max_size=4), st.integers(1, 12))
 def test_chunks_hold_the_whole_line(lines: list[str], limit: int) -> None:
-NONE: Any = None
-STR: Any = "<p>a</p>"
-PAIRS: list[Any] = [("a", "b")]
     """Nothing that shows is lost, whatever the limit; blank lines have no chunk."""
     for line, chunks in zip(lines, to_chunks(lines, TOKENIZER, limit), strict=True):
         assert chunks is not None
@@ -129,15 +134,10 @@ def test_what_is_no_text_is_told() -> None:
         for which, what in wrong.items():
             with pytest.raises(TypeError, match=f"Text {which}; give a str, or an iterable"):
                 ask(what)
-    for stream in (translator.stream, generator.each, classifier.stream, tagger.stream):
+    streams = translator.stream, generator.each, classifier.stream, tagger.stream
+    for stream in (*streams, tagger.stream_words):
         with pytest.raises(TypeError, match="'the cat' is one str; give an iterable"):
             next(stream("the cat"))
-
-
-def test_what_is_no_path_is_told() -> None:
-    """Before anything is read."""
-    with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
-        dragoman.load(None)  # type: ignore[arg-type]
         windows: tuple[Any, ...] = (0, -1, 1.5, "x")
         for window in windows:
             with pytest.raises(InputError, match=f"window is {window!r}; it must be"):
@@ -194,3 +194,9 @@ def test_what_is_nearly_of_the_type_is_taken() -> None:
     assert evaluate(iter(["a"]), iter(["a"])).exact == 100
     with pytest.raises(InputError, match="precision is None; it must be one of"):
         arithmetic_of(NONE, "cpu")
+
+
+def test_what_is_no_path_is_told() -> None:
+    """Before anything is read."""
+    with pytest.raises(TypeError, match="The model folder is None; give a str or a Path"):
+        dragoman.load(None)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ from dragoman.tasks.generate.ids import IdGenerator, Prompt, See
 from dragoman.tasks.generate.middle import Middle
 from dragoman.tasks.generate.prompts import PromptCodec, TextStream, cut_at, known_ids
 from dragoman.tasks.held import Held
-from dragoman.tasks.lines import as_texts, encode_each
+from dragoman.tasks.lines import as_pairs, as_texts, encode_each
 from dragoman.tasks.options import published_options, strategy_of
 from dragoman.tasks.results import Generation, Scored, score_each
 from dragoman.text.tokenizer import Tokenizer
@@ -164,6 +164,10 @@ class Generator(Answering[Decoding, Generation]):
         found = [*self.submit(as_texts(prompts), chosen).in_order()]
         return found[0] if isinstance(prompts, str) else found
 
+    def submit(self, texts: Iterable[str], options: Decoding | None = None) -> Request[Generation]:
+        """Ask for the answers to texts: they come as they are finished, and can be withdrawn."""
+        return super().submit(texts, self._chosen(options))
+
     def each(
         self, prompts: Iterable[str], options: Decoding | None = None, *, window: int = 256
     ) -> Iterator[Generation]:
@@ -211,7 +215,7 @@ class Generator(Answering[Decoding, Generation]):
         chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
-            ids = dialogue.encode_turns(turns, self._room(chosen))
+            ids = dialogue.encode_turns(as_texts(turns), self._room(chosen))
             return self._stream(Prompt(turns[-1], ids, begins_text=True), chosen)
 
         return Chat(answer)
@@ -223,7 +227,7 @@ class Generator(Answering[Decoding, Generation]):
         parts), and where the two leave no room in what the model sees at once.
         """
         options = self._chosen(options)
-        (suffix_ids,) = self.tokenizer.encode_rest([suffix])
+        (suffix_ids,) = self.tokenizer.encode_rest(as_texts([suffix]))
         ids = Middle(self.tokenizer).prompt(self.encode(prefix), suffix_ids)
         context = self._ids.context(options)
         if context is not None and len(ids) >= context:
@@ -240,13 +244,13 @@ class Generator(Answering[Decoding, Generation]):
         The same probabilities as in generating: what is never written has none. Each pair is
         seen as a whole, and the end of a text is not scored.
         """
-        encoded = self._codec.encode_pairs(pairs)
+        encoded = self._codec.encode_pairs(as_pairs(pairs))
         with self._ids.inference():
             return score_each(encoded, lambda read: [self._score(*pair) for pair in read], least=1)
 
     def encode(self, prompt: str, options: Decoding | None = None) -> list[int]:
         """The ids that the model reads of a prompt. Raises InputError if there are none."""
-        (ids,) = self._codec.encode([prompt], self._room(options or self.options))
+        (ids,) = self._codec.encode(as_texts([prompt]), self._room(options or self.options))
         if not ids:
             raise InputError("An empty prompt has nothing to continue; give some text.")
         return ids

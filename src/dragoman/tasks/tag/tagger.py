@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import prod
-from typing import overload
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
-from dragoman.tasks.lines import as_texts, encode_each, is_blank
+from dragoman.tasks.lines import as_texts, encode_each, is_blank, several
 from dragoman.tasks.tag.batches import features_at
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
@@ -107,6 +107,17 @@ Chosen = list[tuple[int, float]]
 """The number and the probability of the tag of each word."""
 
 
+def check_words(sentences: Iterable[Any], before: int) -> None:
+    """Raise an error for a sentence with an empty word, or with what is no str."""
+    for number, words in enumerate(sentences, start=before + 1):
+        if not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
+            raise TypeError(
+                f"Sentence {number} is {words!r:.40}; give a list of words, each a str."
+            )
+        if not all(word.strip() for word in words):
+            raise InputError(f"Sentence {number} has an empty word.")
+
+
 class Tagger(EncoderReader[Tagging, Chosen]):
     """Texts, or words, to tags: an encoder with a head of tags, and its tokenizer."""
 
@@ -134,7 +145,9 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = TOKENS
     ) -> list[Tagging]:
         """Tag words that are parted already. Raises InputError where one is empty."""
-        return [*self._submit_words(sentences, max_batch_tokens).in_order()]
+        given = [*several(sentences)]
+        check_words(given, 0)
+        return [*self._submit_words(given, max_batch_tokens).in_order()]
 
     def stream_words(
         self,
@@ -145,7 +158,10 @@ class Tagger(EncoderReader[Tagging, Chosen]):
     ) -> Iterator[Tagging]:
         """Tag words that are parted already without end."""
         yield from in_windows(
-            sentences, lambda taken: self._submit_words(taken, max_batch_tokens), window
+            sentences,
+            lambda taken: self._submit_words(taken, max_batch_tokens),
+            window,
+            check_words,
         )
 
     # ------------------------------------------------------------ words to tags
@@ -159,9 +175,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         self, sentences: Iterable[Sequence[str]], max_batch_tokens: int
     ) -> Request[Tagging]:
         texts, words_of = list[str](), list[list[Word]]()
-        for number, words in enumerate(sentences, start=1):
-            if not all(word.strip() for word in words):
-                raise InputError(f"Sentence {number} has an empty word.")
+        for words in sentences:
             text, places = join_words(words, GAPS[self.reading.words])
             texts.append(text)
             words_of.append([Word(text[start:end], start, end) for start, end in places])

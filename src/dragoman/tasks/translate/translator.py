@@ -28,7 +28,7 @@ from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
 from dragoman.tasks.held import Held
-from dragoman.tasks.lines import as_texts, encode_each, encode_prefixes, trimmed
+from dragoman.tasks.lines import as_pairs, as_texts, encode_each, encode_prefixes, several, trimmed
 from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import LineTranslator
@@ -251,10 +251,30 @@ class Translator(Answering[Decoding, Translation]):
         chosen = merged(Decoding.of(given), options or Decoding(), self.options)
         begun = None if prefix is None else as_texts(prefix)
         alone = isinstance(text, str)
-        places = kept if kept is None else [kept] if alone else [*kept]
-        courses = self.courses(as_texts(text), chosen, begun, glossary, places)
-        found = [*self.scheduler.submit(courses).in_order()]
+        places = [kept] if alone and kept is not None else kept
+        lines = as_texts(text)
+        request = self.submit(lines, chosen, prefixes=begun, glossary=glossary, kept=places)
+        found = [*request.in_order()]
         return found[0] if alone else found
+
+    def submit(
+        self,
+        texts: Iterable[str],
+        options: Decoding | None = None,
+        *,
+        prefixes: Iterable[str] | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
+        kept: Iterable[Kept] | None = None,
+    ) -> Request[Translation]:
+        """Ask for translations: they come as they are finished, and can be withdrawn.
+
+        The rest is as in `stream`.
+        """
+        chosen = merged(options or Decoding(), self.options)
+        begun = None if prefixes is None else as_texts(several(prefixes))
+        places = None if kept is None else [*kept]
+        lines = as_texts(several(texts))
+        return self.scheduler.submit(self.courses(lines, chosen, begun, glossary, places))
 
     def stream(
         self,
@@ -273,13 +293,13 @@ class Translator(Answering[Decoding, Translation]):
         at the end if there are more prefixes.
         """
         chosen = merged(options or Decoding(), self.options)
-        begun = None if prefixes is None else iter(prefixes)
+        begun = None if prefixes is None else iter(several(prefixes))
         places = None if kept is None else iter(kept)
 
         def submit(taken: list[str]) -> Request[Translation]:
             some = None if begun is None else list(islice(begun, len(taken)))
             copied = None if places is None else list(islice(places, len(taken)))
-            return self.scheduler.submit(self.courses(taken, chosen, some, glossary, copied))
+            return self.submit(taken, chosen, prefixes=some, glossary=glossary, kept=copied)
 
         yield from in_windows(lines, submit, window)
         if begun is not None and next(begun, None) is not None:
@@ -292,7 +312,7 @@ class Translator(Answering[Decoding, Translation]):
         as in translating: what decoding never writes has none here. A translator in int8 scores in
         float32.
         """
-        pairs = list(pairs)
+        pairs = as_pairs(pairs)
         encoded = [
             encode_each(tokenizer.encode_batch, [trimmed(pair[side], tokenizer) for pair in pairs])
             for side, tokenizer in enumerate((self.src_tokenizer, self.tgt_tokenizer))
