@@ -261,12 +261,9 @@ class LanguagePair:
         return self.src_lang, self.tgt_lang
 
 
-_ELEMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_ELEMENTS: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "stop": (lambda each: isinstance(each, str), "strings"),
-    "forbidden_words": (
-        lambda each: isinstance(each, str) and bool(each.strip()),
-        "words, none of them blank",
-    ),
+    "forbidden_words": (lambda e: isinstance(e, str) and e.strip(), "words, none of them blank"),
     "processors": (callable, "functions that take logits and prefixes and return logits"),
 }
 
@@ -395,10 +392,7 @@ def wide_enough(given: Decoding, defaults: Decoding) -> Decoding:
 
 
 def with_seed(*layers: Decoding) -> Decoding:
-    """Return what `merged` returns; where texts are sampled and only the last has a seed, another.
-
-    It is drawn.
-    """
+    """Return what `merged` does; where texts are sampled and no call gives a seed, one is drawn."""
     options = merged(*layers)
     if options.temperature > 0 and all(layer.seed is UNSET for layer in layers[:-1]):
         return replace(options, seed=secrets.randbelow(1_000_000))
