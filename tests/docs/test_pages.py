@@ -188,6 +188,23 @@ def test_the_example_of_pointers_reads_stories() -> None:
     assert float(shares[1].removesuffix("%")) > 5
 
 
+@pytest.mark.parametrize(
+    ("name", "last"), [("python", "is not a model folder|There is no"), ("inspect", "^$")]
+)
+def test_the_examples_from_python_run(
+    name: str, last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, with any translator."""
+    for folder in ("en-zh", "live"):
+        save_translator(tmp_path / "runs" / folder)
+    (tmp_path / "lines.txt").write_text("the cat\n\na dog\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(block.text for block in blocks(ROOT / "docs" / f"{name}.md", "python"))
+    *_, said = ["", *run(code, name).splitlines()]
+    assert re.search(last, said)
+    assert (tmp_path / "look.html").exists() == (name == "inspect")
+
+
 def test_the_example_of_summaries_compares_three(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
