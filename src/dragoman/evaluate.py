@@ -114,22 +114,8 @@ def _stripped(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) ->
     return [[line.rstrip() for line in lines] for lines in (hypotheses, *references)]
 
 
-UNSPACED = (
-    "ja",
-    "jpn",
-    "th",
-    "tha",
-    "km",
-    "khm",
-    "lo",
-    "lao",
-    "my",
-    "mya",
-    "bo",
-    "bod",
-    "dz",
-    "dzo",
-)
+UNSPACED = {"ja", "jpn", "th", "tha", "km", "khm", "lo", "lao", "my", "mya"}
+UNSPACED |= {"bo", "bod", "dz", "dzo"}  # in Tibetan script a space ends a clause
 
 
 def bleu_tokenizer(tgt_lang: str | None) -> str:
