@@ -4,8 +4,9 @@ Pandoc, Quarto, Obsidian, Material, kramdown, Hugo, Liquid, MyST, Vue and MDX.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Literal
 
@@ -116,17 +117,22 @@ def with_plain_targets(text: str) -> str:
     return _TARGET.sub(lambda found: found[1] + "x" * len(found[2]), text)
 
 
-def with_plain_code(text: str, *, is_mdx: bool = False) -> str:
+def with_plain_code(
+    text: str, *, is_mdx: bool = False, formulas: Container[str] | None = None
+) -> str:
     """As many letters for code of other languages, whose signs Markdown would read.
 
-    Tags with attributes of JSX or Vue have others in their places.
+    Tags with attributes of JSX or Vue have others in their places. `formulas` are all that there
+    are: in a translation, the brackets of `[a=b]` have backslashes too.
     """
-    return (_UNREAD_MDX if is_mdx else _UNREAD).sub(_plain, text)
+    unread = _UNREAD_MDX if is_mdx else _UNREAD
+    return unread.sub(partial(_plain, formulas=formulas), text)
 
 
-def _plain(found: re.Match[str]) -> str:
+def _plain(found: re.Match[str], formulas: Container[str] | None) -> str:
     raw = found[0]
-    if found["skipped"] or (found["formula"] and not _is_formula(found)):
+    is_text = formulas is not None and raw not in formulas
+    if found["skipped"] or (found["formula"] and (is_text or not _is_formula(found))):
         return raw
     if not found["tag"]:
         return "x" * len(raw)

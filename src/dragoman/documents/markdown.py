@@ -10,7 +10,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -365,17 +365,20 @@ def _fault(raw: str, source: Marked, made: Marked, *, end: str = "") -> str:
     """
     raw = raw.removesuffix(end)
     labels = {tag.raw[1:] for tag in source.tags if tag.raw.startswith("][")}
-    before, after = (_read(text, labels) for text in (f"x {raw}", written(made)))
-    same = before + _letters(made.text) == after + _letters(f"x{source.text}")
+    text = source.text
+    formulas = {text[start:end] for start, end in source.kept}
+    before, after = (_read(text, labels, formulas) for text in (f"x {raw}", written(made)))
+    same = before + _letters(made.text) == after + _letters(f"x{text}")
     tags = source.trimmed()[1].tags  # those that may move
     is_cut = any(tag.kind == "void" and tag.raw.strip() in EMPHASIS for tag in tags)
     return "" if same and not is_cut else "Markdown would read its translation as markup"
 
 
-def _read(paragraph: str, labels: Iterable[str]) -> Counter[str]:
+def _read(paragraph: str, labels: Iterable[str], formulas: Container[str]) -> Counter[str]:
     """The letters of a paragraph, where links have these labels."""
     targets = "".join(f"\n\n{label}: x" for label in labels)
-    plain = with_plain_code(with_plain_targets(LINE_END.sub(" ", paragraph)))
+    plain = with_plain_targets(LINE_END.sub(" ", paragraph))
+    plain = with_plain_code(plain, formulas=formulas)
     events = _events(plain + targets)
     return _letters("".join(more for _, name, more, *_ in events if name in _TEXTS))
 

@@ -41,6 +41,7 @@ FORMULAS = [
     ("a \\(see below\\) \\(if b = c then dogs run\\)", "A (SEE BELOW) (IF B = C THEN DOGS RUN)",
      ["a (see below) (if b = c then dogs run)"]),
     ("a \\\\(b^2\\\\)", "A \\\\(B^2\\\\)", ["a \\(b^2\\)"]),
+    ("a [b=5] \\[c=d\\]", "A \\[B=5\\] \\[c=d\\]", None),
 ]  # fmt: skip
 TAGS = [
     ('a <C d={e("f")}>g h</C> i', 'A <C d={e("f")}>G H</C> I', ["a", "g h", "i"]),
