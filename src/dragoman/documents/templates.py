@@ -16,11 +16,16 @@ Named = tuple[str, str | Tag]
 
 
 def _between(begin: str, end: str, other: str = "(?!)") -> str:
-    """What begins and ends so, without another beginning in it; nor `other`."""
-    return rf"{begin}(?:(?!{begin}|{end}|{other})(?s:.))*+{end}"
+    """What begins and ends so, without another beginning in it; nor `other`.
+
+    A sign that a tag ends behind, as in <code>{{</code>, begins nothing.
+    """
+    return rf"{begin}(?!</)(?:(?!{begin}|{end}|{other})(?s:.))*+{end}"
 
 
 _BLANK = r"\n[ \t>]*+\r?\n"
+_APART = rf"{_BLANK}|</(?:code|h[1-6]|li|p|t[dh])\b|\n(?:[-+*]|#{{1,6}})[ \t]"
+"""What ends a sentence, of which code may be a part."""
 _COMMENT = "|".join(
     _between(*edges)
     for edges in (
@@ -36,18 +41,18 @@ _COMMENT = "|".join(
 )
 _STATEMENT = "|".join(
     (
-        _between(r"\{\{<", r">\}\}", _BLANK),
+        _between(r"\{\{<(?!/\w+>(?!\}\}))", r">\}\}", _BLANK),
         _between(r"\{\{%", r"%\}\}", _BLANK),
-        _between(r"\{%", r"%\}", _BLANK),
+        _between(r"\{%", r"%\}", _APART),
         _between("<%(?![=%])", "%>", _BLANK),
         r"\{\{[-~]?[ ]?(?:[#/^>][^{}]*+|else\b[^{}]*+)\}\}",
     )
 )
 _PRINTED = "|".join(
     (
-        r"\$?" + _between(r"\{\{", r"\}\}", _BLANK) + r"\}?",
+        r"\$?" + _between(r"\{\{", r"\}\}", _APART) + r"\}?",
         _between("<%=", "%>", _BLANK),
-        r"\$\{(?!%)[^{}\r\n]*+\}",
+        r"\$\{(?!%|</)[^{}\r\n]*+\}",
     )
 )
 CODE = rf"(?:{_COMMENT}|{_STATEMENT}|{_PRINTED})"

@@ -25,6 +25,7 @@ MARKDOWN = [
     ("dog{% if a %}s{% endif %}", "DOG{% if a %}S{% endif %}", ["dog{% if a %}s"]),
     ("a <kbd>{{ b }} c*d</kbd> e", "A <kbd>{{ b }} c*d</kbd> E", ["a {{ b }} c*d e"]),
     ("> a {{ b\n> c }} d", "> A {{ b c }} D", ["a {{ b c }} d"]),
+    ("- a {{ b\n- c }} d", "- A \\{{ B\n- C }} D", ["a {{ b", "c }} d"]),
 ]  # fmt: skip
 MYST = [
     (":::{a}\n:b-c: d\n:e:\nf g\n:::", ":::{a}\n:b-c: d\n:e:\nF G\n:::", ["f g"]),
@@ -120,6 +121,8 @@ HTML = [
     "<p>«from» {{ start }} «to» {{ end }}",
     "<ul>\n  {{#each a}}\n  <li>«b»\n  {{/each}}\n</ul>",
     "<p>«a»\n{% comment %} b <p>c {% endcomment %}\n«d»",
+    "<p>«a» <code>{{</code> «b» <code>}}</code> «c» <kbd>${</kbd> «d» <kbd>}</kbd>",
+    "<p>«a» {{ «b»</p>\n<p>«c» }} «d»</p>",
 ]
 
 
