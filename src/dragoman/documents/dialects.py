@@ -60,6 +60,8 @@ _UNREAD, _UNREAD_MDX = (
     )
     for code in (_OF_TOOLS, f"{_OF_TOOLS}|{_OF_MDX}")
 )
+_MEMBER = re.compile(r"(?:</|(?<!\w)<)[A-Z]\w*\.")
+"""A component of JSX such as <Tabs.Item>; <file.txt> and List<Map.Entry> are text."""
 _OF_MATH = re.compile(r"\\[A-Za-z]|[=^]|[A-Za-z0-9}]_[A-Za-z0-9{]")
 _LONE = re.compile(r"\\\((?:[^\W\d_](?![^\W\d_])|[\s\d+*/<>,.|'()-])+\\\)")
 """One in which no two letters are beside each other."""
@@ -137,7 +139,8 @@ def _plain(found: re.Match[str], formulas: Container[str] | None) -> str:
     if not found["tag"]:
         return "x" * len(raw)
     name, rest = found["tag"], found["rest"]
-    if not (re.search("[{@#]", rest) or "." in name) or re.search(_BLANK, rest):
+    is_member = _MEMBER.match(found.string, found.start())
+    if not (re.search("[{@#]", rest) or is_member) or re.search(_BLANK, rest):
         return raw
     rest = " " * bool(rest) + "x" * (len(rest) - 1)
     return f"<{name.replace('.', '-').replace('_', '-')}{rest}>"

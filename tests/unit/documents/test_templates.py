@@ -49,6 +49,8 @@ TAGS = [
     ('<C @d="e">f g.</C>', '<C @d="e">F G.</C>', ["f g."]),
     ("a <b :c='d' @e='f > g'>h</b> i", "A <b :c='d' @e='f > g'>H</b> I", ["a h i"]),
     ("a <b c={() => d} title='e'>f</b>", "A <b c={() => d} title='e'>F</b>", ["a f"]),
+    ("a <B.C>d</B.C>", "A <B.C>D</B.C>", ["a", "d"]),
+    ("a <b.c> d<B.C> e", "A \\<B.C> D\\<B.C> E", ["a <b.c> d<B.C> e"]),
 ]
 OBSIDIAN = [
     (
