@@ -10,7 +10,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Literal
 
 from dragoman.text.glossary import is_spaced
@@ -309,9 +309,12 @@ def with_one_space(pieces: Iterable[str | Tag]) -> Marked:
     return merged(made)
 
 
+_COPIED = Tag("", "open", kept=True)
+
+
 def verbatim(text: str) -> Pieces:
     """A text that is copied, as it is written in the document."""
-    return Tag("", "open", kept=True), text, Tag("", "close")
+    return _COPIED, text, Tag("", "close")
 
 
 _SOFT = re.compile(r"[ \t]*|[ \t]?\r?\n[ \t]*")
@@ -321,7 +324,8 @@ _SOFT = re.compile(r"[ \t]*|[ \t]?\r?\n[ \t]*")
 def with_tags_of(source: Marked, text: str) -> Marked | None:
     """A text with one space between words, in which the tags of a source are, as it has them.
 
-    None unless all are there, and nested; those of one space, or of a line break, may be missing.
+    None unless all are there, as often, and nested; those of one space, or of a line break, may be
+    missing. What is `verbatim` in the source is so in the text.
     """
     waiting = dict[str, deque[Tag]]()
     for tag in source.tags:
@@ -331,12 +335,19 @@ def with_tags_of(source: Marked, text: str) -> Marked | None:
         return None
     pieces, place = list[str | Tag](), 0
     names = "|".join(map(re.escape, sorted(waiting, key=len, reverse=True)))
-    for found in re.finditer(names, text):
-        if tags := waiting.get(found[0]):
-            pieces += text[place : found.start()], tags.popleft()
-            place = found.end()
+    for found in re.finditer(names, text) if names else ():
+        if not (tags := waiting[found[0]]):
+            return None  # nobody knows which of them is text
+        pieces += text[place : found.start()], tags.popleft()
+        place = found.end()
+    pieces.append(text[place:])
+    lone = {b for a, b in pairwise(source.pieces) if a == _COPIED and isinstance(b, str)}
+    if any(waiting.values()) or not all(each in text for each in lone):
+        return None
+    copied = re.compile("|".join(map(re.escape, lone)) or "(?!)")
+    parts = (copying(p, copied) if isinstance(p, str) else (p,) for p in pieces)
     try:
-        return None if any(waiting.values()) else merged([*pieces, text[place:]])
+        return merged(chain.from_iterable(parts))
     except ValueError:
         return None
 

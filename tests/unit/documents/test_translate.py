@@ -276,6 +276,9 @@ PO = 'msgid "{}"\nmsgstr "{}"\n'
          PO.format("a <b>c</b>\\ne", '"\n"A <b>C</b>\\n"\n"E')),
         ("a.json", '{"k": "c <b>a</b>"}', '{"k": "C <b>A</b>"}'),
         ("a.json", '{"k": "a <i>c</i>"}', '{"k": "A <i>C</i>"}'),
+        ("a.md", "a * c *e*\n", "A * C *E*\n"),
+        ("a.md", "a `c_*` **e**\n", "**x** `c_*` Y\n"),
+        ("a.html", "<p>{{ a && c }} <b>e</b>", "<p><b>x</b> {{ a && c }}"),
     ],
 )  # fmt: skip
 def test_a_memory_has_tags(name: str, source: str, expected: str) -> None:
@@ -284,6 +287,8 @@ def test_a_memory_has_tags(name: str, source: str, expected: str) -> None:
     translator.memory = {
         "a <b>c</b> e": "<b>X</b> y", "<b>a c</b>": "<b>Y</b>", "a<br> c": "X &<br> Y",
         "a **c** *e* [a](b)": "*x* [Y](b) **z**", "c <b>a</b>": "x", "a <i>c</i>": "</i>y<i>",
+        "a * c *e*": "x * y *z*", "a `c_*` **e**": "**x** `c_*` Y",
+        "{{ a && c }} <b>e</b>": "<b>x</b> {{ a && c }}",
     }  # fmt: skip
     made, lines, report = translated(source, name, translator)
     assert made == expected
