@@ -65,7 +65,7 @@ _BY_LOOK = {
     "an XML file": r"<\?xml\b|<!DOCTYPE\b",
     "a catalogue of messages": r'((#.*)?\n)*msgid "',
     "a JSON file": r'[{\[]\s*("|\n|$)',
-    "a page with front matter": r"---[ \t]*\n[\w-]+[ \t]*:",
+    "a page with front matter": r"---[ \t]*\n(?-i:[a-z])[\w-]*[ \t]*:",
     TEMPLATE: r"\{%-?\s*(extends|load|layout|import|from|set|block)\b",
     "a page of code": r"<\?php\b|<(template|script)\b[^<>]*>\s*\n",
 }

@@ -52,7 +52,8 @@ LOOKS: dict[str | None, list[str]] = {
     "a template": ['{% extends "a.html" %}\n', "\n{%- set a = b %}\n"],
     "a page of code": ["<template>\n  <p>", "<script setup lang=ts>\n", "<?php\n"],
     None: [
-        *("---\nA line: of two.\n", "{% if a %}A dog{% endif %}\n", "<script> is a tag.\n"),
+        *("---\nA line: of two.\n", "---\nANN: It runs.\n"),
+        *("{% if a %}A dog{% endif %}\n", "<script> is a tag.\n"),
         *("1\n2\n", "[Applause] Thank you.\n", "{name} is here.\n", "# German.\nA line.\n"),
         *("<b>Bold</b> text\n", "XML is a format; <?xml begins it.\n", ""),
     ],
