@@ -151,7 +151,7 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
 def test_attention_that_has_passed_a_term_comes_back_to_it() -> None:
     """What a hypothesis has seen goes with it to its next row."""
     frontier = begun((TERM.moved(1),))
-    for place, nats, is_begun in ((0, 6.0, False), (2, 9.0, False), (0, 6.0, True)):
+    for place, nats, is_begun in ((0, 6.0, False), (2, 12.0, False), (0, 6.0, True)):
         frontier.look(torch.eye(3)[place].expand(3, 3))
         step = frontier.advance(said({4: -0.1, 5: -0.1 - nats, 6: -2.0, 7: -2.0, 8: -2.0}))
         assert (5 in step.tokens_N[step.open_N].tolist()) == is_begun
