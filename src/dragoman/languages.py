@@ -108,7 +108,7 @@ def name_of(code: str) -> str:
     """Return the English name of a language, or its tag where it has none here."""
     base, _, part = tag(code).partition("-")
     script = script_in(code)
-    part = _VARIANTS.get(part) or SCRIPT_NAMES.get(script, script).title()
+    part = _VARIANTS.get(part or script.title()) or SCRIPT_NAMES.get(script, script).title()
     return _listed()[1].get(base, base) + (f" ({part})" if part else "")
 
 
