@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
         pressed = number
+        if _imports(frame):
+            _end(number, frame)
         signal.default_int_handler(number, frame)
 
     try:
@@ -85,6 +87,15 @@ def _handle(handlers: Mapping[signal.Signals, Handler]) -> None:
             signal.signal(number, handler)
     except ValueError:
         pass
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a verb imports: an exception may leave the import system locked for ever."""
+    while frame and frame.f_code is not main.__code__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

@@ -3,6 +3,8 @@
 import json
 import re
 import signal
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +16,7 @@ from tests.unit.train.made import file_size_limit
 from tests.word_translator import WordTranslator
 
 from dragoman.cli import translate
+from dragoman.cli.main import main
 from dragoman.decoding import TRANSLATING
 
 PAGE = "<title>A page</title><p>One <b>red</b> word.</p><p>x</p><pre>left</pre>"
@@ -101,6 +104,18 @@ def test_who_ends_a_command_is_told_what_is_kept(run: Run, tmp_path: Path) -> No
     assert "1 result kept in" in done.err
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     translated(run, tmp_path, page, "--output", output, "--resume").succeeded()
+
+
+def test_a_signal_ends_a_command_that_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: what is raised in an import may leave its locks taken."""
+    (tmp_path / "signalling.py").write_text("import signal; signal.raise_signal(signal.SIGTERM)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("os._exit", lambda code: sys.exit(f"ended with {code}"))
+    monkeypatch.setattr("dragoman.cli.app.run", lambda _: import_module("signalling"))
+    with pytest.raises(SystemExit, match="ended with 143"):
+        main([])
 
 
 def test_a_document_that_cannot_be_written_goes_on(run: Run, tmp_path: Path) -> None:
