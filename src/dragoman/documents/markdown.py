@@ -127,7 +127,7 @@ class _Paragraphs:
         """
         text, start = found.string, found.start()
         last = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
-        begins = not last.strip(" \t>\r\n")
+        begins = last.strip(" \t>\r\n") in {"", "---", "+++"}
         if found["code"] and not begins:  # words of a sentence
             return found[0]
         self.left.add("directives of other tools", self._where(start))
