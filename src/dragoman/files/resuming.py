@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeVar
 
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.files.writing import locked, names_device, replacing
+from dragoman.files.writing import locked, names_device, opened_device, replacing
 
 T = TypeVar("T")
 Write = Callable[[str], None]
@@ -185,7 +185,7 @@ class ResumableFile:
         """Write results after those that are kept; they stay when the command is interrupted."""
         with replacing(self._file, "output") as part:
             if part == self._file:  # a pipe or a device: nothing can replace it
-                with part.open("ab") as stream:  # or a file that is open, as by `>> log`
+                with opened_device(part) as stream:
                     yield lambda result: _write(stream, result)
                 return
             with self.keeping() as write:
@@ -202,9 +202,10 @@ class ResumableFile:
 
     def finish(self, content: Iterable[bytes]) -> None:
         """Write the file that was made of the results, which are no longer needed then."""
-        mode = "ab" if names_device(self._file) else "wb"
-        with replacing(self._file, "output") as part, part.open(mode) as stream:
-            stream.writelines(content)
+        with replacing(self._file, "output") as part:
+            is_device = names_device(self._file)
+            with opened_device(part) if is_device else part.open("wb") as stream:
+                stream.writelines(content)
         self.partial.unlink(missing_ok=True)
         self._record.unlink(missing_ok=True)
 

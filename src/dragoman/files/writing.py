@@ -235,6 +235,15 @@ def names_device(target: Path) -> bool:
     return folder in {Path("/dev"), Path("/dev/fd")} or folder.is_relative_to("/proc")
 
 
+def opened_device(file: Path) -> BinaryIO:
+    """A device, to write behind what is there; standard output goes on where it stands.
+
+    Opened anew, a file behind it would have a place of its own, and the next program of a shell
+    would write over what was written.
+    """
+    return open(1, "wb", closefd=False) if file == Path("/dev/stdout") else file.open("ab")
+
+
 # ---------------------------------------------------------------- one process at a time
 
 

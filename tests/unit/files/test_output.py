@@ -12,7 +12,7 @@ from tests.unit.data.killing import moments
 
 from dragoman.errors import DragomanError, InputError
 from dragoman.files import writing as output
-from dragoman.files.writing import locked, replacing
+from dragoman.files.writing import locked, opened_device, replacing
 
 
 def write(file: Path, text: str) -> None:
@@ -218,3 +218,19 @@ def check():
 def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
     """Whoever looks finds the old text or the new one, and the next writer clears up."""
     assert moments("import sys" + WRITES, tmp_path / "file") == 5
+
+
+def test_standard_output_goes_on_where_it_stands(tmp_path: Path) -> None:
+    """As a file of a shell, in which programs write one behind the other."""
+    usual = os.dup(1)
+    try:
+        with (tmp_path / "log").open("wb") as log:
+            os.dup2(log.fileno(), 1)
+        os.write(1, b"one ")
+        with opened_device(Path("/dev/stdout")) as stream:
+            stream.write(b"two ")
+        os.write(1, b"three")
+    finally:
+        os.dup2(usual, 1)
+        os.close(usual)
+    assert (tmp_path / "log").read_text() == "one two three"
