@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,13 +149,28 @@ def test_an_improbable_form_is_begun_where_attention_stands_on_its_source() -> N
             assert (5 in step.tokens_N.tolist()) == (place in places)
 
 
-def test_attention_that_has_passed_a_term_comes_back_to_it() -> None:
-    """What a hypothesis has seen goes with it to its next row."""
+def test_attention_that_has_come_to_a_term_comes_back_to_it() -> None:
+    """Six nats below the best token it is begun then, wherever the attention stands."""
     frontier = begun((TERM.moved(1),))
-    for place, nats, is_begun in ((0, 6.0, False), (2, 12.0, False), (0, 6.0, True)):
+    for place, nats, is_begun in ((0, 6.0, False), (1, 22.0, False), (0, 6.0, True)):
         frontier.look(torch.eye(3)[place].expand(3, 3))
         step = frontier.advance(said({4: -0.1, 5: -0.1 - nats, 6: -2.0, 7: -2.0, 8: -2.0}))
         assert (5 in step.tokens_N[step.open_N].tolist()) == is_begun
+
+
+@pytest.mark.parametrize("seeing", [0, 1])
+def test_whether_attention_has_come_goes_with_a_hypothesis(seeing: int) -> None:
+    """Of two the second goes on alone, as the first row; the attention of one has come."""
+    frontier, probable = begun((TERM.moved(1),), 1), {4: -0.1, 5: -6.1, 6: -0.3, 7: -2.0, 8: -2.0}
+    frontier.look(torch.eye(3)[0].expand(3, 3))
+    assert frontier.advance(said(probable)).open_N.tolist() == [True, True, False]
+    frontier.look(torch.eye(3)[[2 * (seeing == 0), 2 * (seeing == 1), 0]])
+    worse_NV = said({4: -0.1})
+    worse_NV[0] -= 9.0
+    assert frontier.advance(worse_NV).open_N.tolist() == [True, False, False]
+    frontier.look(torch.eye(3)[0].expand(3, 3))
+    step = frontier.advance(said(probable))
+    assert (5 in step.tokens_N[step.open_N].tolist()) == (seeing == 1)
 
 
 @given(SEEDS, st.integers(6, V))

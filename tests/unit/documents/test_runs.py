@@ -148,6 +148,12 @@ def test_tabs_and_empty_lines_part_texts(source: str, texts: list[str]) -> None:
     assert "".join(texts).upper().replace(" ", "") in re.sub("<.*?>|\\s|12|PAGEREF", "", made)
 
 
+def test_a_number_begins_an_item_behind_an_end_of_any_script() -> None:
+    """As behind a full stop; elsewhere it may be one of the sentence."""
+    for end, texts in (("።", ["ነው።", "3. ውሃ"]), ("", ["ነው 3. ውሃ"])):
+        assert text_of(run(f"ነው{end}") + BREAK + run("3. ውሃ")) == texts
+
+
 def flat(paragraph: str) -> list[tuple[bool, str]]:
     """What a reader sees, in order: letters, tabs, breaks, fields and links; and which are bold."""
     shown = list[tuple[bool, str]]()

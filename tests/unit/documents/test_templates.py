@@ -62,6 +62,7 @@ OBSIDIAN = [
     ("#A b #狗 c", "#A B #狗 C", ["#A b #狗 c"]),  # which others read as a heading
     ("<<< @/a.js{2}\n\n@import 'b c'\n\nd", "<<< @/a.js{2}\n\n@import 'b c'\n\nD", ["d"]),
     ("---\na: 1\n---\nimport B from 'b'\n\nd", "---\na: 1\n---\nimport B from 'b'\n\nD", ["d"]),
+    ("+++\na = 1\n+++\nimport B from 'b'\n\nd", "+++\na = 1\n+++\nimport B from 'b'\n\nD", ["d"]),
 ]
 
 

@@ -1,6 +1,7 @@
 """Glossaries and kept text in translating: a model of random weights obeys, too."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse, Translation
 from dragoman.tasks.translate.course import LineTranslator
 from dragoman.tasks.translate.retries import Searching
+from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import changed, edges_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import is_boundary
@@ -135,6 +137,14 @@ def test_a_term_that_cannot_be_written_is_missed(translator: Translator) -> None
     found = translator.translate(TEXT, glossary=TERMS, options=one)
     assert [term.outcome for term in found.terms].count("missed") >= 1
     assert "terms_missed" in found.flags
+
+
+def test_a_source_with_terms_counts_as_its_rows(translator: Translator) -> None:
+    """In greedy search as two, in a beam as those of the beam."""
+    source = Source((5, 6, 7), terms=(constrained.Term(0, 1, ((8,),)),))
+    for beam_size, rows in ((1, 2), (2, 2), (5, 5)):
+        options = replace(translator.options, beam_size=beam_size)
+        assert translator._ids.searched([source], options).costs == [3 * rows]
 
 
 @needs_independent_translations
