@@ -26,6 +26,8 @@ _SIDES = {
 _REGION = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _CODE = re.compile(r"[a-z]{2,3}([-_][a-z0-9]{2,8}){0,2}")
 _VARIANTS = {"Hans": "simplified", "Hant": "traditional", "BR": "Brazilian", "PT": "European"}
+_VARIANTS |= {"Cans": "Canadian syllabics", "Olck": "Ol Chiki", "Jpan": "", "Hang": ""}
+"""Names of what a code has beside its language; Japanese and Korean have one script each."""
 _CHINESE = {"cn": "Hans", "sg": "Hans", "tw": "Hant", "hk": "Hant", "mo": "Hant"}
 _CHINESE |= {"chs": "Hans", "cht": "Hant"}
 _ALIASES = {"zt": "zh-Hant", "pb": "pt-BR", "iw": "he", "in": "id", "ji": "yi"}
@@ -108,7 +110,7 @@ def name_of(code: str) -> str:
     """Return the English name of a language, or its tag where it has none here."""
     base, _, part = tag(code).partition("-")
     script = script_in(code)
-    part = _VARIANTS.get(part or script.title()) or SCRIPT_NAMES.get(script, script).title()
+    part = _VARIANTS.get(part or script.title(), SCRIPT_NAMES.get(script, script).title())
     return _listed()[1].get(base, base) + (f" ({part})" if part else "")
 
 

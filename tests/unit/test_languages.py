@@ -56,6 +56,7 @@ def test_scripts_of_a_language_are_told_apart() -> None:
     assert meant("sr", codes) == ["sr-Latn", "srp_Cyrl"]
     assert [name_of("sr-Latn"), name_of("zh-Hans")] == ["Serbian (Latin)", "Chinese (simplified)"]
     assert name_of("yue_Hant") == "yue (traditional)"
+    assert [name_of("jpn_Jpan"), name_of("sat_Olck")] == ["Japanese", "sat (Ol Chiki)"]
     assert [covers("sr-Latn", each) for each in ("sr_Latn", "sr", "sr-Cyrl")] == [True, True, False]
     assert [covers(*each) for each in (("zh", "zh-Hans"), ("zh-Hant", "zh"))] == [True, False]
 
