@@ -115,7 +115,7 @@ def read_document(
 
 def _reject_others(data: bytes, name: str, known: str) -> None:
     """Raise InputError if a file of a format in plain text begins as one of another kind."""
-    if hasattr(data, "encode"):
+    if hasattr(data, "encode"):  # a str, whatever the annotation says
         raise TypeError(f"{name} is given as a str; give its bytes, as path.read_bytes() has them.")
     kind = next((DOCUMENTS[start] for start in DOCUMENTS if data.startswith(start)), None)
     if kind is not None:
