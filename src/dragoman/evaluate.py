@@ -11,13 +11,10 @@ right when its first word, its last word and its type are, which is the rule of 
 tasks (Tjong Kim Sang and De Meulder, 2003, section 2.2), and what nervaluate calls strict.
 """
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from nervaluate.entities import EvaluationResult
@@ -225,47 +222,6 @@ def compare(
     ]
     lines.sort(key=lambda each: -abs(each.chrf - each.other_chrf))
     return Comparison(bleu=difference("BLEU"), chrf=difference("chrF2"), lines=tuple(lines))
-
-
-# ---------------------------------------------------------------- COMET
-
-Comet = Callable[[Sequence[str], Sequence[str], Sequence[str]], float]
-"""From sources, hypotheses and references to the score of the whole."""
-
-
-def load_comet(folder: Path) -> Comet:
-    """Load a COMET model (Rei et al. 2020) from its folder, by its own package.
-
-    Nothing is fetched, and of the checkpoint only tensors and plain values are read. Raises
-    InputError where the package or a file is missing.
-    """
-    checkpoints = sorted(folder.glob("checkpoints/*.ckpt"))
-    if not checkpoints or not (folder / "hparams.yaml").is_file():
-        raise InputError(
-            f"{folder} is not the folder of a COMET model: it needs hparams.yaml and "
-            "checkpoints/model.ckpt, as they are in its repository"
-        )
-    try:
-        from comet import load_from_checkpoint
-    except ImportError as error:
-        raise InputError("--comet needs COMET: pip install unbabel-comet") from error
-    forced = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-    before = os.environ.get(forced)
-    os.environ[forced] = "1"
-    try:
-        model = load_from_checkpoint(str(checkpoints[0]), local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, UnpicklingError) as error:
-        raise InputError(f"{folder} cannot be loaded as a COMET model: {error}") from error
-    finally:
-        del os.environ[forced]
-        os.environ |= {} if before is None else {forced: before}
-
-    def score(sources: Sequence[str], texts: Sequence[str], references: Sequence[str]) -> float:
-        rows = zip(sources, texts, references, strict=True)
-        samples = [dict(zip(("src", "mt", "ref"), row, strict=True)) for row in rows]
-        return float(model.predict(samples, gpus=0, progress_bar=False).system_score)
-
-    return score
 
 
 # ---------------------------------------------------------------- labels and tags

@@ -1,7 +1,6 @@
 """Scores: sacreBLEU's own, to the last digit; those of labels and spans, scikit-learn's."""
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -10,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_letters
-from types import SimpleNamespace
 
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
@@ -22,7 +20,6 @@ from dragoman.evaluate import (
     compare,
     evaluate,
     label_scores,
-    load_comet,
     tag_scores,
 )
 
@@ -167,41 +164,6 @@ def test_lines_that_differ_most_come_first() -> None:
     found = compare(references, ["a small dot", "nothing", "a small fox"], references)
     assert [each.line for each in found.lines] == [2, 1]
     assert [each.chrf for each in found.lines] == [100.0, 100.0]
-
-
-class Checkpoint:
-    """Stands for a model of COMET: it gives the share of right translations."""
-
-    def predict(
-        self, samples: list[dict[str, str]], *, gpus: int, progress_bar: bool
-    ) -> SimpleNamespace:
-        """Score as COMET does."""
-        assert (gpus, progress_bar) == (0, False)
-        right = sum(each["mt"] == each["ref"] and bool(each["src"]) for each in samples)
-        return SimpleNamespace(system_score=right / len(samples))
-
-
-def test_comet_scores_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own package loads the checkpoint, without a network and with tensors alone."""
-    asked: list[tuple[str, bool, str | None]] = []
-
-    def load_from_checkpoint(path: str, *, local_files_only: bool) -> Checkpoint:
-        asked.append((path, local_files_only, os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD")))
-        return Checkpoint()
-
-    stub = SimpleNamespace(load_from_checkpoint=load_from_checkpoint)
-    monkeypatch.setitem(sys.modules, "comet", stub)
-    with pytest.raises(InputError, match="is not the folder of a COMET model"):
-        load_comet(tmp_path)
-    (tmp_path / "checkpoints").mkdir()
-    checkpoint = write(tmp_path / "checkpoints" / "model.ckpt", [])
-    write(tmp_path / "hparams.yaml", [])
-    assert load_comet(tmp_path)(["x", "y"], ["a", "b"], ["a", "c"]) == 0.5
-    assert asked == [(str(checkpoint), True, "1")]
-    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
-    monkeypatch.setitem(sys.modules, "comet", None)
-    with pytest.raises(InputError, match="pip install unbabel-comet"):
-        load_comet(tmp_path)
 
 
 def test_an_unknown_tokenizer_is_told_with_the_nearest() -> None:

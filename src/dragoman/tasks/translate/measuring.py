@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.comet import load_comet
 from dragoman.data.checks import (
     AS_NFC,
     SAMPLE,
@@ -21,7 +22,7 @@ from dragoman.data.checks import (
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, escaped
-from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate, load_comet
+from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate
 from dragoman.files.reading import read_lines
 from dragoman.folder.opening import ModelFolder, open_folder
 from dragoman.tasks.evaluation import EvaluationData, Item, Report, holds_lines
