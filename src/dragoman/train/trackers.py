@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from queue import Full, Queue
 from threading import Thread
 from typing import Any
@@ -26,7 +27,11 @@ MOST_PARAMS = 100
 PROJECT = "dragoman"
 """What runs belong to, unless the user's environment says otherwise."""
 VARIABLES = {
-    "mlflow": {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"},
+    "mlflow": {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_LOGGING_LEVEL": "ERROR",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    },
     "wandb": {"WANDB_ERROR_REPORTING": "false"},
 }
 """What a library takes from the environment alone, where the user has not set it."""
@@ -47,15 +52,13 @@ class MlflowRun:
         from mlflow.entities import Metric, Param
 
         self._metric = Metric
-        own = f"sqlite:///{(folder.training / 'mlflow.db').resolve()}"
-        self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or own)
+        self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or _own_store(folder))
         if known is not None:
             self.id = known
             self._client.update_run(known, status="RUNNING")
             return
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
-        experiment = self._client.get_experiment_by_name(name)
-        number = experiment.experiment_id if experiment else self._client.create_experiment(name)
+        number = self._experiment(name)
         self.id = self._client.create_run(number, run_name=folder.path.name).info.run_id
         params = [Param(key, str(value)) for key, value in settings.items()]
         try:
@@ -64,6 +67,18 @@ class MlflowRun:
         except Exception:
             self.end("FAILED")
             raise
+
+    def _experiment(self, name: str) -> str:
+        """The number of an experiment, which another run may make at the same moment."""
+        found = self._client.get_experiment_by_name(name)
+        if not found:
+            try:
+                return str(self._client.create_experiment(name))
+            except Exception:
+                found = self._client.get_experiment_by_name(name)
+                if not found:
+                    raise
+        return str(found.experiment_id)
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Record the numbers of a step."""
@@ -74,6 +89,18 @@ class MlflowRun:
     def end(self, state: str) -> None:
         """End the run as FINISHED, KILLED (by its user) or FAILED."""
         self._client.set_terminated(self.id, state)
+
+
+def _own_store(folder: RunFolder) -> str:
+    """The address of a database in the folder; mlflow-skinny lacks what that needs."""
+    import_module("sqlalchemy")
+    path = str((folder.training / "mlflow.db").resolve())
+    if "?" in path or "%" in path:  # releases of SQLAlchemy differ in how these are written
+        raise ValueError(
+            f"the path {path} has a ? or %, which the address of its database cannot have: rename "
+            "the folder or set MLFLOW_TRACKING_URI"
+        )
+    return f"sqlite:///{path}"
 
 
 class WandbRun:
@@ -87,7 +114,7 @@ class WandbRun:
             name=folder.path.name,
             config=dict(settings),
             id=known,
-            resume="allow",
+            resume=None if known is None else "allow",
             settings={
                 key: ours for key, ours in WANDB.items() if f"WANDB_{key.upper()}" not in os.environ
             },
@@ -173,7 +200,8 @@ class Tracker:
                 write_durably(path, run.id)
                 run.end(self._send_all(run))
             except Exception as error:  # noqa: BLE001 -- a library may raise anything
-                self._warn(f"does not work ({str(error).partition(chr(10))[0]})")
+                hint = f": pip install {self._name}" if isinstance(error, ImportError) else ""
+                self._warn(f"does not work ({str(error).strip().partition(chr(10))[0]}{hint})")
                 with suppress(Exception):
                     if run is not None:
                         run.end("FAILED")

@@ -75,6 +75,7 @@ def mlflow(module: Module) -> Mock:
     client.get_experiment_by_name.return_value = None
     client.create_experiment.return_value = "7"
     client.create_run.return_value.info.run_id = "abc"
+    module("sqlalchemy")
     module("mlflow", MlflowClient=client)
     module("mlflow.entities", Metric=lambda *metric: metric, Param=lambda *param: param)
     return client
@@ -122,6 +123,31 @@ def test_mlflow_resumes_its_run(folder: RunFolder, mlflow: Mock) -> None:
     assert_ended(mlflow, "FAILED")
 
 
+def test_two_runs_make_one_experiment(folder: RunFolder, mlflow: Mock) -> None:
+    """The run that comes second when both begin at once takes that of the first."""
+    mlflow.get_experiment_by_name.side_effect = [None, SimpleNamespace(experiment_id="8")]
+    mlflow.create_experiment.side_effect = RuntimeError("RESOURCE_ALREADY_EXISTS")
+    assert report(folder, "mlflow") == []
+    mlflow.create_run.assert_called_once_with("8", run_name="first")
+    mlflow.get_experiment_by_name.side_effect = None
+    mlflow.create_experiment.side_effect = RuntimeError("PERMISSION_DENIED")
+    folder.training.joinpath("mlflow.id").unlink()
+    (warning,) = report(folder, "mlflow")
+    assert "PERMISSION_DENIED" in warning
+
+
+@pytest.mark.parametrize("name", ["why?", "41%41"])
+def test_mlflow_has_no_address_for_a_folder(tmp_path: Path, mlflow: Mock, name: str) -> None:
+    """Rather than to write its database to another place; a server has an address."""
+    folder = RunFolder(tmp_path / name)
+    folder.training.mkdir(parents=True)
+    (warning,) = report(folder, "mlflow")
+    assert "has a ? or %" in warning
+    assert mlflow.mock_calls == []
+    os.environ["MLFLOW_TRACKING_URI"] = "http://tracking"
+    assert report(folder, "mlflow") == []
+
+
 def wandb_run(log: Callable[[Any], None]) -> tuple[Any, list[int]]:
     """A stand-in for a run, which logs so, and the codes that it ends with."""
     ended = list[int]()
@@ -156,6 +182,7 @@ def test_wandb(folder: RunFolder, module: Module, end: str | None, code: int) ->
         "first",
         None,
     )
+    assert opened[0]["resume"] is None, "older releases warn of it"
     assert opened[0]["config"]["train.log_every"] == 1
     assert logged[0] == {"*": "step"}
     assert logged[1]["train/loss"] == RESULT.loss
@@ -216,13 +243,16 @@ def test_a_tracker_that_fails_is_left_alone(folder: RunFolder, module: Module) -
     assert [sorted(line)[-1] for line in lines] == ["tokens_per_second", "warnings", "stopped"]
 
 
+@pytest.mark.parametrize("missing", ["mlflow", "sqlalchemy"])  # mlflow-skinny has no SQLAlchemy
+@pytest.mark.usefixtures("mlflow")
 def test_a_tracker_that_is_not_installed(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     """It is a warning too, since the run may have begun elsewhere."""
-    monkeypatch.setitem(sys.modules, "mlflow", None)
+    monkeypatch.setitem(sys.modules, missing, None)
     (warning,) = report(folder, "mlflow")
-    assert "train.tracker = mlflow does not work" in warning
+    assert "train.tracker = mlflow does not work (import of " in warning
+    assert ": pip install mlflow)" in warning
 
 
 def test_a_tracker_that_hangs(
@@ -240,6 +270,44 @@ def test_a_tracker_that_hangs(
         assert "is too slow and lacks some numbers" in warning
     finally:
         answer.set()
+
+
+NUMBERS = {
+    "train/loss": RESULT.loss, "train/grad_norm": 1.0, "train/tokens": 40, "valid/loss": 1.5,
+    "valid/bleu": 7.0,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # SQLAlchemy deprecates what it uses
+def test_the_real_mlflow(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is installed: what it says of a run that is interrupted and resumed."""
+    real = pytest.importorskip("mlflow", minversion="3.0")
+    pytest.importorskip("sqlalchemy", reason="mlflow-skinny has no database")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.chdir(folder.path)
+    assert [report(folder, "mlflow", end) for end in ("interrupted", "4 steps")] == [[], []]
+    client = real.MlflowClient(f"sqlite:///{folder.training}/mlflow.db")
+    (experiment,) = client.search_experiments(filter_string="name = 'dragoman'")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert (run.info.status, run.data.params["train.log_every"]) == ("FINISHED", "1")
+    assert NUMBERS.items() <= run.data.metrics.items()
+    history = client.get_metric_history(run.info.run_id, "valid/bleu")
+    assert [each.step for each in history] == [4, 4]
+    assert [path.name for path in folder.path.iterdir()] == ["training"]
+
+
+def test_the_real_wandb(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where it is installed: both parts of an interrupted run have one name, in silence."""
+    pytest.importorskip("wandb", minversion="0.20")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.chdir(folder.path)
+    assert [report(folder, "wandb", end) for end in ("interrupted", "4 steps")] == [[], []]
+    (name,) = {each.stem for each in folder.training.glob("wandb/offline-run-*/*.wandb")}
+    assert name == f"run-{(folder.training / 'wandb.id').read_text()}"
+    assert [path.name for path in folder.path.iterdir()] == ["training"]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_no_tracker_by_default(folder: RunFolder) -> None:
