@@ -1,16 +1,19 @@
 """`dragoman evaluate`: how good a model is, by what its task is for."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated
+
+import typer
 
 from dragoman.cli.decoding import decoding_options
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.options import with_options
-from dragoman.cli.output import ModelFolder, PlainLines, option, print_found
+from dragoman.cli.output import PlainLines, option, print_found
 from dragoman.cli.pipes import check_output, say, telling_interrupt
 from dragoman.cli.progress import progress_of
 from dragoman.decoding import TRANSLATING, Decoding
+from dragoman.errors import InputError
 from dragoman.files.documents import reject_document
 from dragoman.files.resuming import check_new
 from dragoman.files.writing import replacing
@@ -22,7 +25,7 @@ from dragoman.tasks.evaluation import EvaluationData, holds_lines
 @with_loading
 @telling_interrupt()
 def evaluate(  # noqa: PLR0913 -- the options of the verb
-    model: ModelFolder,
+    model: Annotated[Path, typer.Argument(help="The model folder, or a file of its translations.")],
     *,
     test: EvaluationData,
     hyp: Annotated[Path | None, option("Write the translations to this file.")] = None,
@@ -61,6 +64,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import evaluation_of
 
+    if holds_lines(model) and (test.against is None or holds_lines(test.against)):
+        _check_no_model(model, decoding, loading)
     system = model if holds_lines(model) else open_folder(model)
     measure = evaluation_of(system, test)
     for file in () if plain else filter(None, (test.src, *test.ref)):
@@ -87,3 +92,13 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
         print_found(report.figures, report.lines, as_json=as_json)
         for remark in (*(() if as_json else report.remarks), *report.warnings):
             say(remark)
+
+
+def _check_no_model(file: Path, decoding: Decoding, loading: Loading) -> None:
+    """Raise InputError for options of a model, where only files of translations are compared."""
+    asked = [each.name for each in fields(Loading) if getattr(loading, each.name) != each.default]
+    if given := [f"--{name.replace('_', '-')}" for name in (*decoding.given(), *asked)]:
+        raise InputError(
+            f"No model translates here, since {file} is a file of translations; leave out "
+            f"{' and '.join(given)}."
+        )

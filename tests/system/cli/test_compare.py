@@ -78,3 +78,6 @@ def test_what_cannot_be_compared_is_refused(
     assert_refused(run(*command, "--comet", tmp_path), "not the folder of a COMET model")
     assert_refused(run("evaluate", ref, "--ref", ref, "--against", model), "give --src.")
     assert_refused(run("evaluate", ref, "--src", src), "is measured on --ref; give --ref too.")
+    for option, value in {"--beam-size": "7", "--device": "cuda", "--compute": "int8"}.items():
+        done = run("evaluate", ref, "--ref", ref, option, value)
+        assert_refused(done, f"is a file of translations; leave out {option}.")

@@ -109,6 +109,7 @@ def evaluate_translator(system: System, test: EvaluationData) -> Report:
             "--tgt-lang or --tokenize."
         )
     warnings += _of_two_forms(found, references)
+    warnings += _of_empty(found, references[0], sources)
     others = [] if asked[0] and asked[0] == asked[1] else sources
     if any(_are_unlike(each, others, references) for each in found):
         way = f" (the model translates {asked[0]} to {asked[1]})" if all(asked) else ""
@@ -180,6 +181,29 @@ def _are_unlike(
         return found.scores.chrf < UNLIKE
     texts, others = found.texts[:SAMPLE], (each[:SAMPLE] for each in references)
     return evaluate(texts, sources[:SAMPLE]).chrf > evaluate(texts, *others).chrf
+
+
+def _of_empty(
+    found: Sequence[Translated], references: Sequence[str], sources: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence for each side of which lines are empty that the others are not."""
+    whole = [bool(text.strip()) for text in references]
+    for each in found:
+        if count := sum(
+            there and not text.strip() for there, text in zip(whole, each.texts, strict=True)
+        ):
+            yield (
+                f"{each.name} has nothing for {counted(count, 'line')} of the references; they "
+                "count as wrong."
+            )
+    given = sources or found[0].texts
+    if count := sum(
+        bool(text.strip()) and not there for there, text in zip(whole, given, strict=True)
+    ):
+        yield (
+            f"{counted(count, 'reference is', 'references are')} empty where there is a "
+            "translation; complete or remove these lines."
+        )
 
 
 def _of_two_forms(

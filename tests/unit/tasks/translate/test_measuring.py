@@ -64,6 +64,23 @@ def test_another_form_of_unicode_is_told(tmp_path: Path, others: int) -> None:
         assert sum("not in Unicode's form NFC" in each for each in report.warnings) == count
 
 
+@pytest.mark.parametrize(
+    ("hyp", "ref", "told"),
+    [
+        (["a", "", " "], ["a", "b", "c"], "hyp has nothing for 2 lines of the references"),
+        (["a", "b", "c"], ["a", "", "c"], "1 reference is empty where there is a translation"),
+        (["a", "", "c"], ["a", "", "c"], ""),
+    ],
+)
+def test_empty_lines_are_told(tmp_path: Path, hyp: list[str], ref: list[str], told: str) -> None:
+    """Of translations, as a broken run leaves, and of references; not where both are empty."""
+    test = EvaluationData(ref=(write(tmp_path / "ref", ref),))
+    report = evaluate_translator(write(tmp_path / "hyp", hyp), test)
+    found = [each for each in report.warnings if "nothing for" in each or "empty" in each]
+    assert len(found) == bool(told)
+    assert all(told in each for each in found)
+
+
 def test_what_is_told_is_taken(tmp_path: Path) -> None:
     """A tokenizer or a language that is named, and words with spaces, need no guess."""
     for report in (
