@@ -119,6 +119,7 @@ def test_a_file_becomes_nested_dataclasses(tmp_path: Path) -> None:
         ("train.optimizer.kind=adam", lambda r: r.train.optimizer == Adam()),
         ("train.optimizer=adam", lambda r: r.train.optimizer == Adam()),
         ("train.average=adam", lambda r: r.train.average == Adam()),
+        ("train.max_minutes=", lambda r: r.train.max_minutes is None),
         ("src=a.en", lambda r: r.src == Path("a.en")),
         ('src=["a.en", "b.en"]', lambda r: r.src == (Path("a.en"), Path("b.en"))),
         ("out=runs/y", lambda r: r.out == Path("runs/y")),
@@ -145,6 +146,8 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
         Recipe
     )
     assert recipe.train.max_steps == 7
+    given = ["train.max_minutes=6", "train.max_minutes="]
+    assert read_settings(write(tmp_path), given).build(Recipe).train.max_minutes is None
     with pytest.raises(InputError, match=r"^override train\.max_steps=x: "):
         read_settings(write(tmp_path), ["train.max_steps=6", "train.max_steps=x"]).build(Recipe)
 
@@ -210,6 +213,7 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(
         ("resume=1", "resume must be true or false, not 1"),
         ("train.max_steps=6\nx=1", r'must be an integer, not "6\nx=1"'),
         ("weights=1", "weights must be a section, not 1"),
+        ("train.warmup=", 'train.warmup must be an integer, not ""'),
     ],
 )
 def test_a_mistake_in_an_override_names_the_override(

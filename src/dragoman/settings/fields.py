@@ -138,7 +138,9 @@ def _convert(expected: Any, value: object, at: Origin, base: object) -> object: 
 
 
 def _union(arms: tuple[Any, ...], value: object, at: Origin, base: object) -> object:
-    if value is None and NoneType in arms:
+    given = at.override()
+    is_unset = given is not None and given.path == at.path and not given.right.strip()
+    if NoneType in arms and (value is None or is_unset):
         return None
     arms = tuple(arm for arm in arms if arm is not NoneType)
     sections: list[Any] = [arm for arm in arms if is_dataclass(arm)]
