@@ -10,6 +10,8 @@ from tests.system.conftest import CommandLine
 from tests.system.corpora import reversed_digits
 from tests.system.ranks import children_of, command, launch, listeners, start
 
+from dragoman.train.launch import launch as run_ranks
+
 
 def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
     """`--nproc 2` is a run of two processes, whose dropout follows from different seeds.
@@ -34,6 +36,16 @@ def test_the_shorthand(environment: dict[str, str], tmp_path: Path) -> None:
     assert running.returncode == 2, said
     assert said.startswith(f"dragoman: the run in {ours} is finished")
     assert said.count("\n") == 1
+
+
+def test_modules_of_the_current_folder_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be a stranger's, with a recipe and its texts."""
+    for name in ("json.py", "torch.py", "dragoman.py"):
+        (tmp_path / name).write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    assert run_ranks(1, ["--version"]) == 0
 
 
 def test_ctrl_c_to_the_shorthand(

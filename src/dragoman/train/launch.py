@@ -102,7 +102,7 @@ def _start(rank: int, count: int, port: int, words: Sequence[str]) -> "subproces
         "NCCL_SOCKET_IFNAME": LOOPBACK,
     }
     return subprocess.Popen(  # noqa: S603 -- this very program
-        [sys.executable, "-m", "dragoman", *words],
+        [sys.executable, "-P", "-m", "dragoman", *words],  # imports nothing of the current folder
         env={"OMP_NUM_THREADS": threads, **os.environ, **variables},
         stdin=subprocess.PIPE,
         start_new_session=True,
