@@ -13,7 +13,14 @@ from typing import BinaryIO, TypeVar
 
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
-from dragoman.files.writing import locked, names_device, opened_device, replacing
+from dragoman.files.writing import (
+    locked,
+    names_device,
+    opened_device,
+    opened_part,
+    own,
+    replacing,
+)
 
 T = TypeVar("T")
 Write = Callable[[str], None]
@@ -98,9 +105,11 @@ class ResumableFile:
 
         A result is a line, unless `starts` tells where they start. The last one may have been cut
         short, so it is computed again. Raises InputError for results that would be overwritten
-        without `resume`, that another command gave or another process is writing, and for a file
-        with content that would be replaced without `overwrite`.
+        without `resume`, that another command gave or another process is writing, for a file with
+        content that would be replaced without `overwrite`, and as `own` does.
         """
+        for beside in filter(os.path.lexists, (self.partial, self._record)):
+            open(beside, "rb", opener=own).close()
         if self.partial.is_file():
             try:
                 with locked(self.partial, wait=False):
@@ -124,7 +133,7 @@ class ResumableFile:
         if self._found:
             self._check()
         place, before = 0, b""
-        with self.partial.open("rb") as stream:
+        with open(self.partial, "rb", opener=own) as stream:
             for line in stream:
                 if place and (starts is None or starts(before, line)):
                     self.results, self._size = self.results + 1, place
@@ -197,14 +206,14 @@ class ResumableFile:
         """The results in the partial file."""
         if not self._size:
             return []
-        with self.partial.open("rb") as stream:
+        with open(self.partial, "rb", opener=own) as stream:
             return stream.read(self._size).decode(errors="replace").split("\n")[:-1]
 
     def finish(self, content: Iterable[bytes]) -> None:
         """Write the file that was made of the results, which are no longer needed then."""
         with replacing(self._file, "output") as part:
             is_device = names_device(self._file)
-            with opened_device(part) if is_device else part.open("wb") as stream:
+            with opened_device(part) if is_device else opened_part(part, self._file) as stream:
                 stream.writelines(content)
         self.partial.unlink(missing_ok=True)
         self._record.unlink(missing_ok=True)
@@ -233,9 +242,9 @@ class ResumableFile:
 
         try:
             with (
-                self.partial.open("r+b" if self._size else "wb") as stream,
+                open(self.partial, "r+b" if self._size else "wb", opener=own) as stream,
                 locked(self.partial, wait=True),  # only somebody who looks can hold it
-                self._record.open("a+b") as record,
+                open(self._record, "a+b", opener=own) as record,
             ):
                 stream.seek(self._size)
                 stream.truncate()

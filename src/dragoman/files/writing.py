@@ -12,11 +12,14 @@ import gzip
 import lzma
 import os
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, BinaryIO
 
 import zstandard
@@ -28,6 +31,10 @@ if sys.platform != "win32":
 
 UNSYNCED = {errno.EACCES, errno.EINVAL}
 """What a folder answers that may be written to but not read, and one of some network disks."""
+FOREIGN = {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EACCES}
+"""What the system answers where a link, a pipe, a folder or another user's file is."""
+PRIVATE, USUAL = 0o600, 0o666
+"""The mode of a new file: its user's alone, or as the umask says."""
 
 
 def sync(path: Path) -> None:
@@ -54,11 +61,14 @@ def write_durably(target: Path, text: str) -> None:
     """Write a text beside the file and rename it: whatever happens, the old or the new one stays.
 
     Bytes that were read with "surrogateescape" are written as they were. Raises OSError when
-    writing fails; nothing is left beside the file then.
+    writing fails, and InputError as `own` does; nothing is left beside the file then.
     """
     part = target.with_name(f".{target.name}.part")
+    opener = partial(own, mode=USUAL)
+    stream = open(part, "w", encoding="utf-8", errors="surrogateescape", opener=opener)  # noqa: SIM115
     try:
-        part.write_text(text, encoding="utf-8", errors="surrogateescape")
+        with stream:
+            stream.write(text)
         rename_durably(part, target)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -95,10 +105,70 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
+def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
+    """Open a file that only this user may write: an opener, for those beside what is written.
+
+    Others may have put something of that name there. Raises InputError for a link, for what is no
+    file, which is not waited for, and for a file of another user or of several names; it stays as
+    it was.
+    """
+    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # which Windows lacks
+    refused = f"{path} is a link, no file, or not this user's own; remove it, or choose another"
+    try:
+        descriptor = os.open(path, (flags & ~os.O_TRUNC) | safe, mode)
+    except OSError as error:
+        if error.errno in FOREIGN and os.path.lexists(path):
+            raise InputError(f"{refused} path") from error
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not _is_ours(found, path):
+            raise InputError(f"{refused} path")
+        if found.st_mode & 0o777 & ~mode:  # an earlier dragoman left it open to others
+            _set_mode(descriptor, mode)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_ours(found: os.stat_result, path: str | os.PathLike[str]) -> bool:
+    """Whether it belongs to this user, or to whom the disk gives all that this user makes."""
+    if sys.platform == "win32" or found.st_uid == os.geteuid():
+        return True
+    try:
+        return found.st_uid == _as_new(Path(path).parent).st_uid
+    except OSError:
+        return False
+
+
+def _as_new(folder: Path) -> os.stat_result:
+    """What a new file is in a folder: its owner, and its mode by the umask or by the folder."""
+    path = folder / f".{token_hex(8)}.part"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, USUAL)
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+
+
+def _set_mode(descriptor: int, mode: int) -> None:
+    """Set it, unless it is so; some disks keep no modes."""
+    if sys.platform != "win32" and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        with suppress(OSError):
+            os.fchmod(descriptor, mode)
+
+
 @contextmanager
 def packing(part: Path, name: Path) -> Iterator[BinaryIO]:
-    """Open a new file, compressed as the ending of `name` says; no time and no name is in it."""
-    with part.open("wb") as file, _PACKING.get(name.suffix, nullcontext)(file) as stream:
+    """Open what `replacing` gives for `name`, compressed as its ending says.
+
+    No time and no name is in it.
+    """
+    with opened_part(part, name) as file, _PACKING.get(name.suffix, nullcontext)(file) as stream:
         yield stream
 
 
@@ -118,7 +188,8 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     """Give a path beside the target to write to, which afterwards gets the target's name.
 
     Missing folders are made. Meanwhile a reader finds the old file or none, as after writing
-    failed; what a killed process has left beside it, the next one writes over. A link stays
+    failed, and nobody else may read the new one. What a killed process has left beside it, the next
+    one writes over; what others may have put there is refused, as `own` does. A link stays
     a link. What is not a file, such as a pipe or `/dev/stdout`, is written to and stays what
     it is; so is a file that cannot be replaced: in a folder of somebody else's, or mounted by
     itself into a container. `what` names what is written, for the messages: raises InputError if
@@ -180,12 +251,14 @@ def _part_of(file: Path) -> Iterator[Path]:
         raise FileExistsError(0, "it is a circular link")
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(0, "it is read-only")
+    new = (file.stat() if file.exists() else _as_new(file.parent)).st_mode
     with ExitStack() as held:
-        hold(part, held, PATIENCE)
+        hold(part, held, PATIENCE, own)
         try:
             yield part
-            if file.exists():
-                shutil.copymode(file, part)
+            with open(part, "rb", opener=own) as stream:
+                mode = file.stat().st_mode if file.exists() else new
+                _set_mode(stream.fileno(), stat.S_IMODE(mode))
             _rename(part, file)
         except BaseException:
             part.unlink(missing_ok=True)
@@ -202,14 +275,24 @@ def _rename(part: Path, file: Path) -> None:
         part.unlink()
 
 
-def hold(file: Path, held: ExitStack, patience: float) -> None:
+def opened_part(part: Path, target: Path) -> BinaryIO:
+    """Open what `replacing` gives for a target, to write it anew."""
+    return part.open("wb") if part == target else open(part, "wb", opener=own)
+
+
+def hold(
+    file: Path,
+    held: ExitStack,
+    patience: float,
+    opener: Callable[[str, int], int] | None = None,
+) -> None:
     """Make a file, and keep others from it until `held` ends.
 
     Raises BlockingIOError where another process still holds it after so many seconds.
     """
     deadline = time.monotonic() + patience
     while True:
-        file.open("ab").close()
+        open(file, "ab", opener=opener).close()
         try:
             held.enter_context(locked(file, wait=False))
         except BlockingIOError as error:
@@ -259,7 +342,7 @@ def locked(path: Path, *, wait: bool, shared: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise BlockingIOError(error.errno, error.strerror) from error
     try:

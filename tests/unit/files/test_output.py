@@ -116,12 +116,36 @@ def test_a_failure_leaves_what_was_there(
     assert old.read_text(encoding="utf-8") == "old"
 
 
-def test_a_private_file_stays_private(tmp_path: Path) -> None:
-    """The new file may be read by those who might read the old one."""
-    file = tmp_path / "file"
-    file.touch(mode=0o600)
-    write(file, "new")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+@pytest.mark.parametrize("old", [None, 0o600, 0o644, 0o755])
+def test_a_private_file_stays_private(tmp_path: Path, old: int | None) -> None:
+    """The new file may be read by those who might read the old one, and by nobody before."""
+    file, usual = tmp_path / "file", tmp_path / "usual"
+    usual.touch()
+    if old is not None:
+        file.touch()
+        file.chmod(old)
+    (tmp_path / ".file.part").touch()  # by an earlier version that was killed
+    with replacing(file, "text") as part:
+        part.write_text("new", encoding="utf-8")
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == (old or stat.S_IMODE(usual.stat().st_mode))
+    assert {*tmp_path.iterdir()} == {file, usual}
+
+
+def test_what_is_put_there_meanwhile_is_refused(tmp_path: Path) -> None:
+    """Where others may rename in the folder, no link gets the name of the file."""
+    file, victim = tmp_path / "file", tmp_path / "victim"
+    victim.touch(mode=0o600)
+
+    def write_while_it_is_put() -> None:
+        with replacing(file, "text") as part:
+            part.unlink()
+            part.symlink_to(victim)
+
+    with pytest.raises(InputError, match="is a link"):
+        write_while_it_is_put()
+    assert [*tmp_path.iterdir()] == [victim]
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o600
 
 
 def test_a_protected_file_is_refused(tmp_path: Path) -> None:
@@ -217,7 +241,7 @@ def check():
 
 def test_killed_at_every_change_of_a_file(tmp_path: Path) -> None:
     """Whoever looks finds the old text or the new one, and the next writer clears up."""
-    assert moments("import sys" + WRITES, tmp_path / "file") == 5
+    assert moments("import sys" + WRITES, tmp_path / "file") == 6
 
 
 def test_standard_output_goes_on_where_it_stands(tmp_path: Path) -> None:

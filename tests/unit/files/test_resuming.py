@@ -1,7 +1,9 @@
 """A file of results that an interrupted command continues."""
 
 import json
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -176,6 +178,71 @@ def test_a_file_with_content_is_replaced_only_when_asked(tmp_path: Path) -> None
     with find(Path("/dev/null")).writing() as write:
         write("a")
     assert Path("/dev/null").is_char_device()
+
+
+def plant_link(place: Path, victim: Path) -> None:
+    """A link to a file."""
+    place.symlink_to(victim)
+
+
+def plant_pipe(place: Path, _victim: Path) -> None:
+    """A pipe that nobody reads."""
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("plant", [plant_link, Path.hardlink_to, plant_pipe])
+@pytest.mark.parametrize("name", [".out.part", "out.partial", "out.partial.json"])
+def test_what_others_put_beside_a_file_is_refused(
+    tmp_path: Path, plant: Callable[[Path, Path], None], name: str
+) -> None:
+    """At once, and nothing of this user is overwritten by way of it."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    plant(tmp_path / name, victim)
+    with (
+        pytest.raises(InputError, match=rf"/{name} is a link, no file, or not.*; remove it, or"),
+        find(tmp_path / "out", overwrite=True, resume=True).writing(),
+    ):
+        pass
+    assert victim.read_text() == "precious"
+    assert {*tmp_path.iterdir()} == {victim, tmp_path / name}
+
+
+@pytest.mark.parametrize("all_are_theirs", [False, True])
+def test_what_another_user_has_kept_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    all_are_theirs: bool,  # noqa: FBT001 -- a case
+) -> None:
+    """They could change it later; some disks give all files one owner, and there it is ours."""
+    partial = interrupt(tmp_path / "out", "abc")
+    known, number = os.fstat, partial.stat().st_ino
+
+    def of_another(descriptor: int) -> os.stat_result:
+        found = known(descriptor)
+        is_theirs = all_are_theirs or found.st_ino == number
+        return os.stat_result((*found[:4], found.st_uid + is_theirs, *found[5:]))
+
+    monkeypatch.setattr(os, "fstat", of_another)
+    if all_are_theirs:
+        assert find(tmp_path / "out", resume=True).results == 2
+    else:
+        with pytest.raises(InputError, match=r"out\.partial is .* not this user's own"):
+            find(tmp_path / "out", resume=True)
+
+
+def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+    """Neither the results of this version nor those of an earlier one; the file is as the umask."""
+    file, usual = tmp_path / "out", tmp_path / "usual"
+    usual.touch()
+    kept = [interrupt(file, "abc"), Path(f"{file}.partial.json")]
+    for each in kept:
+        each.chmod(0o644)
+    with find(file, resume=True).writing() as write:
+        write("c")
+        assert [stat.S_IMODE(each.stat().st_mode) for each in kept] == [0o600, 0o600]
+    assert file.read_text() == "a\nb\nc\n"
+    assert file.stat().st_mode == usual.stat().st_mode
 
 
 def test_results_start_where_the_caller_says(tmp_path: Path) -> None:
