@@ -80,7 +80,8 @@ class StateFolder:
                 self._temporary = TemporaryDirectory("dragoman")
                 path = Path(self._temporary.name)
             self._files = path / "documents"
-            self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)  # a parent's mode is the umask's
+            self._files.mkdir(mode=0o700, exist_ok=True)
             base = path / "state.sqlite"
             if not base.exists() and any(self._files.iterdir()):
                 raise FileExistsError(f"there are files in {self._files.name}, but no {base.name}")

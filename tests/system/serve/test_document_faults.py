@@ -146,6 +146,18 @@ def test_nobody_else_reads_the_folder(tmp_path: Path) -> None:
         files[0].unlink()
 
 
+def test_a_folder_that_it_makes_is_its_own_alone(tmp_path: Path) -> None:
+    """Whatever the umask says; one that was there keeps its mode, and so does what is above."""
+    state = tmp_path / "above" / "state"
+    for mode in (0o700, 0o750):
+        StateFolder(state).close()
+        assert state.stat().st_mode & 0o777 == mode
+        assert (state / "documents").stat().st_mode & 0o777 == 0o700
+        state.chmod(0o750)
+    (tmp_path / "usual").mkdir()
+    assert state.parent.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 SIZE = 6_000_000
 """Bytes that a client reads slowly."""
 
