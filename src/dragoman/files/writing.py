@@ -134,6 +134,14 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
     return descriptor
 
 
+def check_own_folder(part: Path) -> None:
+    """Raise InputError where a folder to fill, if it is there, is a link, none, or another's."""
+    with suppress(FileNotFoundError):
+        found = part.lstat()
+        if not stat.S_ISDIR(found.st_mode) or not _is_ours(found, part):
+            raise InputError(f"{part} is a link, no folder, or not this user's own: remove it.")
+
+
 def _is_ours(found: os.stat_result, path: str | os.PathLike[str]) -> bool:
     """Whether it belongs to this user, or to whom the disk gives all that this user makes."""
     if sys.platform == "win32" or found.st_uid == os.geteuid():

@@ -140,6 +140,16 @@ def test_an_interrupted_download_goes_on(connected: Callable[..., Hub]) -> None:
     assert Path("tiny", "config.json").exists()
 
 
+def test_what_others_put_beside_the_folder_is_refused(connected: Callable[..., Hub]) -> None:
+    """A link would lead the files into another folder of this user's."""
+    fake = connected(WHOLE)
+    Path("mine").mkdir()
+    Path(".tiny.part").symlink_to("mine")
+    with pytest.raises(InputError, match=r"tiny\.part is a link, no folder, or .*: remove it\.$"):
+        download(NAME)
+    assert (fake.fetched, [*Path("mine").iterdir()]) == ([], [])
+
+
 def test_a_file_that_is_cut_short_is_no_download(connected: Callable[..., Hub]) -> None:
     """Sizes are compared with those that the Hub tells."""
     connected(WHOLE).lost = 1

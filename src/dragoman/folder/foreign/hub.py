@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 
 from dragoman.errors import DragomanError, InputError, how_to_install
-from dragoman.files.writing import rename_durably
+from dragoman.files.writing import check_own_folder, rename_durably
 from dragoman.folder.foreign.files import read_checkpoint
 from dragoman.folder.origin import KEPT, POOLING
 from dragoman.wording import short
@@ -50,6 +50,7 @@ def fetch(name: str, out: Path, say: Callable[[str], None]) -> None:
     if sys.stderr is None:  # by --quiet
         disable_progress_bars()
     part = out.with_name(f".{out.name}.part")
+    check_own_folder(part)
     failures: Any = (*errors.HfHubHTTPError.__bases__, ValueError)  # OSError, and of its client
     try:
         info = hub.model_info(name, files_metadata=True)
