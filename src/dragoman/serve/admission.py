@@ -1,9 +1,10 @@
-"""Which requests are accepted: a bounded queue, counted in padded tokens."""
+"""Which requests are accepted: bounded bodies, and a bounded queue, counted in padded tokens."""
 
 import math
 from time import monotonic
 
 from dragoman.serve.refusals import Refusal, busy, ended
+from dragoman.serve.settings import RequestLimits
 from dragoman.serve.web import ServeJob
 
 MEMORY = 30.0
@@ -12,6 +13,33 @@ LONGEST_WAIT = 60
 """Seconds after which a client may come back at the latest."""
 GUESS = 4
 """Characters that are taken for a token until texts are priced."""
+WHOLE = 16
+"""How many of the largest bodies may arrive at a time; of clients whose keys come in the bodies, or
+not at all, where there are keys, half as many."""
+SMALL = 1 << 16
+"""Bytes of each body that are taken however much arrives beside it."""
+
+
+class ArrivingBodies:
+    """Bounds the bytes of all bodies that are arriving. It is used in the event loop alone."""
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self._most = WHOLE * max(limits.file, limits.body)
+        self.bytes = 0
+
+    def keep(self, body: bytearray, piece: bytes, *, known: bool) -> bool:
+        """Add a piece to a body; whether there is room for it. `known` is that of a call."""
+        most = self._most if known else self._most // 2
+        if len(body) + len(piece) > SMALL and self.bytes + len(piece) > most:
+            return False
+        self.bytes += len(piece)
+        body += piece
+        return True
+
+    def drop(self, body: bytearray) -> None:
+        """Count a body no more, and empty it, which a cycle of an error and its frames may hold."""
+        self.bytes -= len(body)
+        body.clear()
 
 
 class AdmissionQueue:

@@ -107,11 +107,13 @@ def code_of(tag: str) -> str:
 async def read(call: Call, kind: type[Form], *needed: str) -> Form:
     """Read a request. Raises Refusal for a missing field, and for a missing or wrong key."""
     form = await call.form(kind)
-    if not call.service.settings.keys.allows(form.api_key or ""):
-        if form.api_key:
+    keys = call.service.settings.keys
+    if form.api_key:
+        if not keys.allows(form.api_key):
             raise Refusal(403, "Invalid API key", "")
+        call.owner = keys.owner(form.api_key)
+    elif not call.known:
         raise bad("Please contact the server operator to get an API key")
-    call.owner = call.service.settings.keys.owner(form.api_key or "")
     for name in needed:
         if not getattr(form, name):
             raise bad(f"Invalid request: missing {name} parameter")

@@ -13,7 +13,7 @@ from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
-from dragoman.serve.admission import AdmissionQueue, guessed
+from dragoman.serve.admission import AdmissionQueue, ArrivingBodies, guessed
 from dragoman.serve.documents import TOGETHER, DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
@@ -58,6 +58,7 @@ class Service:
         log_warnings()  # those of opening are lines of the log too
         self.settings = settings
         self.queue = AdmissionQueue(settings.queue_tokens)
+        self.bodies = ArrivingBodies(settings.limits)
         self.metrics = ServeMetrics(self.queue)
         self.shelf = Shelf(settings, self.metrics)
         self.store = StateFolder(settings.state)

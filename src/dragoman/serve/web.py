@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, ended
+from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, busy, ended
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import counted
 
@@ -140,6 +140,8 @@ class Call(ServeJob):
     """The document of its form."""
     owner: str = ""
     """Whose what it makes is, by its key."""
+    known: bool = False
+    """Whether its key is right before its body is read, or none is needed."""
     watch: asyncio.Task[None] | None = None
     """Waits for the client to disconnect."""
 
@@ -179,15 +181,21 @@ class Call(ServeJob):
             do = "Correct it, or leave it out."
             raise Refusal(400, what, do, where=f"header {DEADLINE}")
         self.deadline = monotonic() + seconds
-        given, _, key = self.headers.get("authorization", "").partition(" ")
-        scheme = self.endpoint.dialect.scheme
-        key = key.strip() if given.lower() == scheme.lower() else ""
-        key = key.encode("latin-1").decode("utf-8", "replace")  # headers are bytes
-        if not self.endpoint.open and not settings.keys.allows(key):
+        key, scheme = self._key(), self.endpoint.dialect.scheme
+        self.known = settings.keys.allows(key)
+        if not (self.known or self.endpoint.open):
             what, headers = "The API key is missing or wrong.", {"www-authenticate": scheme}
             do = f"Send it as Authorization: {scheme} KEY."
             raise Refusal(401, what, do, where="header authorization", headers=headers)
         self.owner = settings.keys.owner(key)
+
+    def _key(self) -> str:
+        """The key of its headers, or, where one may come in the body, of the query."""
+        given, _, key = self.headers.get("authorization", "").partition(" ")
+        if given.lower() == self.endpoint.dialect.scheme.lower() and (key := key.strip()):
+            return key.encode("latin-1").decode("utf-8", "replace")  # headers are bytes
+        query = self.scope["query_string"] if self.endpoint.open else b""
+        return QueryParams(query).get("api_key", "")
 
     async def body(self) -> bytes:
         """Read the body. Raises Refusal for one that is compressed, too large or too slow.
@@ -208,23 +216,31 @@ class Call(ServeJob):
             raise Refusal(408, what, "Send it faster.", where="body", headers=CLOSE) from None
 
     async def _read(self, limit: Literal["file", "body"]) -> bytes:
-        """Read the body; of one that is too large, some more, so that its client reads on."""
-        most = getattr(self.service.settings.limits, limit)
+        """Read the body; of one that is refused, some more, so that its client reads on."""
+        most, bodies = getattr(self.service.settings.limits, limit), self.service.bodies
         length, body = self.headers.get("content-length", "0"), bytearray()
-        size, more = 0, True
+        size, more, kept = 0, True, True
         far_too_large = length.isdecimal() and float(length) > DISCARDED * most
-        while more and not far_too_large:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise Gone
-            piece, more = message.get("body", b""), message.get("more_body", False)
-            size += len(piece)
-            body += piece if size <= most else b""
-            far_too_large = size > DISCARDED * most
-        if size > most or far_too_large:
-            what = f"The body has more than {most:,} bytes, which is the server's limit `{limit}`."
-            raise Refusal(413, what, "Send it in smaller parts.", where="body", headers=CLOSE)
-        return bytes(body)
+        try:
+            while more and not far_too_large:
+                message = await self.receive()
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                piece, more = message.get("body", b""), message.get("more_body", False)
+                size += len(piece)
+                kept = kept and size <= most and bodies.keep(body, piece, known=self.known)
+                if not kept:
+                    bodies.drop(body)
+                far_too_large = size > DISCARDED * most
+            if size > most or far_too_large:
+                what = f"The body has more than {most:,} bytes"
+                what += f", which is the server's limit `{limit}`."
+                raise Refusal(413, what, "Send it in smaller parts.", where="body", headers=CLOSE)
+            if not kept:
+                raise busy(503, "The server is receiving as much as it accepts.", 1)
+            return bytes(body)
+        finally:
+            bodies.drop(body)
 
     @property
     def media_type(self) -> str:

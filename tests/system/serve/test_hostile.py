@@ -2,7 +2,7 @@
 
 import json
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -12,7 +12,8 @@ from tests.system.serve.live import Live, serving, until
 from tests.system.serve.test_documents import sent
 
 from dragoman import serve
-from dragoman.serve.settings import RequestLimits
+from dragoman.serve.admission import SMALL, WHOLE
+from dragoman.serve.settings import ApiKeys, RequestLimits
 
 BAD_JSON = {
     "nothing": b"",
@@ -200,6 +201,44 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
         for one in open_ones:
             one.close()
         until(lambda: live.get("/health/live").status == 200)
+
+
+PART = (
+    b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n%s\r\n--x\r\n'
+    b'content-disposition: form-data; name="source"\r\n\r\nen\r\n--x\r\n'
+    b'content-disposition: form-data; name="target"\r\n\r\nzh\r\n--x--\r\n'
+)
+
+
+def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> None:
+    """Of clients whose key is not known half of it; small ones have always room."""
+    limits, keys = RequestLimits(file=100_000, body=80_000), ApiKeys(["k"])
+    form = {"content-type": "multipart/form-data; boundary=x"}
+    whole = PART % (b"the cat " + b"\n" * 90_000)
+    paths = {
+        "/translate_file": form,
+        "/translate_file?api_key=k": form,
+        "/translate_file?": form | {"authorization": "Bearer k"},
+    }
+    with serving(translator_folder, limits=limits, keys=keys) as live, ExitStack() as stack:
+        bodies = live.service.bodies
+        for _ in range(WHOLE):
+            raw = stack.enter_context(live.raw())
+            raw.sendall(b"POST /translate_file HTTP/1.1\r\nhost: localhost\r\n")
+            raw.sendall(b"content-length: 100000\r\n\r\n" + b"a" * 99_999)
+        until(lambda: bodies.bytes > WHOLE // 2 * limits.file - len(whole))
+        statuses = [live.send("POST", *each[:1], whole, each[1]).status for each in paths.items()]
+        assert statuses == [503, 200, 200]
+        refused = live.send("POST", "/translate_file", whole, form)
+        assert refused.headers["retry-after"] == "1"
+        assert "as much as it accepts" in refused.json["error"]
+        assert bodies.bytes <= WHOLE // 2 * limits.file + WHOLE * SMALL
+        ask = {"q": "the cat", "source": "en", "target": "zh", "api_key": "k"}
+        assert live.post("/translate", ask).status == 200
+        stack.close()
+        until(lambda: not bodies.bytes)
+        fields = b'--x\r\ncontent-disposition: form-data; name="api_key"\r\n\r\nk\r\n' + whole
+        assert live.send("POST", "/translate_file", fields, form).status == 200
 
 
 def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
