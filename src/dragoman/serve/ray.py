@@ -103,7 +103,8 @@ def build(given: Mapping[str, Any]) -> serve.Application:
         max_ongoing_requests=WAITING,
         max_queued_requests=QUEUED,
     )
-    return deployment(TranslationReplica).bind(replace(settings, models=tuple(models), keys=keys))
+    settings = replace(settings, models=tuple(models), keys=keys, host="")  # Ray's, by any name
+    return deployment(TranslationReplica).bind(settings)
 
 
 def _as_path(_kind: type, value: Any) -> Path:  # noqa: ANN401 -- msgspec's hook

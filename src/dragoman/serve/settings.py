@@ -195,6 +195,9 @@ class ServeSettings:
     """Folder that keeps documents and glossaries; without one they go with the server."""
     cors: tuple[str, ...] = ()
     """Origin whose web pages may read answers; * is any. May be repeated."""
+    host_name: tuple[str, ...] = ()
+    """Name by which a server without keys is reached, such as translate.example.org. May be
+    repeated."""
     limits: RequestLimits = field(
         default_factory=RequestLimits, metadata={"flag": "--limit", "read": RequestLimits.read}
     )

@@ -17,6 +17,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from dragoman.serve.origins import check_page
 from dragoman.serve.refusals import LONGEST_NAME, Gone, Refusal, busy, ended
 from dragoman.text.unreadable import is_library_error
 from dragoman.wording import counted
@@ -168,8 +169,10 @@ class Call(ServeJob):
         return self.endpoint.dialect.error(self.service.refusal(error))
 
     def begin(self) -> None:
-        """Take the time, and check deadline and key. Raises Refusal."""
+        """Take the time, and check who asks, deadline and key. Raises Refusal."""
         settings = self.service.settings
+        if not self.endpoint.path.startswith("/health/"):  # for which monitors ask by any name
+            check_page(settings, self.headers)
         most = max(settings.limits.deadline, settings.deadline)
         try:
             usual = most if self.endpoint.large else settings.deadline

@@ -178,7 +178,7 @@ def test_a_document_is_sent_when_its_last_byte_has_left(translator_folder: Path)
     """Until then it stays, and who reads it slowly gets it."""
     with serving(translator_folder, limits=RequestLimits(write_seconds=0.4)) as live:
         content = b"a house\n" + b"0" * SIZE
-        ask = f"GET {filed(live, PAIR, content)} HTTP/1.1\r\nhost: a\r\n\r\n".encode()
+        ask = f"GET {filed(live, PAIR, content)} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
 
         def moment() -> float:
             (one,) = live.service.store.all(StoredDocument)
@@ -200,7 +200,7 @@ def test_an_answer_may_be_read_slowly(translator_folder: Path) -> None:
     limits = RequestLimits(write_seconds=0.4, body=2 * SIZE, characters=SIZE)
     with serving(translator_folder, limits=limits) as live:
         body = json.dumps(PAIR | {"q": "-" * SIZE}).encode()
-        head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        head = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         ask = head + b"content-length: %d\r\n\r\n" % len(body) + body
         assert read_slowly(live, ask) >= SIZE
 

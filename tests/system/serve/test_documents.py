@@ -89,7 +89,7 @@ def test_the_address_of_a_file_is_right_behind_nginx(translator_folder: Path, pa
     given = {"$http_host": "their.example:8443", "$scheme": "https", '""': ""}
     set_by_it = re.findall(r"proxy_set_header (\S+) (\S+);", block)
     headers = {name.lower(): given[value] for name, value in set_by_it}
-    with serving(translator_folder) as live:
+    with serving(translator_folder, host_name=("their.example",)) as live:
         url = sent(live, "/translate_file", PAIR, headers=headers).json["translatedFileUrl"]
     assert url.startswith("https://their.example:8443/download_file/")
     limits = RequestLimits()
@@ -247,7 +247,7 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
         assert len(call().body.decode().splitlines()) == 40
         gate = Gate(live, "en-zh")
         with live.raw() as raw:
-            head = b"POST /v1/documents HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n"
+            head = b"POST /v1/documents HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n"
             kind = b"content-type: multipart/form-data; boundary=x\r\n\r\n"
             body = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
             body += content + b"\r\n--x--\r\n"

@@ -1,0 +1,51 @@
+"""Which web pages may use a server without keys: a browser sends what any page in it asks for."""
+
+import re
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.settings import ServeSettings
+
+OURS = (".localhost", ".internal")
+"""Ends of names that nobody can give to a server of his own; containers call this machine
+`host.docker.internal`."""
+
+
+def check_page(settings: ServeSettings, headers: Mapping[str, str]) -> None:
+    """Raise Refusal for a page of others, which has no key: a server that has some asks for one.
+
+    A page may have its own name mean this machine (DNS rebinding) and so be of our origin; the
+    header `host` has that name then.
+    """
+    host = _name(headers.get("host", ""))
+    known = [*map(_name, settings.host_name)]
+    bounded = known or _is_local(settings.host)
+    if bounded and host and not settings.keys and not (host in known or _is_ours(host)):
+        what = f"This server does not answer to the name {host[:LONGEST_NAME]}."
+        do = f"Start it with --host-name {host[:LONGEST_NAME]} or with --api-keys."
+        raise Refusal(403, what, do, where="header host")
+
+
+def _name(host: str) -> str:
+    """The name or address of a host without its port."""
+    found = re.fullmatch(r"\[?([^][]*?)\]?\.?(:\d*)?", host)
+    return (found[1] if found else host).lower()
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a name or address is nobody else's: an address is none that a page could take."""
+    return name == "localhost" or name.endswith(OURS) or _address(name) is not None
+
+
+def _is_local(name: str) -> bool:
+    """Whether a server that listens there is reached from this machine alone."""
+    address = _address(name)
+    return name == "localhost" if address is None else address.is_loopback
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None

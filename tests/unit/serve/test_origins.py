@@ -1,0 +1,59 @@
+"""Which web pages may use a server without keys."""
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
+
+from typing import Any
+
+from dragoman.serve.origins import check_page
+from dragoman.serve.refusals import Refusal
+from dragoman.serve.settings import ApiKeys, ServeSettings
+
+
+def refused(headers: dict[str, str], **settings: Any) -> str:  # noqa: ANN401 -- of ServeSettings
+    """What a request is told; nothing if it is answered."""
+    try:
+        check_page(ServeSettings(**settings), headers)
+    except Refusal as refusal:
+        return f"{refusal.status} {refusal.sentence}"
+    return ""
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost", "localhost:8000", "LOCALHOST:80", "localhost.", "a.localhost:8000", ""),
+        *("127.0.0.1", "127.0.0.1:8000", "127.1.2.3:1", "[::1]", "[::1]:8000", "192.168.1.5:8000"),
+        *("host.docker.internal:8000", "ours.example", "ours.example:8443", "OURS.example."),
+    ],
+)
+def test_names_that_are_nobody_elses_are_answered_to(host: str) -> None:
+    """And those that the operator gives, on any port."""
+    assert not refused({"host": host}, host_name=("ours.example:443",))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", "evillocalhost"),
+        *("evil.example:8000:80", "[evil.example]:80", "a@localhost", "localhost/evil", "127.1.x"),
+    ],
+)
+def test_a_page_cannot_give_its_own_name_to_our_address(host: str) -> None:
+    """It is told what to do if the name is the operator's."""
+    found = refused({"host": host})
+    assert found.startswith("403 This server does not answer to the name ")
+    assert "Start it with --host-name " in found
+    assert refused({"host": host}, host="::1")
+    assert refused({"host": host}, host="localhost", host_name=("ours.example",))
+
+
+def test_other_addresses_and_keys_make_every_name_good() -> None:
+    """Unless the operator says which; without a name nothing is a page."""
+    evil = {"host": "evil.example:8000"}
+    for host in ("0.0.0.0", "::", "192.168.1.5", ""):  # noqa: S104 -- nothing listens
+        assert not refused(evil, host=host)
+        assert refused(evil, host=host, host_name=("ours.example",))
+    assert not refused(evil, keys=ApiKeys(["k"]))
+    assert not refused({})
