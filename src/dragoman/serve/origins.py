@@ -1,7 +1,7 @@
 """Which web pages may use a server without keys: a browser sends what any page in it asks for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
@@ -10,21 +10,48 @@ from dragoman.serve.settings import ServeSettings
 OURS = (".localhost", ".internal")
 """Ends of names that nobody can give to a server of his own; containers call this machine
 `host.docker.internal`."""
+FORMS = {"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
+"""The content types that a page may send anywhere."""
 
 
-def check_page(settings: ServeSettings, headers: Mapping[str, str]) -> None:
+def check_page(settings: ServeSettings, method: str, headers: Mapping[str, str]) -> None:
     """Raise Refusal for a page of others, which has no key: a server that has some asks for one.
 
     A page may have its own name mean this machine (DNS rebinding) and so be of our origin; the
-    header `host` has that name then.
+    header `host` has that name then. Or its form may be sent here (CSRF).
     """
+    if settings.keys:
+        return
     host = _name(headers.get("host", ""))
     known = [*map(_name, settings.host_name)]
     bounded = known or _is_local(settings.host)
-    if bounded and host and not settings.keys and not (host in known or _is_ours(host)):
+    if bounded and host and not (host in known or _is_ours(host)):
         what = f"This server does not answer to the name {host[:LONGEST_NAME]}."
         do = f"Start it with --host-name {host[:LONGEST_NAME]} or with --api-keys."
         raise Refusal(403, what, do, where="header host")
+    origin = headers.get("origin", "")
+    if method == "GET" or not _is_foreign(headers, origin, {host, *known}):
+        return
+    if {origin, "*"}.isdisjoint(settings.cors):
+        what = "A web page of another origin may send nothing here."
+        do = f"If this one may, start the server with --cors {origin[:LONGEST_NAME] or 'ORIGIN'}."
+        raise Refusal(403, what, do, where="header origin")
+
+
+def _is_foreign(headers: Mapping[str, str], origin: str, ours: Container[str]) -> bool:
+    """Whether a page of another site sends it, unasked.
+
+    Extensions of browsers, and programs made with one, have origins that no page has. An older
+    browser, or one that reaches us by plain HTTP, sends no `sec-fetch-site`; what is no form it
+    sends to others only when they have agreed.
+    """
+    scheme, _, place = origin.partition("://")
+    if scheme not in {"", "null", "http", "https"}:
+        return False
+    if site := headers.get("sec-fetch-site"):
+        return site == "cross-site"
+    form = headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS
+    return form and origin != "" and _name(place) not in ours
 
 
 def _name(host: str) -> str:

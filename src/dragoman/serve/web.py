@@ -172,7 +172,7 @@ class Call(ServeJob):
         """Take the time, and check who asks, deadline and key. Raises Refusal."""
         settings = self.service.settings
         if not self.endpoint.path.startswith("/health/"):  # for which monitors ask by any name
-            check_page(settings, self.headers)
+            check_page(settings, self.endpoint.method, self.headers)
         most = max(settings.limits.deadline, settings.deadline)
         try:
             usual = most if self.endpoint.large else settings.deadline

@@ -243,6 +243,26 @@ def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> No
         assert live.send("POST", "/translate_file", fields, form).status == 200
 
 
+def test_a_stranger_s_page_gets_nothing(live: Live) -> None:
+    """By no door of those that have something; in the words of each."""
+    evil = {"host": "evil.example:8000"}
+    for path in ("/v1/models", "/metrics", "/languages", "/v2/glossaries", "/"):
+        refused = live.get(path, evil)
+        assert refused.status == 403
+        assert b"--host-name evil.example " in refused.body
+    assert live.get("/v2/glossaries", evil).json["message"]
+    assert live.get("/health/live", evil).status == 200
+    form = {"origin": "https://evil.example", "content-type": "application/x-www-form-urlencoded"}
+    fields = b"name=x&source_lang=en&target_lang=zh&entries=a%09b"
+    for more in ({}, {"sec-fetch-site": "cross-site"}):
+        refused = live.send("POST", "/v2/glossaries", fields, form | more)
+        assert (refused.status, b"--cors https://evil.example." in refused.body) == (403, True)
+    assert live.get("/v2/glossaries").json == {"glossaries": []}
+    form["origin"] = "chrome-extension://a1b2"
+    made = live.send("POST", "/v2/glossaries", fields, form | {"sec-fetch-site": "cross-site"})
+    assert made.status == 201
+
+
 def test_the_page_has_words_of_its_own_for_usual_refusals(live: Live) -> None:
     """It knows them by what the server says."""
     page = Path(serve.__file__).with_name("page")

@@ -11,10 +11,10 @@ from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import ApiKeys, ServeSettings
 
 
-def refused(headers: dict[str, str], **settings: Any) -> str:  # noqa: ANN401 -- of ServeSettings
+def refused(headers: dict[str, str], method: str = "GET", **settings: Any) -> str:  # noqa: ANN401 -- of ServeSettings
     """What a request is told; nothing if it is answered."""
     try:
-        check_page(ServeSettings(**settings), headers)
+        check_page(ServeSettings(**settings), method, headers)
     except Refusal as refusal:
         return f"{refusal.status} {refusal.sentence}"
     return ""
@@ -57,3 +57,53 @@ def test_other_addresses_and_keys_make_every_name_good() -> None:
         assert refused(evil, host=host, host_name=("ours.example",))
     assert not refused(evil, keys=ApiKeys(["k"]))
     assert not refused({})
+
+
+HERE, FORM = {"host": "localhost:8000"}, {"content-type": "multipart/form-data; boundary=json"}
+CROSS, OWN = {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-origin"}
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        CROSS | JSON,
+        CROSS | {"origin": "null"},
+        CROSS | {"origin": "https://evil.example"} | FORM,
+        {"origin": "https://evil.example"} | FORM,
+        {"origin": "https://evil.example:8000", "content-type": "Text/Plain;/json"},
+        {"origin": "null"},
+        {"origin": "http://localhost.evil.example"} | FORM,
+    ],
+)
+def test_a_form_of_another_page_is_refused(headers: dict[str, str]) -> None:
+    """Wherever the server listens, unless there are keys, or `--cors` has the page."""
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert "start the server with --cors" in refused(HERE | headers, method)
+    assert refused(HERE | headers, "POST", host="0.0.0.0", cors=("https://a.example",))  # noqa: S104
+    assert not refused(HERE | headers)
+    assert not refused(HERE | headers, "POST", keys=ApiKeys(["k"]))
+    assert not refused(HERE | headers, "POST", cors=("*",))
+    if origin := headers.get("origin"):
+        assert not refused(HERE | headers, "POST", cors=(origin,))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        FORM,
+        OWN | FORM | {"origin": "https://translate.example"},
+        FORM | {"origin": "http://localhost:3000"},
+        FORM | {"origin": "https://ours.example"},
+        JSON | {"origin": "https://their.example"},
+        FORM | {"sec-fetch-site": "none"},
+        *(
+            CROSS | FORM | {"origin": f"{scheme}://a1b2"}
+            for scheme in ("chrome-extension", "moz-extension", "safari-web-extension", "app")
+        ),
+    ],
+)
+def test_clients_and_extensions_go_on_working(headers: dict[str, str]) -> None:
+    """Clients send no origin; a browser asks before it sends another page's JSON."""
+    assert not refused(HERE | headers, "POST", host_name=("ours.example",))

@@ -40,7 +40,7 @@ HEADERS: Mapping[str, str] = {
         "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cache-control": "no-cache",
 }
 """A page that may ask this server alone, and that no other page may hold."""
