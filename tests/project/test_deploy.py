@@ -92,6 +92,7 @@ def test_the_server_has_every_option(
 ) -> None:
     """All are parsed; what is wrong is only that the folder is not there."""
     pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
+    (tmp_path / "keys").touch(0o600)
     (tmp_path / "keys").write_text("a\n", "utf-8")
     placed = [word.replace("${CREDENTIALS_DIRECTORY}", str(tmp_path)) for word in words]
     with pytest.raises(SystemExit) as ended:

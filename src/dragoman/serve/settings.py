@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -121,6 +122,7 @@ class ApiKeys:
         if file is not None:
             try:
                 lines = file.read_text("utf-8-sig").splitlines()
+                _warn_of_readers(file)
             except (OSError, UnicodeError) as error:
                 raise InputError(f"{file} cannot be read ({type(error).__name__}).") from error
             listed = [line.strip() for line in lines if not line.lstrip().startswith("#")]
@@ -144,6 +146,16 @@ class ApiKeys:
         """Whether a key is one of them, in a time that does not depend on which."""
         digest = digest_of(key)
         return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0
+
+
+def _warn_of_readers(file: Path) -> None:
+    """Warn where others can read a file of keys; a group may be how we read another user's."""
+    if hasattr(os, "geteuid"):  # Windows has no such modes
+        status = file.stat()
+        readers = 0o044 if status.st_uid == os.geteuid() else 0o004
+        if status.st_mode & readers:
+            told = f"{file} can be read by other users of this machine; run chmod 600 on it."
+            warnings.warn(told, stacklevel=3)
 
 
 def digest_of(key: str) -> str:

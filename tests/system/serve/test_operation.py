@@ -29,6 +29,7 @@ def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
     """All but its health asks for one; none is logged."""
     file = tmp_path / "keys.txt"
     file.write_text("secret-one\n\n  # ours\nsecret-two#2\nsecret-zwölf\n", "utf-8-sig")
+    file.chmod(0o600)
     with serving(translator_folder, keys=ApiKeys.read(file)) as live:
         for given in ("", "Bearer", "Bearer secret-two", "Basic secret-one", "Bearer secret-on"):
             refused = live.post(TRANSLATE, {"text": "a"}, {"authorization": given})
@@ -88,10 +89,21 @@ def test_keys_come_from_the_environment_too(
     assert [keys.allows(key) for key in ("a", "b", "", ",", "a, b")] == [True, True] + [False] * 3
     with pytest.raises(InputError, match="cannot be read"):
         ApiKeys.read(tmp_path / "none")
+    (tmp_path / "file").touch(0o600)
     for content, what in (("# nothing\n", "has no key"), ("key  # ours", "white space")):
         (tmp_path / "file").write_text(content)
         with pytest.raises(InputError, match=what):
             ApiKeys.read(tmp_path / "file")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_file_of_keys_that_others_read_is_told(tmp_path: Path, mode: int) -> None:
+    """The keys open the server all the same."""
+    file = tmp_path / "keys.txt"
+    file.write_text("k")
+    file.chmod(mode)
+    with pytest.warns(UserWarning, match=r"keys.txt can be read by other users .*chmod 600"):
+        assert ApiKeys.read(file).allows("k")
 
 
 def test_texts_are_not_logged(live: Live) -> None:
