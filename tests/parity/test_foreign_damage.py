@@ -92,6 +92,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "family": (lambda f: set_keys(f, model_type="marain"), "did you mean marian"),
     "depth": (lambda f: set_keys(f, encoder_layers=9_999), "10002 layers"),
     "width": (lambda f: set_keys(f, d_model=24), r"the shape \(29, 12\), but the config makes"),
+    "beyond 64 bits": (lambda f: set_keys(f, d_model=3 << 39), "sizes cannot be built .*change"),
     "not finite": (
         lambda f: weights(f, model__encoder__layers__0__fc1__bias=torch.full((20,), torch.nan)),
         r"encoder\.layers\.0\.ffn\.up\.bias holds NaN",

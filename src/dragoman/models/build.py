@@ -1,5 +1,6 @@
 """From a config to its model: with weights drawn anew, or empty; and how many parameters it has."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -45,9 +46,18 @@ def build(config: ModelConfig) -> Model:
 
 
 def build_on_meta(config: ModelConfig) -> Model:
-    """Build a model whose weights have shapes and dtypes but no memory; draws nothing."""
-    with torch.device("meta"), _Undrawn():
-        return build(config)
+    """Build a model whose weights have shapes and dtypes but no memory; draws nothing.
+
+    Raises InputError for sizes that PyTorch cannot build: beyond 64 bits, or negative.
+    """
+    try:
+        with torch.device("meta"), _Undrawn():
+            return build(config)
+    except (RuntimeError, TypeError) as error:
+        why = str(error).partition("\n")[0]
+        if not re.search("overflow|negative dimension", why, re.IGNORECASE):  # a class of its own
+            raise
+        raise InputError(f"the model's sizes cannot be built ({why}); change them") from error
 
 
 class _Undrawn(TorchFunctionMode):

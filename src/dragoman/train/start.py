@@ -15,7 +15,8 @@ from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.format import ORIGIN, FolderConfig, PublishedDefaults, names_of
 from dragoman.folder.opening import ModelFolder, Tokenizers, kept_tokenizers
 from dragoman.folder.origin import Content, for_other_weights, keep_origin
-from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig, build
+from dragoman.models import EncoderDecoderConfig, EncoderOnlyConfig, ModelConfig
+from dragoman.models.build import build_on_meta
 from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.models.lora import adapt
 from dragoman.text.tokenizer import Tokenizer
@@ -71,7 +72,7 @@ def check_start(recipe: RunRecipe, start: ModelFolder | None) -> None:
             )
     if recipe.start.freeze or recipe.start.lora.rank:
         with torch.device("meta"):
-            _choose_learning(build(with_labels(_with_head(theirs, recipe.model))), recipe)
+            _choose_learning(build_on_meta(with_labels(_with_head(theirs, recipe.model))), recipe)
 
 
 def with_labels(config: ModelConfig) -> ModelConfig:

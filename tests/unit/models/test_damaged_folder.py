@@ -102,6 +102,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "config.json: the section model is not the one that the weights were saved with",
     ),
     "too wide": (set_model("d_model", 10**8), "has shape .* not of one model"),
+    "beyond 64 bits": (set_model("d_model", 1 << 40), r"config.json: the model's sizes cannot be"),
+    "beyond an integer": (set_model("head_dim", 1 << 62), r"sizes cannot be built \(.*change"),
     "too deep": (set_model("num_decoder_layers", 9000), r"describes a model of 9,00\d layers"),
     "too many heads": (set_model("num_kv_heads", 1), "kv_proj.* has shape"),
     "half a character": (set_model("norm", "\ud800"), "model.norm must be one of"),
