@@ -52,6 +52,9 @@ def entry(dtype: str, shape: list[int], *span: int) -> dict[str, object]:
     return {"dtype": dtype, "shape": shape, "data_offsets": span}
 
 
+EMPTY = entry("F32", [0], 0, 0)
+
+
 def lie(**entries: dict[str, object]) -> Change:
     """A header over 16 bytes."""
     return lambda folder: header(folder, json.dumps(entries).encode(), body=bytes(16))
@@ -79,6 +82,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "overlap": (lie(a=entry("F32", [4], 0, 16), b=entry("F32", [4], 0, 16)), "is damaged"),
     "other size": (lie(a=entry("F32", [3], 0, 16)), "is damaged"),
     "overflow": (lie(a=entry("F32", [1 << 62, 16], 0, 16)), "is damaged"),
+    "many": (
+        lambda f: header(f, json.dumps(dict.fromkeys(range(100_001), EMPTY)).encode()),
+        r"model\.safetensors has more than 100,000 tensors, which no model has",
+    ),
     "gptq": (
         lambda f: set_keys(f, quantization_config={"quant_method": "gptq", "bits": 4}),
         r'quantization_config = "gptq"',
@@ -112,6 +119,12 @@ SHARDED: dict[str, tuple[Callable[[Path, list[Path]], object], str]] = {
     "outside": (
         lambda f, _: (f / INDEX).write_text('{"weight_map": {"a": "../model.safetensors"}}'),
         "no file of its folder",
+    ),
+    "many": (
+        lambda f, _: (f / INDEX).write_text(
+            json.dumps({"weight_map": dict.fromkeys(map(str, range(100_001)), "a.bin")})
+        ),
+        r"index\.json has more than 100,000 tensors",
     ),
     "no map": (lambda f, _: (f / INDEX).write_text("{}"), "has no weight_map"),
 }

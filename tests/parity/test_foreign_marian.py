@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,12 @@ def test_numbers_of_the_other_byte_order_are_the_same(own: Path) -> None:
     np.savez(own / "model.npz", **arrays)
     found = read_folder(own, device="cpu").model.state_dict()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_more_arrays_than_a_model_has_are_refused(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted before one is read."""
+    monkeypatch.setattr(import_module("dragoman.models.build"), "MOST_TENSORS", 9)
+    with pytest.raises(InputError, match=r"model\.npz has more than 9 tensors"):
+        read_folder(own, device="cpu").load()

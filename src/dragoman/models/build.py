@@ -28,6 +28,11 @@ from dragoman.wording import counted
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Shape = tuple[int, ...]
 
+MOST_TENSORS = 100_000
+"""Most tensors of a checkpoint: Llama 3.1 405B has 1,138, and DeepSeek-V3 with its experts 91,991.
+The library needs seconds and gigabytes for a million names."""
+LARGEST_HEADER = 100_000_000
+"""Bytes of a header of safetensors, as the format allows."""
 SCALE = ".scale"
 """Follows the name of a matrix in 8 bits in the name of its scales."""
 PART_NAMES = {"src_embedding": "source embedding", "tgt_embedding": "target embedding"}
@@ -94,12 +99,34 @@ def _counted(config: ModelConfig) -> tuple[tuple[str, int], ...]:
 
 
 @contextmanager
+def open_tensors(path: Path, framework: str = "pt") -> Iterator[Any]:
+    """Open a file of safetensors. Raises InputError for more than `MOST_TENSORS`.
+
+    Each has two lists in the header, its shape and its place, which are counted before all is read.
+    """
+    with open_regular(path) as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        check_number(path, stream.read(min(length, LARGEST_HEADER)).count(b"[") // 2)
+        with safe_open(path, framework=framework) as stored:
+            yield stored
+
+
+def check_number(path: Path, number: int) -> None:
+    """Raise InputError for a file, or an index of files, of more tensors than a model has."""
+    if number > MOST_TENSORS:
+        raise InputError(
+            f"{path} has more than {MOST_TENSORS:,} tensors, which no model has; take the model "
+            "from another place."
+        )
+
+
+@contextmanager
 def reading(path: Path) -> Iterator[Any]:
     """The open weights, with the library's errors in our words."""
     try:
         if not path.is_file():
             raise InputError(f"{path.parent} has no weights: {path.name} is missing.")
-        with open_regular(path), safe_open(path, framework="pt") as stored:
+        with open_tensors(path) as stored:
             yield stored
     except SafetensorError as error:
         raise InputError(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,12 @@ def set_config(key: str, value: object) -> Callable[[Path], None]:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut short": (cut_weights, "model.safetensors is damaged or cut short"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    "many": (
+        lambda folder: (folder / "model.safetensors").write_bytes(
+            struct.pack("<Q", 200_002) + b"[" * 200_002
+        ),
+        "model.safetensors has more than 100,000 tensors, which no model has",
+    ),
     "missing": (
         lambda folder: edit_weights(folder, lambda weights: weights.pop("src_embedding.weight")),
         r"lacks weights that config.json asks for: src_embedding.weight\.",

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
 from dragoman.errors import InputError
@@ -29,7 +29,14 @@ from dragoman.folder.foreign.marian import read_marian, read_marian_config
 from dragoman.folder.foreign.pickled import read_pickled
 from dragoman.folder.foreign.reading import HF, WRONG_TYPE
 from dragoman.folder.format import CONFIG, WEIGHTS
-from dragoman.models.build import Model, build_on_meta, some
+from dragoman.models.build import (
+    LARGEST_HEADER,
+    Model,
+    build_on_meta,
+    check_number,
+    open_tensors,
+    some,
+)
 from dragoman.models.config import ModelConfig
 from dragoman.wording import counted
 
@@ -45,8 +52,6 @@ OTHERS: Mapping[str, str] = {
     "snapshots/*/config.json": "a model in the cache of huggingface_hub; give the folder around it",
 }
 """What other files are, and the way round, by their names."""
-LARGEST_HEADER = 100_000_000
-"""Bytes of a header, as the format allows."""
 
 
 def empty_foreign(folder: Path, hf: HF, num_tensors: int) -> tuple[Model, ModelConfig]:
@@ -133,6 +138,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
     places = read_object(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise InputError(f"{index} is damaged: it has no weight_map; download it again.")
+    check_number(index, len(places))
     files = sorted(set(places.values()))
     if outside := [file for file in files if not re.fullmatch(r"[\w.-]+\.(safetensors|bin)", file)]:
         raise InputError(f"{index} names {outside[0]!r}, which is no file of its folder.")
@@ -150,6 +156,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
                 "again."
             )
         found |= tensors
+        check_number(index, len(found))
     if absent := places.keys() - found.keys():
         raise InputError(
             f"{index} names {some(absent)}, which no file holds; download all files again "
@@ -161,7 +168,7 @@ def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     """Map a file of safetensors into memory."""
     try:
-        with open_regular(path), safe_open(path, framework="pt") as stored:
+        with open_tensors(path) as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
     except (SafetensorError, ValueError, RuntimeError) as error:
         raise InputError(_why_damaged(path, error)) from error

@@ -29,6 +29,7 @@ from dragoman.folder.tokenizers.vocabularies import (
     read_options,
     read_vocabulary,
 )
+from dragoman.models.build import check_number
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"
@@ -131,6 +132,7 @@ def _read_arrays(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray[
             members = zipfile.ZipFile(stream).infolist()
             if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
                 raise InputError(f"{path} is compressed; write it again by numpy.savez.")
+            check_number(path, len(members))
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as stored:
                 return {n: stored[n] for n in stored.files if n in names or not names}

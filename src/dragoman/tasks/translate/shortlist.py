@@ -6,7 +6,7 @@ Which target tokens a source token may become is told by IBM model 1 (`dragoman.
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from dragoman.data.lexical import Pairs, count_links
@@ -14,6 +14,7 @@ from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
 from dragoman.folder.format import CONFIG
+from dragoman.models.build import open_tensors
 from dragoman.text.tokenizer import Tokenizer
 
 FILE = "shortlist.safetensors"
@@ -97,7 +98,7 @@ def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Sho
             f"dragoman shortlist {folder} --src FILE --tgt FILE"
         )
     try:
-        with safe_open(path, framework="np") as stored:
+        with open_tensors(path, "np") as stored:
             learnt_with = (stored.metadata() or {}).get("tokenizers")
             starts, ids, always = (stored.get_tensor(n) for n in ("starts", "ids", "always"))
     except (OSError, SafetensorError) as error:
