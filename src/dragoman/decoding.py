@@ -65,8 +65,6 @@ LengthNorm = Literal["gnmt", "power"]
 EarlyStopping = Literal["estimate", "full", "never"]
 """When a beam by `n ** alpha` is finished, once it has `beam_size` complete hypotheses: if the best
 open one would score less by ending now; at once; or if it would even at the greatest length."""
-
-
 NO_FLAG = {"flag": None}
 """Of an option that the command line does not have."""
 
@@ -110,7 +108,9 @@ class Decoding:
     count_prompt: bool = field(default=UNSET, metadata=NO_FLAG)
     """Whether max_tokens includes the tokens of the prompt (`max_length` of Hugging Face); at
     least one token is generated."""
-    max_length_factor: NonNegative = field(default=UNSET, metadata=NO_FLAG)
+    max_length_factor: Annotated[float, Range(least=0, most=1000)] = field(
+        default=UNSET, metadata=NO_FLAG
+    )
     """Maximum length of a translation: factor * (source tokens) + constant."""
     max_length_constant: Tokens = field(default=UNSET, metadata=NO_FLAG)
     """The constant of that sum, for short lines."""
