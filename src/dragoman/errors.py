@@ -10,24 +10,34 @@ from collections.abc import Iterable
 NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc")
 """Words of the messages of torch, CUDA, cuBLAS, Windows and C++."""
 
+LONGEST = 4096
+"""Characters of a sentence, which may list two hundred languages; an eighth of it for a word."""
+
 
 class DragomanError(Exception):
     """A failure that is neither wrong input nor a bug: a full disk, a lost device.
 
     The sentence is one line: line breaks and control characters, such as those of a damaged file,
-    are escaped.
+    are escaped, and the middle of one without an end is left out.
     """
 
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(escaped(sentence))
+        super().__init__(escaped(shortened(sentence)))
 
     @property
     def sentence(self) -> str:
         """The message with its full stop, which it lacks where it is also a part of others."""
         text = str(self)
         return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def shortened(text: str) -> str:
+    """Leave out the middle of a sentence, and of a word of it, that a file made endless."""
+    words = text.split(" ")
+    text = " ".join(w if len(w) <= LONGEST // 8 else f"{w[:200]}...{w[-100:]}" for w in words)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}... {text[-LONGEST // 4 :]}"
 
 
 def escaped(text: str, keep: str = "") -> str:

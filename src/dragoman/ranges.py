@@ -92,14 +92,24 @@ def check_range(name: str, value: Any, expected: Any) -> None:  # noqa: ANN401 -
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} is {value!r}; it must be a number")
     if isinstance(value, Integral) and int(value) > LARGEST:
-        raise InputError(f"{name} is {value}; it must be less than 2^63")
+        raise InputError(f"{name} is {shown(value)}; it must be less than 2^63")
     for limits in notes:
         if value not in limits:
             why = f": {limits.why}" if limits.why else ""
             finite = " and finite" * (value == float("inf"))
-            raise InputError(f"{name} is {value}; it must be {limits}{finite}{why}")
+            raise InputError(f"{name} is {shown(value)}; it must be {limits}{finite}{why}")
     if number is int and not isinstance(value, Integral):
         raise InputError(f"{name} is {value}; it must be a whole number")
+
+
+def shown(value: object) -> str:
+    """A value for a message, of an integer with hundreds of digits only its length.
+
+    Python refuses to write one of some thousand digits.
+    """
+    if isinstance(value, int) and value.bit_length() > 512:
+        return f"an integer of {value.bit_length():,} bits"
+    return str(value)
 
 
 @cache

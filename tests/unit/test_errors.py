@@ -1,5 +1,7 @@
 """The errors that reach a user."""
 
+import re
+
 import pytest
 
 from dragoman.errors import InputError, is_out_of_memory
@@ -17,6 +19,17 @@ from dragoman.errors import InputError, is_out_of_memory
 def test_a_sentence_stays_on_one_line(text: str, shown: str) -> None:
     """A damaged file can give its keys and names any characters, also those a terminal obeys."""
     assert str(InputError(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "most"), [("9" * 4000, 350), ("a b " * 500_000, 3120), ("Wort, " * 300, 1900)]
+)
+def test_an_endless_value_of_a_file_is_shortened(given: str, most: int) -> None:
+    """The file before it and the advice behind it stay, and lists of usual lengths."""
+    shown = str(InputError(f"/a/config.json: size is {given}; get another file."))
+    assert re.match(r"/a/config\.json: size is \w.*; get another file\.$", shown)
+    assert len(shown) <= most
+    assert ("..." in shown) is (len(given) > 2000)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ class Bakery:
         ("loaves", "3", "loaves is '3'; it must be a number"),
         ("loaves", True, "loaves is True; it must be a number"),
         ("loaves", 1 << 63, "it must be less than 2^63"),
+        ("loaves", 1 << 10_000, "loaves is an integer of 10,001 bits; it must be less than 2^63"),
+        ("loaves", -1 << 10_000, "loaves is an integer of 10,001 bits; it must be at least 1"),
         ("minutes", 0.0, "minutes is 0.0; it must be above 0"),
         ("minutes", math.inf, "minutes is inf; it must be above 0 and finite"),
         ("minutes", math.nan, "minutes is nan; it must be above 0"),

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dragoman.errors import InputError, did_you_mean, nearest
-from dragoman.ranges import UNSET, check_range
+from dragoman.ranges import UNSET, check_range, shown
 from dragoman.settings.source import Origin
 
 T = TypeVar("T")
@@ -283,9 +283,9 @@ def must_be(at: Origin, wanted: str, value: object) -> InputError:
 
 def not_among(at: Origin, choices: tuple[object, ...], value: object, more: str = "") -> str:
     """The sentence about a value that is not one of the choices, with the nearest one."""
-    shown, known = _show(value), list(map(_show, choices))
-    hint = did_you_mean(shown, known) if isinstance(value, str) else ""
-    return f"{at.key} must be one of {', '.join(known)}{more}, not {shown}{hint}"
+    given, known = _show(value), list(map(_show, choices))
+    hint = did_you_mean(given, known) if isinstance(value, str) else ""
+    return f"{at.key} must be one of {', '.join(known)}{more}, not {given}{hint}"
 
 
 def _show(value: object) -> str:
@@ -296,5 +296,5 @@ def _show(value: object) -> str:
         return "a list"
     if isinstance(value, bool):
         return str(value).lower()
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else shown(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -112,8 +112,10 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """The values of a TOML text; an error names the line."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, _, place = str(error).rpartition(" (at ")
+    except ValueError as error:  # also of a number with thousands of digits
+        message, at, place = str(error).rpartition(" (at ")
+        if not at:
+            raise InputError(f"{path}: not valid TOML ({place})") from error
         found = re.match(r"line (\d+)", place)
         line = int(found[1]) if found else text.count("\n") + 1
         raise InputError(f"{path}, line {line}: not valid TOML ({message.lower()})") from error
@@ -153,6 +155,6 @@ def _index(container: object, part: str) -> str | int | None:
 def _toml_value(text: str) -> object:
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # also of a number with thousands of digits
         return text
     return parsed["value"] if len(parsed) == 1 else text
