@@ -180,6 +180,7 @@ def test_a_partial_section_keeps_the_default_of_the_field(tmp_path: Path) -> Non
         ("= 5", "= " + "1" * 5000, ".toml: not valid TOML (Exceeds the limit"),
         ('"runs/x"', "0x" + "F" * 5000, "line 2: out must be a path (a string), not an integer of"),
         ('out = "runs/x"', "out = 3", "line 2: out must be a path (a string), not 3"),
+        ("[train]", "zzz = 3\n" + "#\n" * 30_000 + "[train]", "recipe.toml: unknown key zzz"),
         ("[train]", "src = 3\n[train]", "line 4: src must be a path (a string) or a list, not 3"),
         ("= 5", '= """\na\n"""', r'line 5: train.max_steps must be an integer, not "a\n"'),
         ('out = "runs/x"', 'out = "x"\ncorpora = 1', "not valid TOML"),

@@ -10,6 +10,8 @@ from typing import Any
 from dragoman.errors import InputError
 
 KeyPath = tuple[str | int, ...]
+MOST_WORK = 50_000_000
+"""Most lines times characters of a file in which the line of a key is looked for: some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,12 @@ def _line_of(text: str, path: KeyPath) -> int | None:
     """The line where `path` begins, since tomllib reports values without their lines.
 
     The shortest run of whole lines that parses and holds the path ends with its statement; the
-    statement begins after the run before it that parses. Quadratic, and only run for an error.
+    statement begins after the run before it that parses. Quadratic, and only run for an error; None
+    for a text that is too long for it.
     """
-    if not path:
-        return None
     lines = text.split("\n")
+    if not path or len(lines) * len(text) > MOST_WORK:
+        return None
     complete = 0
     for end in range(1, len(lines) + 1):
         try:
