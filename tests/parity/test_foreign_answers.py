@@ -14,6 +14,7 @@ from tests.foreign_folders import FAMILIES, SENTENCES, noisy, without_special
 from tests.parity.test_foreign_texts import read_tokenizer
 
 import dragoman
+from dragoman.convert.published import take_over
 from dragoman.data.batches import BatchConfig
 from dragoman.data.tagged import TaggedLayout, load_tagged
 from dragoman.lens.choices import Choices
@@ -22,6 +23,8 @@ from dragoman.tasks.folders import read_folder
 from dragoman.tasks.lines import one_line
 from dragoman.tasks.tag.batches import NO_TAG, tag_batches
 from dragoman.tasks.tag.tagger import Tagger
+from dragoman.tasks.tag.task import evaluate_tagger
+from dragoman.tasks.task import EvaluationData
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
@@ -178,6 +181,31 @@ def test_a_tagger_reads_as_its_class(name: str, tmp_path: Path) -> None:
             probability, tag = given[covering[0]].max(-1) if covering else (0.0, None)
             assert word.tag == ("O" if tag is None else LABELS[int(tag)])
             assert word.probability == pytest.approx(float(probability), rel=1e-4, abs=1e-5)
+
+
+def test_a_tagger_that_learned_iob1_finds_its_names(tmp_path: Path) -> None:
+    """I- begins a name where B- is improbable, as in their pipeline: converted and measured too."""
+    names = {0: "O", 1: "B-PER", 2: "I-PER"}
+    kind, sizes = TAGGERS["BertForTokenClassification"]
+    theirs = tmp_path / "theirs"
+    model = make(theirs, kind, "BertForTokenClassification", {**sizes, "id2label": names})
+    with torch.no_grad():
+        model.classifier.weight.zero_()
+        model.classifier.bias.copy_(torch.tensor([0.0, -6.0, 5.0]))
+    model.save_pretrained(theirs)
+    text = "A man sits"
+    (wanted,) = transformers.pipeline("ner", str(theirs), aggregation_strategy="simple")(text)
+    take_over(theirs, tmp_path / "ours")
+    (tmp_path / "words.conll").write_text("A B-PER\nman I-PER\n\nA B-PER\n", encoding="utf-8")
+    for folder in (theirs, tmp_path / "ours"):
+        tagging = dragoman.load(folder, device="cpu").tag(text)
+        (span,) = tagging.spans
+        assert (span.label, span.start, span.end) == ("PER", wanted["start"], wanted["end"])
+        assert span.score == pytest.approx(float(wanted["score"]), abs=1e-6)
+        assert [word.tag for word in tagging.words] == ["I-PER"] * 3
+        measured = EvaluationData(data=tmp_path / "words.conll", device="cpu")
+        figures = evaluate_tagger(read_folder(folder, device="cpu"), measured).figures
+        assert (figures["spans"]["f1"], figures["accuracy"]) == (100.0, 100.0)
 
 
 @pytest.mark.parametrize("name", TAGGERS)

@@ -104,6 +104,8 @@ class ReadingDefaults:
     """Maximum number of tokens; a longer text is read in parts."""
     words: Words = "spaced"
     """What is tagged: words split at white space and punctuation, or every character."""
+    inside_begins: bool = False
+    """Whether a tag I-X may begin a span, as in IOB1: each word then has its most probable tag."""
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that no call could use."""

@@ -30,6 +30,7 @@ from dragoman.models.config import (
     EncoderOnlyConfig,
     ModelConfig,
 )
+from dragoman.models.heads import TaggingHead
 
 GENERATION = "generation_config.json"
 STOPPING: Mapping[object, EarlyStopping] = {False: "estimate", True: "full", "never": "never"}
@@ -94,9 +95,16 @@ def _decoding(hf: HF, said: HF) -> Decoding:
 
 
 def _reading(hf: HF, model: ModelConfig) -> ReadingDefaults:
-    """As many tokens as there are positions: RoBERTa counts two more that no token has."""
-    places = model.positions.num_positions if isinstance(model, EncoderOnlyConfig) else None
-    return ReadingDefaults(max_tokens=max(1, places - FRAME) if places else _places(hf, 512))
+    """As many tokens as there are positions: RoBERTa counts two more that no token has.
+
+    Nothing says whether a tagger learned BIO or IOB1, so its tags need not follow either.
+    """
+    encoder = model if isinstance(model, EncoderOnlyConfig) else None
+    places = encoder.positions.num_positions if encoder else None
+    return ReadingDefaults(
+        max_tokens=max(1, places - FRAME) if places else _places(hf, 512),
+        inside_begins=encoder is not None and isinstance(encoder.head, TaggingHead),
+    )
 
 
 def _generation(hf: HF, said: HF) -> GenerationDefaults:

@@ -7,8 +7,9 @@
 
 A word is what white space and punctuation part, in Chinese and Japanese each character; or, if the
 model was trained so, any character. Of all rows of tags, the most probable that forms spans is
-chosen. The tags of a text do not depend on the texts beside it: in fp32 on a CPU they and their
-probabilities are the same bit for bit for any batch size and any order.
+chosen; a published tagger gives each word its most probable tag, and I- may begin a span. The tags
+of a text do not depend on the texts beside it: in fp32 on a CPU they and their probabilities are
+the same bit for bit for any batch size and any order.
 """
 
 import re
@@ -225,7 +226,8 @@ class Tagger(EncoderReader[Tagging, Chosen]):
         tagged_BL = tagged_BL.to(ids_BL.device)
         words_BLF = None if words_BLF is None else words_BLF.to(ids_BL.device)
         logits_BLC: Tensor = self._model(ids_BL, words_BLF=words_BLF).float()
-        chosen_BL = best_tags(logits_BLC, tagged_BL, self.labels)
+        free = self.reading.inside_begins
+        chosen_BL = logits_BLC.argmax(-1) if free else best_tags(logits_BLC, tagged_BL, self.labels)
         given_BL = logits_BLC.softmax(-1).gather(-1, chosen_BL[..., None])[..., 0]
         columns = zip(chosen_BL, given_BL, tagged_BL, strict=True)
         return [

@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from dragoman.data.shape import Shape, random_ids, some_targets
-from dragoman.data.tagged import TaggedDataset, TaggedLayout, load_tagged, read_tagged
+from dragoman.data.tagged import (
+    TaggedDataset,
+    TaggedLayout,
+    find_spans,
+    load_tagged,
+    read_tagged,
+    to_bio,
+)
 from dragoman.data.word_features import COUNT
 from dragoman.errors import InputError
 from dragoman.evaluate import tag_scores
@@ -169,6 +176,8 @@ def evaluate_tagger(folder: ModelFolder, test: EvaluationData) -> Report:
     sentences = [sentence.words for sentence in read_tagged(test.data, layout)]
     results, seconds = test.read(tagger.stream_words(sentences), "sentence", len(sentences))
     found = [[word.tag for word in result.words] for result in results]
+    if dataset.scheme != "plain":
+        found = [to_bio(find_spans(tags)[0], len(tags)) for tags in found]
     scores = tag_scores(dataset.by_sentence(dataset.tags), found)
     speed = {"sentences": len(sentences), "sentences_per_second": len(sentences) / seconds}
     every = {} if scores.spans is None else {"all": scores.spans}
