@@ -23,6 +23,7 @@ from dragoman.tasks.folders import read_folder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
+WINDOW = {**SIZES, "use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bart": ("bart", "BartForConditionalGeneration", SMALL),
     "gpt2": ("gpt2", "GPT2LMHeadModel", GPT2),
@@ -30,6 +31,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mistral": ("llama", "MistralForCausalLM", SIZES),
     "bert": ("bert", "BertModel", ENCODER),
     "qwen2": ("qwen2", "Qwen2ForCausalLM", SIZES),
+    "qwen2-window": ("qwen2", "Qwen2ForCausalLM", WINDOW),
+    "qwen3-window": ("qwen2", "Qwen3ForCausalLM", WINDOW),
     "bert-classes": ("bert", "BertForSequenceClassification", ENCODER),
     "bert-tags": ("bert", "BertForTokenClassification", ENCODER),
     "bert-words": ("bert", "BertForMaskedLM", ENCODER),

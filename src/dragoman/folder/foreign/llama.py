@@ -62,7 +62,8 @@ LAYER: Table = {
 def _patterns(hf: HF) -> tuple[AttentionPattern, ...]:
     """Return what each layer sees; where all see the same, once."""
     kinds = hf.get("layer_types") or ["full_attention"] * min(hf["num_hidden_layers"], MOST_LAYERS)
-    if not hf.get("layer_types") and hf["use_sliding_window"] and hf["sliding_window"] is not None:
+    slides = hf["use_sliding_window"]  # read in any case: their class has no window without it
+    if not hf.get("layer_types") and slides and hf["sliding_window"] is not None:
         first = hf["max_window_layers"]
         kinds[first:] = ["sliding_attention"] * len(kinds[first:])
     known: dict[str, AttentionPattern] = {"full_attention": Causal()}
