@@ -147,6 +147,7 @@ def _config(folder: ModelFolder) -> dict[str, Any]:
         "begin": begin,
         "ends": side.ends,
         "pad_id": config.pad_id,
+        "unk_id": src.unk_id,
         "languages": dict(src.languages) if two_languages(folder) else {},
         "opening": generation.opening or "",
         "never": sorted(side.never),

@@ -73,7 +73,7 @@ class Model:
         folder = Path(folder)
         config = self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         (self.encode, _), (_, self.decode) = (
-            _coder(folder / name) for name in config["tokenizers"]
+            _coder(folder / name, config["unk_id"]) for name in config["tokenizers"]
         )
         self.graphs = {
             name: onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=PROVIDERS)
@@ -153,7 +153,9 @@ class Model:
         return text
 
 
-def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[int]], str]]:
+def _coder(
+    path: Path, unk_id: int
+) -> tuple[Callable[[str], list[int]], Callable[[Sequence[int]], str]]:
     """Return what makes ids of a text, and the text of ids without special tokens."""
     said = json.loads(path.read_text(encoding="utf-8"))
     if "models" in said:
@@ -163,7 +165,13 @@ def _coder(path: Path) -> tuple[Callable[[str], list[int]], Callable[[Sequence[i
 
     found = Tokenizer.from_file(str(path))
     found.encode_special_tokens = True  # a text never holds special tokens
-    return lambda text: found.encode(text, add_special_tokens=False).ids, found.decode
+    specials = {id_ for id_, each in found.get_added_tokens_decoder().items() if each.special}
+
+    def encode(text: str) -> list[int]:
+        ids = found.encode(text, add_special_tokens=False).ids
+        return [unk_id if id_ in specials else id_ for id_ in ids]  # a unigram model finds them
+
+    return encode, found.decode
 
 
 if __name__ == "__main__":
