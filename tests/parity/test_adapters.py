@@ -1,6 +1,8 @@
 """Adapters in the form of `peft`: what either library writes, the other computes the same with."""
 
 import json
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +160,18 @@ def test_an_adapter_knows_its_base(base: Path, tmp_path: Path) -> None:
         dict(model.named_parameters())["encoder.layers.0.self_attn.q_proj.weight"][0, 0] += 0.1
     with pytest.raises(InputError, match="adapts other weights than those of the model"):
         merge_adapter(folder, model, config)
+
+
+def test_adapters_beside_whole_weights_are_not_applied_unsaid(base: Path, tmp_path: Path) -> None:
+    """Nothing tells whether they are in these weights; in a folder of their own they are added."""
+    adapter = fresh_adapter(base, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened(adapter)
+    for file in adapter.iterdir():
+        shutil.copy(file, base)
+    with pytest.warns(UserWarning, match="used without the adapters beside them; to add them, "):
+        opened(base)
 
 
 def test_adapters_of_another_base(base: Path, tmp_path: Path) -> None:

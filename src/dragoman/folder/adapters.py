@@ -7,6 +7,7 @@ what is written here; those of a model of our own have our names, with `k_proj` 
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -103,6 +104,17 @@ def base_of(folder: Path) -> Path | None:
         f"{folder} adapts the model {named}, and there is no such folder; write its path as "
         f"base_model_name_or_path into {folder / CONFIG}."
     )
+
+
+def warn_of_adapter(folder: Path) -> None:
+    """Warn of adapters in a folder whose weights are used as they are: they may be merged."""
+    if (folder / CONFIG).is_file():
+        warnings.warn(
+            f"{folder} has whole weights, which are used without the adapters beside them; to add "
+            f"them, move {CONFIG} and {WEIGHTS} to a folder of their own, and give that (with the "
+            "path of the weights as base_model_name_or_path).",
+            stacklevel=3,
+        )
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import InputError, nearest
 from dragoman.files.reading import read_object
-from dragoman.folder.adapters import base_of, merge_adapter
+from dragoman.folder.adapters import base_of, merge_adapter, warn_of_adapter
 from dragoman.folder.foreign.files import (
     empty_foreign,
     foreign_weights,
@@ -173,7 +173,7 @@ class ModelFolder:
         Raises InputError, with one sentence, for a file that is damaged, weights that are missing,
         left over, of another shape or not finite, and weights or a tokenizer that are not those the
         config was saved with. Warns where an older dragoman wrote no hash of the weights, and of
-        settings that are not applied.
+        settings and adapters that are not applied.
         """
 
         def whole(model: Model, lend: Lender) -> Model:
@@ -194,7 +194,7 @@ class ModelFolder:
         """Return what is made of a model without memory whose parameters are lent their numbers.
 
         A file is mapped as long as some are lent: no more of it is in memory at a time. Raises and
-        warns as `load`, but of settings only if something was made.
+        warns as `load`, but of what is not applied only if something was made.
         """
         if not self.config.as_it_is:
             made = self._lend_ours(make)
@@ -213,6 +213,7 @@ class ModelFolder:
             made = make(model.eval(), Lender(model, read))
         if self.config.published is not None and made is not None:
             warn_of_settings(self.origin, self.hf, self.config.model)
+            warn_of_adapter(self.path)
         return made
 
     def _lend_ours(self, make: Callable[[Model, Lender], Made]) -> Made:
