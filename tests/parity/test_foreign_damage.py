@@ -18,6 +18,7 @@ from tests.parity.test_foreign_folders import saved
 from dragoman.engine import freeze
 from dragoman.engine.products import Lend
 from dragoman.errors import InputError
+from dragoman.folder.foreign.tokenizers import read_tokenizers
 from dragoman.folder.opening import open_folder
 
 Change = Callable[[Path], object]
@@ -163,6 +164,17 @@ def test_a_folder_that_is_none_is_refused(case: str, tmp_path: Path) -> None:
     change(saved("marian", tmp_path / "model"))
     found = sentences(tmp_path / "model")
     assert all(re.search(pattern, text) for text in found), found
+
+
+@pytest.mark.parametrize(
+    ("family", "file"),
+    [("bert", "tokenizer.json"), ("bert", "vocab.txt"), ("llama", "tokenizer.model")],
+)
+def test_a_tokenizer_that_is_a_pointer_is_fetched(family: str, file: str, tmp_path: Path) -> None:
+    """Large vocabularies are in git-lfs as weights are."""
+    (tmp_path / file).write_text("version https://git-lfs.github.com/spec/v1\noid x\nsize 9\n")
+    with pytest.raises(InputError, match=rf"{file} is a pointer .*git lfs pull in"):
+        read_tokenizers(tmp_path, {"model_type": family})
 
 
 @pytest.mark.parametrize("case", SHARDED)

@@ -110,6 +110,12 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
+def is_pointer(path: Path) -> bool:
+    """Whether a file is a pointer of git-lfs."""
+    with open_regular(path) as stream:
+        return stream.read(len(POINTER)) == POINTER
+
+
 def pointer(path: Path) -> str:
     """What to do with a pointer of git-lfs."""
     return (

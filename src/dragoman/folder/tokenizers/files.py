@@ -12,7 +12,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from dragoman.errors import DragomanError, InputError
-from dragoman.files.reading import read_file, read_object
+from dragoman.files.reading import is_pointer, pointer, read_file, read_object
 from dragoman.folder.tokenizers.vocabularies import LARGEST, fields
 from dragoman.text.unreadable import is_library_error
 
@@ -183,6 +183,8 @@ def refusing(path: Path) -> Iterator[None]:
     except DragomanError:
         raise
     except BaseException as error:
-        if is_library_error(error):
-            raise InputError(f"{path} is damaged: {error}; download it again.") from error
-        raise  # Ctrl-C
+        if not is_library_error(error):
+            raise  # Ctrl-C
+        if path.is_file() and is_pointer(path):
+            raise InputError(pointer(path)) from error
+        raise InputError(f"{path} is damaged: {error}; download it again.") from error
