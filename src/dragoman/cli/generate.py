@@ -12,7 +12,7 @@ import typer
 from dragoman.cli.decoding import decoding_options, say_seed
 from dragoman.cli.loading import Loading, with_loading
 from dragoman.cli.output import Lines, ModelFolder, option, to_json
-from dragoman.cli.pipes import is_typed, lines_from, to_stdout
+from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding, with_seed
 from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
@@ -87,10 +87,18 @@ def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> 
     """Write each prompt and the text as it grows."""
     with to_stdout(end="") as write:
         for prompt in prompts:
+            _say_cut(generator, prompt, options)
             write(prompt)
             for piece in generator.stream(prompt, options):
                 write(piece)
             write("\n")
+
+
+def _say_cut(generator: "Generator", prompt: str, options: Decoding) -> None:
+    """Say that a prompt is longer than what the model sees at once."""
+    length, context = len(generator.encode(prompt, options)), generator.context
+    if context is not None and length > context:
+        say(f"The prompt has {length:,} tokens, and the model sees the last {context:,} alone.")
 
 
 def _endings(result: "Generation") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.system.cli.command import Run, write
 from tests.system.cli.test_wrong_input import assert_refused
-from tests.unit.tasks.tiny_generator import save_generator
+from tests.unit.tasks.tiny_generator import DEFAULTS, save_generator
 
 from dragoman.tasks.generate.generator import Generator
 
@@ -89,6 +89,18 @@ def test_options_reach_the_search(run: Run, folder: Path, generator: Generator) 
     beam = run("generate", folder, "a", "--temperature", "0", "--beam-size", "3")
     chosen = replace(generator.options, temperature=0.0, beam_size=3)
     assert beam.out == f"a{generator.generate('a', options=chosen).text}\n"
+
+
+def test_a_prompt_that_is_cut_is_told(run: Run, tmp_path: Path) -> None:
+    """On standard error; the text is that of the end of the prompt, and one that fits is silent."""
+    folder = save_generator(tmp_path / "short", replace(DEFAULTS, context=9))
+    short, long = "a", "the dog sees a cat and the cat sees a dog and the dog sees a cat"
+    count = len(Generator.load(folder, device="cpu").encode(long))
+    greedy = ("--temperature", "0", "--max-tokens", "2")
+    assert run("generate", folder, short, *greedy).err == ""
+    done = run("generate", folder, long, *greedy)
+    assert done.out.startswith(long)
+    assert done.err == f"The prompt has {count} tokens, and the model sees the last 9 alone.\n"
 
 
 def test_a_stop_string_ends_the_text(run: Run, folder: Path, generator: Generator) -> None:
