@@ -273,6 +273,7 @@ def test_tensors_that_do_not_fit_are_named() -> None:
     for given, message in (
         (without(state, k_proj), r"lack encoder\.layers\.0\.self_attn\.k_proj\.weight"),
         (without(state, *tied), r"lack .*shared\.weight"),
+        ({f"module.{name}": each for name, each in state.items()}, "begins with module.; save "),
         (
             {**state, "model.encoder.layers.9.fc1.weight": torch.zeros(1)},
             r"hold encoder\.layers\.9\.fc1\.weight",

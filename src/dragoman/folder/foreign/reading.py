@@ -169,7 +169,8 @@ class Family:
             left.difference_update(rule.names)
         left = {name for name in left if starred(name) not in set(self.ignored)}
         if missing:
-            raise InputError(f"the weights lack {some(missing)}, which the config asks for")
+            hint = _wrapped(state)
+            raise InputError(f"the weights lack {some(missing)}, which the config asks for{hint}")
         if left:
             raise InputError(f"the weights hold {some(left)}, for which the config has no place")
         for parameter, rule in rules.items():
@@ -217,6 +218,14 @@ class Family:
         for old, new in self.renamed.items():
             state = {name.replace(old, new): tensor for name, tensor in state.items()}
         return {name.removeprefix(self.prefix): tensor for name, tensor in state.items()}
+
+
+def _wrapped(names: Collection[str]) -> str:
+    """What to do with tensors that were saved from a wrapper of the model."""
+    for prefix in ("module.", "_orig_mod."):
+        if names and all(name.startswith(prefix) for name in names):
+            return f": every name begins with {prefix}; save the tensors again without it"
+    return ""
 
 
 class _Noted(dict[str, Any]):
