@@ -210,6 +210,12 @@ FAMILIES: Mapping[str, Callable[..., dict[str, Any]]] = {
     ),
     "nllb": _by_model("NllbTokenizer", "sentencepiece.bpe.model", "bpe", model_type="m2m_100"),
     "llama": _by_model("LlamaTokenizer", "tokenizer.model", "bpe", model_type="llama"),
+    "xlm-roberta": _by_model(
+        "XLMRobertaTokenizer", "sentencepiece.bpe.model", "unigram", model_type="xlm-roberta"
+    ),
+    "camembert": _by_model(
+        "CamembertTokenizer", "sentencepiece.bpe.model", "unigram", model_type="camembert"
+    ),
     "gpt2": _byte_level("GPT2Tokenizer", "gpt2"),
     "bart": _byte_level("BartTokenizer", "bart"),
     "roberta": _byte_level("RobertaTokenizer", "roberta"),

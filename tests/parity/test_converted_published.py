@@ -87,7 +87,7 @@ def test_a_language_that_a_decoder_starts_with_is_read_once(tmp_path: Path) -> N
     assert convert(path, tmp_path / "out", "ctranslate2", SOME).worst < 2e-5
 
 
-@pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2", "bert"])
+@pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2", "bert", "xlm-r"])
 def test_ctranslate2_answers_as_we_do(case: str, tmp_path: Path) -> None:
     """What follows on prompts as their tokenizer frames them; hidden states of an encoder."""
     path = make(tmp_path / "theirs", case)

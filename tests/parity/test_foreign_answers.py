@@ -52,6 +52,8 @@ DECODERS: Mapping[str, tuple[str, dict[str, Any]]] = {
 CLASSIFIERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "BertForSequenceClassification": ("bert", ENCODER),
     "RobertaForSequenceClassification": ("roberta", {**ENCODER, "pad_token_id": 1}),
+    "XLMRobertaForSequenceClassification": ("xlm-roberta", {**ENCODER, "pad_token_id": 1}),
+    "CamembertForSequenceClassification": ("camembert", {**ENCODER, "pad_token_id": 1}),
     "DistilBertForSequenceClassification": ("bert", DISTIL),
 }
 LABELS = {0: "bad", 1: "good", 2: "fair"}

@@ -1,6 +1,7 @@
 """Folders of sentence-transformers: the vectors of BERT's class, pooled as their files say."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,19 @@ def write(path: Path, content: object) -> None:
     path.write_text(json.dumps(content))
 
 
-def sentence_folder(folder: Path, pooling: dict[str, Any], *, normalized: bool = True) -> Any:  # noqa: ANN401
+XLM_R = {**ENCODER, "pad_token_id": 1, "type_vocab_size": 1}
+KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "bert": ("bert", "BertModel", ENCODER),
+    "xlm-r": ("xlm-roberta", "XLMRobertaModel", XLM_R),  # bge-m3, multilingual-e5
+    "camembert": ("camembert", "CamembertModel", XLM_R),
+}
+
+
+def sentence_folder(
+    folder: Path, pooling: dict[str, Any], *, normalized: bool = True, kind: str = "bert"
+) -> Any:  # noqa: ANN401
     """A folder as sentence-transformers writes it, and its model of transformers."""
-    model = make(folder, "bert", "BertModel", ENCODER)
+    model = make(folder, *KINDS[kind])
     model.save_pretrained(folder)
     kinds = ["Transformer", "Pooling", *["Normalize"] * normalized]
     paths = ["", "1_Pooling", "2_Normalize"]
@@ -68,12 +79,21 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
     return vectors[mode]
 
 
-@pytest.mark.parametrize("normalized", [True, False])
-@pytest.mark.parametrize("mode", MODES)
-def test_vectors_are_those_of_its_class(mode: str, tmp_path: Path, *, normalized: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "mode", "normalized"),
+    [
+        *(("bert", mode, normalized) for mode in MODES for normalized in (True, False)),
+        ("xlm-r", "cls", True),
+        ("xlm-r", "mean", True),
+        ("camembert", "mean", False),
+    ],
+)
+def test_vectors_are_those_of_its_class(
+    kind: str, mode: str, tmp_path: Path, *, normalized: bool
+) -> None:
     """Of empty texts, of hard ones and of one over the limit, whose rest is not read: it warns."""
     keys = {key: key == MODES[mode] for key in MODES.values()}
-    model = sentence_folder(tmp_path, keys, normalized=normalized)
+    model = sentence_folder(tmp_path, keys, normalized=normalized, kind=kind)
     tokenizer = read_tokenizer(tmp_path)
     embedder = dragoman.load(tmp_path, device="cpu")
     with pytest.warns(UserWarning, match=f"longer than {LONGEST - 2} tokens .*text"):

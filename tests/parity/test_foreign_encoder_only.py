@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and DistilBERT of Hugging Face, with all heads, against our encoder-only model."""
+"""BERT, RoBERTa and their like of Hugging Face, with all heads, against our encoder-only model."""
 
 from typing import Any
 
@@ -45,6 +45,14 @@ CASES: dict[str, Case] = {
     "roberta-masked": Case("RobertaForMaskedLM", BERT | {"type_vocab_size": 1}),
     "roberta-classify": Case("RobertaForSequenceClassification", OTHER | LABELS),
     "roberta-tag": Case("RobertaForTokenClassification", BERT | LABELS),
+    "xlm-roberta": Case("XLMRobertaModel", BERT),
+    "xlm-roberta-masked": Case("XLMRobertaForMaskedLM", BERT | {"type_vocab_size": 1}),
+    "xlm-roberta-classify": Case("XLMRobertaForSequenceClassification", OTHER | LABELS),
+    "xlm-roberta-tag": Case("XLMRobertaForTokenClassification", BERT | LABELS),
+    "camembert": Case("CamembertModel", BERT),
+    "camembert-masked": Case("CamembertForMaskedLM", BERT | {"type_vocab_size": 1}),
+    "camembert-classify": Case("CamembertForSequenceClassification", OTHER | LABELS),
+    "camembert-tag": Case("CamembertForTokenClassification", BERT | LABELS),
     "distilbert": Case("DistilBertModel", DISTIL),
     "distilbert-masked": Case(
         "DistilBertForMaskedLM", DISTIL | {"activation": "relu", "pad_token_id": 4}

@@ -90,7 +90,7 @@ DISTILBERT = {"vocab_size": 17, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_d
 ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
     **dict.fromkeys(("t5", "mt5"), T5),
-    **dict.fromkeys(("bert", "roberta"), BERT),
+    **dict.fromkeys(("bert", "camembert", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),
     "gpt2": GPT2,
     "distilbert": DISTILBERT,
@@ -245,7 +245,12 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "umt5": [{"model_type": "umt5"}],
     "mistral": [{"layer_types": ["chunked_attention"]}],
     "qwen3": [{"sliding_window": None, "layer_types": ["sliding_attention"]}],
-    "xlm-roberta": [{"model_type": "xlm-roberta"}],
+    "xlm-roberta": [
+        {"pad_token_id": 0},
+        {"architectures": ["XLMRobertaForQuestionAnswering"]},
+    ],
+    "xlm-roberta-xl": [{"model_type": "xlm-roberta-xl"}],
+    "camembert": [{"hidden_act": "relu", "architectures": ["CamembertForMaskedLM"]}],
 }
 
 

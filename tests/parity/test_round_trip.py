@@ -41,6 +41,11 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma": ("GemmaForCausalLM", {**MANY_HEADS, "num_attention_heads": 16}),
     "mt5": ("MT5ForConditionalGeneration", T5),
     "roberta": ("RobertaForMaskedLM", {**BERT, "max_position_embeddings": 18}),
+    "xlm-roberta": (
+        "XLMRobertaForSequenceClassification",
+        {**BERT, **LABELS, "max_position_embeddings": 18},
+    ),
+    "camembert": ("CamembertForTokenClassification", {**BERT, **LABELS}),
     "distilbert": ("DistilBertForSequenceClassification", {**DISTIL, **LABELS}),
 }
 REST = {  # what no model of ours has a place for

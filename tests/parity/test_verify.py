@@ -36,6 +36,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert-classes": ("bert", "BertForSequenceClassification", ENCODER),
     "bert-tags": ("bert", "BertForTokenClassification", ENCODER),
     "bert-words": ("bert", "BertForMaskedLM", ENCODER),
+    "xlm-r": ("xlm-roberta", "XLMRobertaModel", {**ENCODER, "pad_token_id": 1}),
+    "camembert-words": ("camembert", "CamembertForMaskedLM", {**ENCODER, "pad_token_id": 1}),
 }
 LAYER = {
     "bart": ("model.decoder.layers.1.fc1.weight", "decoder layer 2"),

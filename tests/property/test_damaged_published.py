@@ -50,10 +50,12 @@ SIZES: dict[str, tuple[str, dict[str, Any]]] = {
     "distilbert": ("DistilBertForSequenceClassification", {
         "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 8, "max_position_embeddings": 32}),
     "roberta": ("RobertaForTokenClassification", BERT | {"pad_token_id": 1}),
+    "xlm-roberta": ("XLMRobertaForSequenceClassification", BERT | {"pad_token_id": 1}),
+    "camembert": ("CamembertForTokenClassification", BERT | {"pad_token_id": 1}),
 }  # fmt: skip
 SAME = {"mt5": "t5", "gemma": "llama", "distilbert": "bert"}
 """Families with the tokenizer of another one."""
-OLD = ("t5", "mbart", "nllb", "llama", "gpt2", "bert")
+OLD = ("t5", "mbart", "nllb", "llama", "gpt2", "bert", "xlm-roberta", "camembert")
 """Families of which older folders have no tokenizer.json."""
 
 

@@ -16,6 +16,7 @@ __all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
 FAMILIES: Mapping[str, Family] = {
     "bart": bart.BART,
     "bert": bert.BERT,
+    "camembert": bert.CAMEMBERT,
     "distilbert": bert.DISTILBERT,
     "gemma": llama.GEMMA,
     "gpt2": gpt2.GPT2,
@@ -30,6 +31,7 @@ FAMILIES: Mapping[str, Family] = {
     "roberta": bert.ROBERTA,
     "starcoder2": starcoder2.STARCODER2,
     "t5": t5.T5,
+    "xlm-roberta": bert.XLM_ROBERTA,
 }
 WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
 """The families that models of ours may become."""

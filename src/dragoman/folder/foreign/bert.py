@@ -2,18 +2,24 @@
 
 Encoder-only, post-norm, learned positions. The class in `architectures` tells the head. BERT has
 segments; which ids [CLS] and [SEP] have is known to its tokenizer alone. RoBERTa counts positions
-from pad_id + 1, so that its table has two rows that nothing looks up. DistilBERT has no segments,
-and a ReLU in its pooler.
+from pad_id + 1, so that its table has two rows that nothing looks up; XLM-R (Conneau et al., 2020)
+and CamemBERT (Martin et al., 2020) are RoBERTa with unigram vocabularies. DistilBERT has no
+segments, and a ReLU in its pooler.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tokenizers import AddedToken, normalizers, processors
+from tokenizers import Tokenizer as Backend
+from tokenizers.models import Unigram
+
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
     HF,
     Family,
+    Reader,
     Written,
     activation,
     activation_name,
@@ -22,6 +28,8 @@ from dragoman.folder.foreign.reading import (
     unsupported,
 )
 from dragoman.folder.foreign.weights import Table, below, either, joined, under
+from dragoman.folder.tokenizers.built import by_scores, cut_at_words, fairseq
+from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Learned
@@ -61,11 +69,14 @@ def _bert_head(hf: HF) -> Head:
     return _head(hf, "Bert")
 
 
-def _roberta_head(hf: HF) -> Head:
-    head = _head(hf, "Roberta")
-    if isinstance(head, MaskedLanguageHead):
-        only(hf, "hidden_act", "gelu")  # which their head always has
-    return head
+def _roberta_head(family: str) -> Reader:
+    def read(hf: HF) -> Head:
+        head = _head(hf, family)
+        if isinstance(head, MaskedLanguageHead):
+            only(hf, "hidden_act", "gelu")  # which their head always has
+        return head
+
+    return read
 
 
 def _distilbert_head(hf: HF) -> Head:
@@ -97,6 +108,33 @@ def _labels(hf: HF) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, which JSON keeps as text."""
     labels: Mapping[str | int, str] = hf["id2label"]
     return tuple(labels[key] for key in sorted(labels, key=int))
+
+
+def _framed(backend: Backend, pieces: Pieces) -> Backend:
+    """Read words as SentencePiece does, with <s> before a text and </s> behind it."""
+    if pieces.charsmap:
+        backend.normalizer = normalizers.Precompiled(pieces.charsmap)
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        special_tokens=[(name, backend.token_to_id(name)) for name in ("<s>", "</s>")],
+    )
+    return cut_at_words(backend)
+
+
+def _xlm_roberta(_: TokenizerFolder, pieces: Pieces) -> Backend:
+    return _framed(by_scores([*fairseq(pieces), "<mask>"], pieces, 3), pieces)
+
+
+def _camembert(_: TokenizerFolder, pieces: Pieces) -> Backend:
+    """Its own names come first, then all pieces but <unk>: <s> and </s> are the fifth and sixth."""
+    first = [("<s>NOTUSED", 0.0), ("<pad>", 0.0), ("</s>NOTUSED", 0.0), ("<unk>", 0.0)]
+    scores = [*first, ("<unk>NOTUSED", -100.0), *pieces.scores[1:], ("<mask>", 0.0)]
+    backend = Backend(Unigram(scores, 3, byte_fallback=False))
+    backend.add_special_tokens(["<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"])
+    return _framed(backend, pieces)
+
+
+MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 
 
 def _config(ours: EncoderOnlyConfig, _: int) -> dict[str, Any]:
@@ -174,7 +212,7 @@ ROBERTA = replace(
     fields={
         **BERT.fields,
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"] - OFFSET),
-        "head": _roberta_head,
+        "head": _roberta_head("Roberta"),
     },
     modules={
         **BERT.modules,
@@ -189,6 +227,18 @@ ROBERTA = replace(
     },
     prefix="roberta.",
     written=None,
+)
+XLM_ROBERTA = replace(
+    ROBERTA,
+    fields={**ROBERTA.fields, "head": _roberta_head("XLMRoberta")},
+    tokenizers=dict.fromkeys(
+        ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK)
+    ),
+)
+CAMEMBERT = replace(
+    ROBERTA,
+    fields={**ROBERTA.fields, "head": _roberta_head("Camembert")},
+    tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK)},
 )
 DISTILBERT = Family(
     kind=EncoderOnlyConfig,
