@@ -41,6 +41,7 @@ XLM_R = {**ENCODER, "pad_token_id": 1, "type_vocab_size": 1}
 KINDS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "bert": ("bert", "BertModel", ENCODER),
     "xlm-r": ("xlm-roberta", "XLMRobertaModel", XLM_R),  # bge-m3, multilingual-e5
+    "xlm-r-pieces": ("xlm-roberta", "BertModel", ENCODER),  # paraphrase-multilingual-MiniLM
     "camembert": ("camembert", "CamembertModel", XLM_R),
 }
 
@@ -85,6 +86,7 @@ def pooled(model: Any, tokenizer: Any, text: str, mode: str) -> torch.Tensor:  #
         *(("bert", mode, normalized) for mode in MODES for normalized in (True, False)),
         ("xlm-r", "cls", True),
         ("xlm-r", "mean", True),
+        ("xlm-r-pieces", "mean", False),
         ("camembert", "mean", False),
     ],
 )

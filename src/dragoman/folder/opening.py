@@ -41,6 +41,7 @@ from dragoman.folder.format import (
     sha256_of,
 )
 from dragoman.models.build import Model, build_empty, reading
+from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.eight_bits import in_float32
 from dragoman.text.tokenizer import Tokenizer
 
@@ -264,6 +265,8 @@ def open_folder(path: str | Path) -> ModelFolder:
         config = read_foreign_config(folder, data)
         opened = ModelFolder(path=folder, config=config, adapters=adapters)
         opened.hf = data
+        if isinstance(config.model, EncoderOnlyConfig):
+            _pad_as_texts_are(opened)
         return opened
     if type(data.get("format")) is not int or data["format"] < 1:
         raise InputError(
@@ -272,6 +275,20 @@ def open_folder(path: str | Path) -> ModelFolder:
             "Face wrote it; give the folder of a model."
         )
     return ModelFolder(path=folder, config=own_config(file, data), adapters=adapters)
+
+
+def _pad_as_texts_are(opened: ModelFolder) -> None:
+    """Tell an encoder which id pads its texts: its publisher masks what the tokenizer put there.
+
+    The config may say another: that of a BERT with the vocabulary of XLM-R has 0, which is <s>.
+    """
+    with suppress(InputError):  # raised again when a text is read
+        tokenizer = opened.src_tokenizer
+        pad_id, ends = tokenizer.pad_id, {tokenizer.bos_id, tokenizer.eos_id}
+        if pad_id != opened.config.model.pad_id and pad_id not in ends:  # which stand for none
+            hf = {**opened.hf, "pad_token_id": pad_id}
+            opened.config = read_foreign_config(opened.path, hf)
+            opened.hf = hf
 
 
 def load_tokenizers(src: Path, tgt: Path) -> Tokenizers:
