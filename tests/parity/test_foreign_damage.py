@@ -97,7 +97,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "code": (lambda f: set_keys(f, auto_map={"AutoModel": "m.M"}), "auto_map"),
     "class": (lambda f: set_keys(f, architectures=["MarianForCausalLM"]), "MarianForCausalLM"),
-    "family": (lambda f: set_keys(f, model_type="marain"), "did you mean marian"),
+    "family": (
+        lambda f: set_keys(f, model_type="mamba"),
+        r'"mamba" .* no conversion .* is read \(docs/pretrained\.md\): bart, [^?]*\.$',
+    ),
     "depth": (lambda f: set_keys(f, encoder_layers=9_999), "10002 layers"),
     "width": (lambda f: set_keys(f, d_model=24), r"the shape \(29, 12\), but the config makes"),
     "beyond 64 bits": (lambda f: set_keys(f, d_model=3 << 39), "sizes cannot be built .*change"),

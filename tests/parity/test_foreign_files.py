@@ -269,6 +269,29 @@ def test_what_we_would_compute_otherwise_is_refused(name: str, keys: dict[str, A
         assert f"{key} = {text}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model_type": "mbert"}, "is not supported, and no conversion makes it so; take a model"),
+        (
+            {"architectures": ["BertForQuestionAnswering"]},
+            "known are BertModel, BertForMaskedLM, BertForSequenceClassification, BertForToken",
+        ),
+        (
+            {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}},
+            "has 1 label, so the model gives a number and no label, .* not supported; take one of",
+        ),
+    ],
+)
+def test_it_is_said_what_is_read_instead(keys: dict[str, Any], said: str) -> None:
+    """No name of the config is a typing error: a program wrote it, so none is proposed for it."""
+    hf = {"model_type": "bert", **BERT, **keys}
+    with pytest.raises(InputError, match=said) as caught:
+        family(hf).config(hf)
+    assert "did you mean" not in str(caught.value)
+    assert "('" not in str(caught.value)
+
+
 def test_tensors_that_do_not_fit_are_named() -> None:
     """Missing, left over, of another shape, or different where the config ties them."""
     hf, state = small("marian")

@@ -155,5 +155,6 @@ def _check_labels(labels: tuple[str, ...]) -> None:
 
 def _count(labels: tuple[str, ...]) -> int:
     if len(labels) < 2:
-        raise InputError(f"a head needs at least two labels, not {len(labels)}: {labels}")
+        found = ": ".join([str(len(labels)), *labels])
+        raise InputError(f"a head needs at least two labels, not {found}")
     return len(labels)

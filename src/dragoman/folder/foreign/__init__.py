@@ -5,9 +5,10 @@ One file for the families of Hugging Face's `transformers` that share their name
 tests in `tests/parity` compare with it.
 """
 
+import json
 from collections.abc import Mapping
 
-from dragoman.errors import InputError, did_you_mean
+from dragoman.errors import InputError
 from dragoman.folder.foreign import bart, bert, gpt2, llama, starcoder2, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
@@ -59,7 +60,9 @@ def family(hf: HF) -> Family:
     if name is None:
         raise InputError("the model's config has no model_type; get the whole file")
     if not isinstance(name, str) or name not in FAMILIES:
-        name = str(name)
-        hint = did_you_mean(name, FAMILIES)
-        raise InputError(unsupported("model_type", name, f"known are {', '.join(FAMILIES)}{hint}"))
+        raise InputError(
+            f"model_type = {json.dumps(str(name))} in the model's config is not supported, and no "
+            "conversion makes it so; take a model of a family that is read (docs/pretrained.md): "
+            f"{', '.join(FAMILIES)}"
+        )
     return FAMILIES[name]

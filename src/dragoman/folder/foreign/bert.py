@@ -33,6 +33,7 @@ from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerR
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Learned
+from dragoman.wording import counted
 
 LAYER: Table = {
     "self_attn.q_proj": "attention.self.query",
@@ -100,13 +101,18 @@ def _head(hf: HF, family: str) -> Head:
             return ClassificationHead(labels=_labels(hf), pooling="first", pooler=True)
         case "ForTokenClassification":
             return TaggingHead(labels=_labels(hf))
-    known = f"known after {family} are {', '.join(HEADS.values())}"
-    raise InputError(unsupported("architectures", architecture, known))
+    known = ", ".join(f"{family}{head}" for head in HEADS.values())
+    raise InputError(unsupported("architectures", architecture, f"known are {known}"))
 
 
 def _labels(hf: HF) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, which JSON keeps as text."""
     labels: Mapping[str | int, str] = hf["id2label"]
+    if len(labels) < 2:
+        raise InputError(
+            f"id2label has {counted(len(labels), 'label')}, so the model gives a number and no "
+            "label, as rerankers do, which is not supported; take one of two labels or more"
+        )
     return tuple(labels[key] for key in sorted(labels, key=int))
 
 
