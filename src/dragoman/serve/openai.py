@@ -16,12 +16,14 @@ import msgspec
 from msgspec.json import encode
 from starlette.responses import Response
 
+from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
+from dragoman.tasks.generate.ids import See
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
@@ -175,7 +177,7 @@ async def chunks(
 
 
 def usage(replies: Sequence[Reply]) -> dict[str, int]:
-    """Count tokens: of the messages, without what a template puts between them, and of replies."""
+    """Count tokens: of the prompt as the model reads it, and of the replies."""
     read, written = replies[0].read, sum(each.written for each in replies)
     counts = {"prompt_tokens": read, "completion_tokens": written}
     return counts | {"total_tokens": read + written}
@@ -241,16 +243,23 @@ async def generated(
             "stop": stop and tuple(stop),
         }
     )
-    texts = [*turns, system or ""]
     with_n(call, form)
-    service.accept(call, texts, given)
+    service.accept(call, [*turns, system or ""], given)
     async with service.lease(call, chosen[0], count) as generator:
         options = with_seed(given, generator.options)
-        read = await service.in_thread(call, partial(size, generator.tokenizer, texts))
-        course = partial(generator.answering_turns, turns, options, system=system)
+        asking = partial(generator.asking, turns, options, system=system)
+        prompt = await service.in_thread(call, asking)
+        read = len(prompt.ids)
+
+        def course(see: See | None = None, number: int = 0) -> Course[Any, Any, Generation]:
+            found: Course[Any, Any, Generation] = generator.continued(
+                prompt._replace(see=see, number=number), options
+            )
+            return found
+
         if form.stream:
             text = generator.growing(options, begins_text=True)
-            answers = service.growing(call, generator.scheduler, lambda see: course(see=see), text)
+            answers = service.growing(call, generator.scheduler, course, text)
             async with aclosing(answers):
                 async for each in answers:
                     yield each if isinstance(each, str) else reply_of(each, read)

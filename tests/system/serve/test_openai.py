@@ -80,6 +80,20 @@ def test_a_decoder_answers(client: Client, folders: list[Path]) -> None:
     assert chunks[-1].usage == answer.usage
 
 
+def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> None:
+    """What the template puts between the messages too, of a stream as well."""
+    generator = dragoman.load(folders[1])
+    read = generator.asking(TURNS, generator.options).ids
+    assert len(read) > sum(len(generator.tokenizer.encode(turn)) for turn in TURNS)
+    ask = {"model": "town", "messages": MESSAGES, "max_tokens": 2}
+    *_, last = client.chat.completions.create(
+        **ask, stream=True, stream_options={"include_usage": True}
+    )
+    for usage in (client.chat.completions.create(**ask).usage, last.usage):
+        assert usage.prompt_tokens == len(read)
+        assert usage.total_tokens == len(read) + usage.completion_tokens
+
+
 @needs_independent_translations
 @pytest.mark.parametrize("name", ["en-zh", "en-zh:en-zh", "en-zh:eng_Latn-zho_Hans"])
 def test_a_translator_translates(client: Client, folders: list[Path], name: str) -> None:

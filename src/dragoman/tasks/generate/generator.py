@@ -285,23 +285,16 @@ class Generator(Answering[Decoding, Generation]):
         columns = zip(texts, encoded, count() if numbers is None else numbers, strict=False)
         return [self._course(*column, options, see) for column in columns]
 
-    def answering_turns(
-        self,
-        turns: Sequence[str],
-        options: Decoding,
-        *,
-        system: str | None = None,
-        number: int = 0,
-        see: See | None = None,
-    ) -> Course[Prompt, Hypothesis, Generation]:
-        """How the last of the turns of user and model is answered, given all options.
+    def asking(
+        self, turns: Sequence[str], options: Decoding, *, system: str | None = None
+    ) -> Prompt:
+        """The prompt that asks for an answer to the last of the turns of user and model.
 
         Raises InputError for a model without a chat template.
         """
         dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
         ids = dialogue.encode_turns(turns, self._room(options))
-        prompt = Prompt(turns[-1], ids, begins_text=True, number=number, see=see)
-        return self._continued(prompt, options)
+        return Prompt(turns[-1], ids, begins_text=True)
 
     def _course(
         self, text: str, ids: list[int] | None, number: int, options: Decoding, see: See | None
@@ -311,11 +304,12 @@ class Generator(Answering[Decoding, Generation]):
             flag = "unreadable" if ids is None else "empty"
             return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
         prompt = Prompt(text, ids, self._codec.begins_text(text), number, see)
-        return (yield from self._continued(prompt, options))
+        return (yield from self.continued(prompt, options))
 
-    def _continued(
+    def continued(
         self, prompt: Prompt, options: Decoding
     ) -> Course[Prompt, Hypothesis, Generation]:
+        """How a prompt is continued, given all options."""
         (best,) = yield self._ids.continued(prompt, options)
         return self._result(prompt, best, options)
 
