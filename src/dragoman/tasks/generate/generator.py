@@ -11,6 +11,7 @@ fp32 on a CPU bit for bit).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Self, overload
@@ -320,6 +321,8 @@ class Generator(Answering[Decoding, Generation]):
         decode = self.tokenizer.decode if prompt.begins_text else self.tokenizer.decode_rest
         whole = decode(best.ids)
         cut = cut_at(whole, options.stop)
+        if cut is not None:
+            best = _without_forced_end(best, options)
         context = self._ids.context(options)
         forgotten = context is not None and len(prompt.ids) + len(best.ids) > context
         return Generation(
@@ -346,3 +349,13 @@ class Generator(Answering[Decoding, Generation]):
 
     def _chosen(self, options: Decoding | None) -> Decoding:
         return with_seed(options or Decoding(), self.options)
+
+
+def _without_forced_end(best: Hypothesis, options: Decoding) -> Hypothesis:
+    """What a stop string ended, without the eos that followed it: the model did not write that."""
+    length, alpha = len(best.ids), options.length_penalty
+    if len(best.token_log_probs) == length:  # the limit was reached at once
+        return best
+    power = options.beam_size > 1 and options.length_norm == "power"
+    penalty = length**alpha if power else length_penalty(length, alpha)
+    return replace(best, token_log_probs=best.token_log_probs[:-1], score=best.log_prob / penalty)

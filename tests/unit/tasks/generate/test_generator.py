@@ -115,6 +115,9 @@ def test_a_stop_string_is_cut_off_exactly(generator: Generator) -> None:
         assert found.text == text[: text.index(stop)]
         assert found.stopped == "stop"
         assert len(found.ids) <= len(plain.ids)
+        assert len(found.tokens) == len(found.token_log_probs)
+        assert found.log_prob == pytest.approx(sum(found.token_log_probs), rel=1e-4)
+        assert found.score == pytest.approx(found.log_prob / ((5 + len(found.ids)) / 6), rel=1e-4)
     assert generator.generate("the cat", max_tokens=60, seed=3, stop=["never"]) == plain
 
 
