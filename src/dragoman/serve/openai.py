@@ -80,7 +80,7 @@ class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     stop: str | list[str] | None = None
     frequency_penalty: Zero | None = None
     presence_penalty: Zero | None = None
-    logprobs: Literal[False] | None = None
+    logprobs: bool | None = None
     user: str | None = None
     metadata: dict[str, str] | None = None
     store: bool | None = None
@@ -138,6 +138,10 @@ class Reply:
 async def chat(call: Call) -> Response:
     """Answer messages."""
     form = await call.json(ChatForm)
+    if form.logprobs:
+        what = "A chat completion has no log-probabilities."
+        do = "Leave logprobs out; /v1/generate and /v1/score return them."
+        raise Refusal(400, what, do, where="logprobs")
     chosen = choose(call.service.shelf, form)
     answer = translated if chosen[0].task == "translate" else generated
     head = {

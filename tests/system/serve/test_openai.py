@@ -134,6 +134,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
         "image_url",
     ),
     "a penalty": ({"presence_penalty": 1}, 400, "presence_penalty"),
+    "log-probabilities": ({"logprobs": True}, 400, "has no log-probabilities. Leave logprobs out"),
     "too many": ({"n": 1000}, 400, "at most 20"),
     "too many translations": ({"n": 21, "model": "en-zh"}, 400, "n is 21"),
     "a short translation": ({"max_tokens": 9, "model": "en-zh"}, 400, "takes no max_tokens"),
