@@ -18,7 +18,9 @@ from dragoman.cli.app import make_app
 from dragoman.convert.published import take_over
 from dragoman.errors import InputError
 from dragoman.folder.foreign.tokenizers import read_tokenizers
+from dragoman.folder.opening import open_folder
 from dragoman.folder.tokenizers.template import PublishedTemplate
+from dragoman.tasks.generate.dialogue import converses
 from dragoman.wording import as_one_line
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -283,6 +285,10 @@ def test_a_conversation_is_that_of_transformers(
         for text in said[::2]:
             chat.say(text)
         assert chat.turns == said
+        assert converses(open_folder(path))
+    (folder / "chat_template.jinja").unlink()
+    assert not converses(open_folder(folder))
+    (folder / "chat_template.jinja").write_text(LLAMA_2)
     assert "chat template" in printed(capfd, "inspect", folder)
     assert "chat template" in printed(capfd, "inspect", ours)
 

@@ -194,7 +194,7 @@ def choose(shelf: Shelf, form: ChatForm) -> Chosen:
         name, _, pair = name.rpartition(":")
     if shelf.is_for(name, "generate"):
         return shelf.find(name, "generate"), (None, None)
-    served, parts = shelf.find(name, "translate"), pair[:LONGEST_PAIR].split("-")
+    served, parts = shelf.find(name, "translate", or_chat=True), pair[:LONGEST_PAIR].split("-")
     for cut in range(1, len(parts)):
         codes = "-".join(parts[:cut]), "-".join(parts[cut:])
         if served.pair(*codes):

@@ -25,6 +25,7 @@ from dragoman.serve.refusals import LONGEST_NAME, Refusal, busy, check_script
 from dragoman.serve.settings import ServeSettings
 from dragoman.tasks.answering import Answering
 from dragoman.tasks.folders import arithmetic_of, load
+from dragoman.tasks.generate.dialogue import converses
 from dragoman.tasks.held import held_bytes
 from dragoman.tasks.task import TASKS, find_task, task_of
 from dragoman.tasks.translate.languages import listed
@@ -53,6 +54,8 @@ class Served:
     """Those of them that it writes, where they are not all."""
     targets_only: bool = False
     """Whether these are of what it writes: it does not ask what it reads."""
+    chats: bool = False
+    """Whether it is a decoder that answers messages."""
     bytes: int = 0
     """Of its weights in memory."""
     error: str | None = None
@@ -126,6 +129,7 @@ class Served:
         self.writes = tuple(sorted({tgt for _, tgt in config.directions}))
         if self.languages and config.published is not None:
             self.targets_only = FAMILIES[config.published.family].lang_in_source
+        self.chats = self.task == "generate" and converses(folder)
         self.bytes = held_bytes(folder, arithmetic, device)
 
 
@@ -163,10 +167,10 @@ class Shelf:
         """Say why models have failed."""
         return "; ".join(one.error for one in self.models.values() if one.error is not None)
 
-    def find(self, name: str | None, task: str) -> Served:
+    def find(self, name: str | None, task: str, *, or_chat: bool = False) -> Served:
         """Return a task's model by its name, or the only one. Raises Refusal where there is none.
 
-        Of several without a name, none is chosen.
+        Of several without a name, none is chosen. Where one `or_chat` would do, those are named.
         """
         usable = {served.name: served for served in self.usable(task)}
         if name is None and len(usable) == 1:
@@ -179,15 +183,17 @@ class Shelf:
             raise busy(503, what, ceil(served.again - monotonic()))
         if served is not None and served.task == task:
             return served
-        do = f"Name a model that can: {', '.join(usable)}."
-        if not usable:
+        able = [*usable, *(one.name for one in self.usable("generate") if or_chat and one.chats)]
+        do = f"Name a model that can: {', '.join(able)}."
+        if not able:
             do = "GET /v1/models lists the models and their tasks."
         if not name:
             what = f"{len(usable) or 'No'} model{'s' * (len(usable) != 1)} can {task}."
             raise Refusal(400, what, do, where="model")
         name = name[:LONGEST_NAME]
-        what = f"The model {name} does not {task}" if served else f"No model is called {name}"
-        raise Refusal(404, what + (did_you_mean(name, usable) or "."), do, where="model")
+        asked = f"{task} or chat" if or_chat else task
+        what = f"The model {name} does not {asked}" if served else f"No model is called {name}"
+        raise Refusal(404, what + (did_you_mean(name, able) or "."), do, where="model")
 
     def is_for(self, name: str | None, task: str) -> bool:
         """Whether a model has a task; without a name, whether one has, and none translates."""

@@ -117,6 +117,7 @@ def test_models_are_listed(client: Client) -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "an unknown model": ({"model": "none"}, 404, "model_not_found"),
+    "a model of elsewhere": ({"model": "gpt-4o"}, 404, "a model that can: en-zh, town."),
     "an unknown pair": ({"model": "en-zh:de-fr"}, 404, "does not translate de-fr"),
     "no template": ({"model": "plain"}, 400, "no chat template"),
     "a system prompt": (

@@ -27,7 +27,10 @@ import numpy.typing as npt
 
 from dragoman.data.documents import read_documents
 from dragoman.errors import InputError
+from dragoman.folder.foreign import RULES
 from dragoman.folder.format import ChatTemplate
+from dragoman.folder.opening import ModelFolder
+from dragoman.folder.tokenizers.files import TokenizerFolder
 from dragoman.tasks.generate.prompts import PromptCodec
 from dragoman.text.tokenizer import Tokenizer
 
@@ -168,6 +171,19 @@ def dialogue_of(
     if template is None:
         raise InputError("The model has no chat template, so it does not converse; use generate.")
     return PublishedDialogue(template, system)
+
+
+def converses(folder: ModelFolder) -> bool:
+    """Whether a decoder answers turns, as far as its folder says; see `dialogue_of`."""
+    config = folder.config
+    if config.published is None:
+        return config.generation is not None and config.generation.chat is not None
+    from dragoman.folder.tokenizers.template import find_template
+
+    try:
+        return find_template(TokenizerFolder.of(folder.origin, folder.hf, RULES)) is not None
+    except InputError:  # which whoever asks it is told
+        return False
 
 
 class Chat:
