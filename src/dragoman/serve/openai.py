@@ -19,7 +19,8 @@ from starlette.responses import Response
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
-from dragoman.serve.refusals import Refusal
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.schema import ModelForm
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
@@ -306,4 +307,16 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
-ENDPOINTS = (Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),)
+async def model(call: Call) -> Response:
+    """Describe a model, as `/v1/models` lists it."""
+    name = call.named
+    if (served := call.service.shelf.models.get(name)) is None:
+        what, do = f"No model is called {name[:LONGEST_NAME]}.", "GET /v1/models lists the models."
+        raise Refusal(404, what, do, where="path")
+    return json_response(msgspec.convert(served, type=ModelForm, from_attributes=True))
+
+
+ENDPOINTS = (
+    Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),
+    Endpoint("GET", "/v1/models/{model}", model, None, ModelForm, dialect=OPENAI),
+)

@@ -112,7 +112,11 @@ def test_a_translator_translates(client: Client, folders: list[Path], name: str)
 
 def test_models_are_listed(client: Client) -> None:
     """By the answer that is ours too."""
-    assert [one.id for one in client.models.list()] == ["en-zh", "town", "plain"]
+    listed = list(client.models.list())
+    assert [one.id for one in listed] == ["en-zh", "town", "plain"]
+    assert [client.models.retrieve(one.id) for one in listed] == listed
+    with pytest.raises(openai.NotFoundError, match="No model is called gpt-4o"):
+        client.models.retrieve("gpt-4o")
 
 
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
