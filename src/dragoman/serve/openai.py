@@ -1,10 +1,11 @@
-"""The dialect of OpenAI: chat completions, whole or streamed.
+"""The dialect of OpenAI: chat completions, whole or streamed, and embeddings.
 
 A decoder answers by its chat template. A translator translates the last message of the user's,
 line by line; its name may carry the pair, as in `nllb-200:en-de`.
 """
 
 import secrets
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+BATCH_TOKENS = 8192
+"""Padded tokens of an embedder's batch."""
 LONGEST_PAIR = 80
 """Characters of a pair in a model's name."""
 
@@ -124,6 +127,32 @@ class ChatAnswer(msgspec.Struct):
     model: str
     choices: list[ChatChoice]
     usage: dict[str, int]
+
+
+class EmbeddingsForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Texts to embed."""
+
+    model: str
+    input: str | Annotated[list[str], msgspec.Meta(min_length=1)]
+    encoding_format: Literal["float", "base64"] = "float"
+    user: str | None = None
+
+
+class VectorAnswer(msgspec.Struct):
+    """The vector of a text: numbers, or the bytes of float32 in base64."""
+
+    index: int
+    embedding: list[float | None] | str
+    object: Literal["embedding"] = "embedding"
+
+
+class EmbeddingsAnswer(msgspec.Struct):
+    """The vectors of texts."""
+
+    data: list[VectorAnswer]
+    model: str
+    usage: dict[str, int]
+    object: Literal["list"] = "list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +336,31 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
+async def embeddings(call: Call) -> Response:
+    """Embed texts."""
+    form = await call.json(EmbeddingsForm)
+    service, texts = call.service, [form.input] if isinstance(form.input, str) else form.input
+    service.accept(call, texts)
+    served = service.shelf.find(form.model, "embed")
+    async with service.lease(call, served, len(texts)) as reader:
+        read = await service.in_thread(call, partial(reader.size, texts))
+        found = await service.ask(
+            call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS)
+        )
+    for number, each in enumerate(found, start=1):
+        if each is None or "unreadable" in each.flags:
+            what, status = f"Text {number} could not be embedded.", 500 if each is None else 400
+            raise Refusal(status, what, "Leave it out.", where="input")
+    vectors: list[Any] = [each.vector.astype("<f4") for each in found]
+    if form.encoding_format == "base64":
+        data = [b64encode(vector.tobytes()).decode() for vector in vectors]
+    else:
+        data = [vector.tolist() for vector in vectors]
+    counts = {"prompt_tokens": read, "total_tokens": read}
+    answers = [VectorAnswer(number, vector) for number, vector in enumerate(data)]
+    return json_response(EmbeddingsAnswer(answers, served.name, counts))
+
+
 async def model(call: Call) -> Response:
     """Describe a model, as `/v1/models` lists it."""
     name = call.named
@@ -318,5 +372,8 @@ async def model(call: Call) -> Response:
 
 ENDPOINTS = (
     Endpoint("POST", "/v1/chat/completions", chat, ChatForm, ChatAnswer, dialect=OPENAI),
+    Endpoint(
+        "POST", "/v1/embeddings", embeddings, EmbeddingsForm, EmbeddingsAnswer, dialect=OPENAI
+    ),
     Endpoint("GET", "/v1/models/{model}", model, None, ModelForm, dialect=OPENAI),
 )

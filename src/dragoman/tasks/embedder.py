@@ -164,11 +164,17 @@ class Embedder(EncoderReader[Embedding, Vector]):
 
     def courses(self, texts: Sequence[str], options: int) -> list[Course[Row, Vector, Embedding]]:
         """How each text is embedded, in batches of so many tokens at most."""
+        return [self._course(ids, options) for ids in self._encode(texts)]
+
+    def size(self, texts: Sequence[str]) -> int:
+        """How many tokens are read of texts, with those around each."""
+        return sum(min(len(ids or ()), self.max_tokens) + 2 for ids in self._encode(texts))
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int] | None]:
         read_texts = [f"{self.pooling.prompt}{text.strip()}" for text in texts]
         if self.pooling.lowercase:
             read_texts = [text.lower() for text in read_texts]
-        encoded = encode_each(self.tokenizer.encode_batch, read_texts)
-        return [self._course(ids, options) for ids in encoded]
+        return encode_each(self.tokenizer.encode_batch, read_texts)
 
     def _course(self, ids: list[int] | None, budget: int) -> Course[Row, Vector, Embedding]:
         """Embed a text; without ids, that of the tokens around it."""

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.processors import needs_independent_rows, needs_independent_translations
 from tests.system.serve.live import Client, Live, PanicException, serving
+from tests.unit.tasks.readers import save_reader
 from tests.unit.tasks.tiny_chat import save_chat_generator
 from tests.unit.tasks.tiny_generator import save_generator
 
 import dragoman
+from dragoman.models.heads import NoHead
 from dragoman.serve.settings import ApiKeys
 
 openai = pytest.importorskip("openai", reason="the client 'openai' is not installed")
@@ -26,9 +29,10 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def folders(translator_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A translator, a model of dialogues, and one without a template."""
+    """A translator, a model of dialogues, one without a template, and an encoder."""
     root = tmp_path_factory.mktemp("chat")
-    return [translator_folder, save_chat_generator(root / "town"), save_generator(root / "plain")]
+    made = [save_chat_generator(root / "town"), save_generator(root / "plain")]
+    return [translator_folder, *made, save_reader(root / "vectors", head=NoHead())]
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +117,37 @@ def test_a_translator_translates(client: Client, folders: list[Path], name: str)
 def test_models_are_listed(client: Client) -> None:
     """By the answer that is ours too."""
     listed = list(client.models.list())
-    assert [one.id for one in listed] == ["en-zh", "town", "plain"]
+    assert [one.id for one in listed] == ["en-zh", "town", "plain", "vectors"]
     assert [client.models.retrieve(one.id) for one in listed] == listed
     with pytest.raises(openai.NotFoundError, match="No model is called gpt-4o"):
         client.models.retrieve("gpt-4o")
+
+
+@pytest.mark.filterwarnings("ignore:1 text is longer")
+def test_texts_are_embedded(chatting: Live, client: Client, folders: list[Path]) -> None:
+    """Their client asks for base64, others for numbers; what is read is counted."""
+    texts = ["the cat", "", " ".join([TEXT] * 30)]
+    embedder = dragoman.load(folders[3])
+    expected, limit = embedder.embed(texts), embedder.max_tokens
+    for more in ({}, {"encoding_format": "float"}):
+        answer = client.embeddings.create(model="vectors", input=texts, **more)
+        assert [one.index for one in answer.data] == [0, 1, 2]
+        assert np.allclose([one.embedding for one in answer.data], expected, rtol=0, atol=1e-5)
+        read = len(embedder.tokenizer.encode("the cat")) + 2 + 2 + limit + 2
+        assert answer.usage.prompt_tokens == answer.usage.total_tokens == read
+    one = client.embeddings.create(model="vectors", input=TEXT)
+    assert len(one.data[0].embedding) == embedder.dim
+    wrongs: list[dict[str, Any]] = [
+        {"model": "town"},
+        {"dimensions": 3},
+        {"input": [[1]]},
+        {"input": []},
+    ]
+    for wrong in wrongs:
+        ask = {"model": "vectors", "input": TEXT} | wrong
+        refused = chatting.post("/v1/embeddings", ask, {"authorization": "Bearer k"})
+        assert refused.status == (404 if "model" in wrong else 400)
+        assert set(refused.json["error"]) == {"message", "type", "param", "code"}
 
 
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
