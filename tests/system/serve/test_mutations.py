@@ -83,6 +83,7 @@ TEMPLATES: list[Template] = [
     *(("POST", path, b"multipart/form-data; boundary=x", UPLOAD) for path in UPLOADS),
     in_json("/v1/tag", {"text": "a"}),
     in_json("/v1/embed", {"text": ["a"]}),
+    in_json("/v1/embeddings", {"model": "a", "input": ["a"], "encoding_format": "base64"}),
     in_json("/v1/inspect", {"text": "the cat"}),
     in_json("/v2/document/0", {"document_key": "0"}),
     in_json("/v2/document/0/result", {"document_key": "0"}),
