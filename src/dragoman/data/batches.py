@@ -209,9 +209,12 @@ class Stream(Iterator[BatchT]):
     counters to resume exactly.
     """
 
-    def __init__(self, source: BatchSource[BatchT], *, seed: int) -> None:
+    def __init__(
+        self, source: BatchSource[BatchT], *, seed: int, validation: str | None = None
+    ) -> None:
+        """Begin the first epoch; `validation` is a hash of what the run validates on."""
         self.source = source
-        self._seed = seed
+        self._seed, self._validation = seed, validation
         self._fingerprint = source.fingerprint  # of large data it takes a while
         self._begin(epoch=0)
 
@@ -240,12 +243,13 @@ class Stream(Iterator[BatchT]):
         return [self._drawn.make(number) for number in self._drawn.largest]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the stream is, and how much there is: plain numbers and a text, as JSON."""
+        """Return where the stream is, and how much there is: plain numbers and texts, as JSON."""
         return {
             "seed": self._seed,
             "epoch": self.epoch,
             "position": self.position,
             "fingerprint": self._fingerprint,
+            "validation": self._validation,
             "examples": self._drawn.examples,
         }
 
@@ -257,8 +261,8 @@ class Stream(Iterator[BatchT]):
         `former_size` has the fields of the source's `config` that decide the size of batches and
         have changed since. The batches of the epoch are others then, so it begins again: some of
         its examples come twice, none is missed.
-        Raises InputError when the data or the settings of batches are no longer the same, and
-        ValueError for a state that `state_dict` never returns.
+        Raises InputError when the data, what the run validates on included, or the settings of
+        batches are no longer the same, and ValueError for a state that `state_dict` never returns.
         """
         place = (state["seed"], state["epoch"], state["position"])
         if not all(isinstance(number, int) and number >= 0 for number in place):
@@ -271,6 +275,12 @@ class Stream(Iterator[BatchT]):
             raise InputError(
                 "The training data or its batch settings have changed since the run was saved; "
                 "restore them, or start a new run in another folder."
+            )
+        if state.get("validation") not in (None, self._validation):  # old checkpoints have none
+            raise InputError(
+                "The validation data have changed since the run was saved, and figures of other "
+                "texts cannot be compared with its best; restore them, or go on from its model in "
+                "another folder (--from)."
             )
         self._seed, epoch, position = place
         self._begin(epoch)

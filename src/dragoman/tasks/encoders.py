@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from torch import Tensor
 
 from dragoman.data.batches import Batch, BatchConfig, BatchSource, Stream
-from dragoman.data.dataset import Ragged, Splits, format_held_out, hold_out_rows
+from dragoman.data.dataset import Ragged, Splits, TextDataset, format_held_out, hold_out_rows
 from dragoman.data.labelled import LabelledDataset
 from dragoman.data.padding import framed
 from dragoman.data.prepare import special_ids
@@ -38,7 +38,7 @@ from dragoman.train.start import begin_model, check_tokens, with_labels
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
 BatchT = TypeVar("BatchT", bound=Batch)
 BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
-DataT = TypeVar("DataT")
+DataT = TypeVar("DataT", bound=LabelledDataset | TaggedDataset | TextDataset)
 LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
 Found = TypeVar("Found")
@@ -162,7 +162,8 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         size = recipe.model.vocab_size or tokenizer.vocab_size
         model = replace(recipe.model, vocab_size=size)
         splits = tokenizer.splits() if recipe.batch.subword_sampling else None
-        batches = Stream(source(training, splits), seed=recipe.train.seed)
+        seed, judges = recipe.train.seed, held.content_hash
+        batches = Stream(source(training, splits), seed=seed, validation=judges)
         check_tokens(model, tokenizer)
         validation = tuple(source(held, None).fixed())
         check(model, batches, validation)

@@ -154,7 +154,7 @@ def assemble(
     architecture = replace(recipe.model, vocab_size=recipe.model.vocab_size or tokenizer.vocab_size)
     middle = Middle(tokenizer) if recipe.batch.fill_in_middle else None
     source = PackedBatches(training, recipe.batch, splits, middle)
-    batches = Stream(source, seed=recipe.train.seed)
+    batches = Stream(source, seed=recipe.train.seed, validation=held.content_hash)
     check_tokens(architecture, tokenizer)
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
     model = begin_model(DecoderOnly, architecture, recipe)

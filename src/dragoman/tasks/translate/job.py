@@ -262,7 +262,8 @@ def assemble(
     share = recipe.data.placeholders
     placeholders = Placeholders(share, src, tgt, recipe.batch.max_length) if share else None
     source = PairBatches(texts.training, recipe.batch, splits, framing, placeholders)
-    batches = Stream(source, seed=recipe.train.seed)
+    judges = " ".join(held.content_hash for held in texts.validation)
+    batches = Stream(source, seed=recipe.train.seed, validation=judges)
     check_tokens(architecture, src, tgt)
     held_out = (PairBatches([held], recipe.batch, framing=framing) for held in texts.validation)
     validation = tuple(chain.from_iterable(held.fixed() for held in held_out))
