@@ -15,6 +15,10 @@ from dragoman.wording import counted
 
 LONGEST_WARM_UP = 0.2
 """Share of the time of a run with `max_minutes` that its warm-up takes at most."""
+CUT_SHORT = (
+    "the warm-up of train.warmup_steps = {:,} does not end in the {} of this run, so "
+    "train.learning_rate is never reached; set train.warmup_steps={} for a fifth of them"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +85,16 @@ class Progress:
             return self.step + 1
         risen = self.done_by_clock(config) / LONGEST_WARM_UP
         return max(self.step + 1, config.warmup_steps * risen)
+
+    def cut_short(self, config: TrainConfig, *, at_end: bool = False) -> str | None:
+        """Say that a run ends before its warm-up; with a clock only the end of the run tells."""
+        if at_end != (config.max_minutes is not None):
+            return None
+        steps = round(self.next_step(config)) - 1 if at_end else config.max_steps
+        if steps is None or steps > config.warmup_steps:
+            return None
+        fifth = int(LONGEST_WARM_UP * steps)
+        return CUT_SHORT.format(config.warmup_steps, counted(steps, "step"), fifth)
 
     def minutes_needed(self, recipe: RunRecipe) -> int | None:
         """Return the `max_minutes` in which a run of this speed takes all planned steps.

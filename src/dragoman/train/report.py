@@ -96,6 +96,8 @@ class ConsoleReport(Reporter):
 
     def stepped(self, progress: Progress, result: StepResult) -> None:
         """Show step, loss, speed, learning rate, time left and the last validation."""
+        if progress.step == 1:
+            self._warn(progress.cut_short(self._config))
         if self._console.is_terminal:
             line = self._line(progress, result, self._speed.read(progress, least_seconds=1.0))
             self._bar.start()
@@ -128,7 +130,7 @@ class ConsoleReport(Reporter):
                 "useless; lower train.learning_rate, or lengthen train.warmup_steps."
             )
         for warning in validation.warnings:
-            self._console.print(f"Warning: {warning}.")
+            self._warn(warning)
 
     def stopped(self, progress: Progress, reason: str) -> None:
         """Remove the live line."""
@@ -136,11 +138,17 @@ class ConsoleReport(Reporter):
         self._console.print(
             f"Stopped at step {progress.step:,} after {clock(progress.seconds)}: {reason}."
         )
+        if reason != "interrupted":
+            self._warn(progress.cut_short(self._config, at_end=True))
 
     def close(self) -> None:
         """Restore the terminal, whatever happened; a second time does nothing."""
         if self._bar.live.is_started:
             self._bar.stop()
+
+    def _warn(self, warning: str | None) -> None:
+        if warning:
+            self._console.print(f"Warning: {warning}.")
 
     def _line(self, progress: Progress, result: StepResult, speed: float | None) -> str:
         line = f"step {progress.step:,}: loss {result.loss:.3f}, "

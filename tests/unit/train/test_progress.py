@@ -68,6 +68,31 @@ def test_a_clock_shortens_the_warm_up(step: int, minutes: float) -> None:
         assert progress.next_step(other) == step + 1
 
 
+WARMING = TrainConfig(max_steps=20, warmup_steps=20)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (WARMING, "start"),
+        (replace(WARMING, schedule="noam"), "start"),
+        (replace(WARMING, warmup_steps=19), ""),
+        (replace(WARMING, max_minutes=60), "end"),
+        (replace(WARMING, max_minutes=1), ""),  # the clock shortens it
+        (replace(WARMING, max_minutes=1, schedule="constant", max_steps=None), "end"),
+        (TrainConfig(patience=1, schedule="constant"), ""),
+    ],
+)
+def test_a_run_that_ends_before_its_warm_up_is_told(config: TrainConfig, told: str) -> None:
+    """As soon as that is certain."""
+    started = Progress(step=1).cut_short(config)
+    ended = Progress(step=20, seconds=60.0).cut_short(config, at_end=True)
+    assert [bool(started), bool(ended)] == [told == "start", told == "end"]
+    for sentence in filter(None, [started, ended]):
+        assert "in the 20 steps" in sentence
+        assert sentence.endswith("set train.warmup_steps=4 for a fifth of them")
+
+
 @pytest.mark.parametrize(
     ("progress", "minutes"),
     [

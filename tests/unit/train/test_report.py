@@ -11,6 +11,7 @@ import pytest
 from tests.unit.train.made import CONFIG, RESULT, file_size_limit, make_console
 
 from dragoman.errors import DragomanError
+from dragoman.train.config import TrainConfig
 from dragoman.train.job import Validation
 from dragoman.train.progress import Progress
 from dragoman.train.report import ConsoleReport, MetricsFile, Speed
@@ -48,6 +49,18 @@ def test_metrics_lines(tmp_path: Path) -> None:
     assert [line["tokens_per_second"] for line in steps] == [None, *[pytest.approx(10.0)] * 2]
     assert valid["valid"] == {"loss": 1.5, "source_gain": 0.4, "bleu": 12.345, "chrf": 34.5}
     assert stopped["stopped"] == "5 steps"
+
+
+def test_a_cut_warm_up_is_said_once() -> None:
+    """At the first step, or at the end where a clock decides, unless somebody interrupts it."""
+    config = TrainConfig(max_steps=9, warmup_steps=9, schedule="constant")
+    for minutes, reason, lines in ((None, "9 steps", 1), (9, "9 steps", 1), (9, "interrupted", 0)):
+        console, file = make_console(terminal=False)
+        report = ConsoleReport(console, replace(config, max_minutes=minutes))
+        for step in range(1, 10):
+            report.stepped(Progress(step=step), RESULT)
+        report.stopped(Progress(step=9), reason)
+        assert file.getvalue().count("Warning: the warm-up") == lines
 
 
 def test_a_damaged_metrics_line_is_dropped(tmp_path: Path) -> None:
@@ -100,7 +113,7 @@ def test_speed_between_readings() -> None:
 def test_plain_lines_without_a_terminal() -> None:
     """Without a terminal the first step is a plain line, then one now and then, no control code."""
     console, file = make_console(terminal=False)
-    report = ConsoleReport(console, CONFIG)
+    report = ConsoleReport(console, replace(CONFIG, warmup_steps=9))
     for step in range(1, 51):
         report.stepped(Progress(step=step, seconds=step, tokens=10 * step), RESULT)
     report.validated(Progress(step=50, best_step=50, seconds=50), VALIDATION)

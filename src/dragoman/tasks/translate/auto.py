@@ -21,6 +21,7 @@ from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.text.train import TokenizerConfig, train_tokenizer
 from dragoman.train.config import TrainConfig
 from dragoman.train.device import choose_device
+from dragoman.train.progress import LONGEST_WARM_UP
 from dragoman.train.runfolder import check_out
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.wording import counted
@@ -111,6 +112,8 @@ def auto_recipe(
         recipe, epochs = start_from(recipe, opened), min(epochs, FINE_TUNING_EPOCHS)
     num_batches = _num_batches(recipe, num_pairs, tokenizers)
     train = replace(_limits(epochs, num_batches), learning_rate=rate)
+    found = override(replace(recipe, train=train))
+    train = replace(train, warmup_steps=_warm_up(train, found))
     found = override(replace(recipe, train=train))
     if (found.batch, found.tokenizer) != (recipe.batch, recipe.tokenizer):
         num_batches = _num_batches(found, num_pairs, tokenizers)
@@ -245,6 +248,16 @@ def _limits(passes: float, num_batches: float) -> TrainConfig:
         save_every=every,
         patience=8,
     )
+
+
+def _warm_up(chosen: TrainConfig, found: TranslateRecipe) -> int:
+    """Return the chosen warm-up, at most a fifth of the steps that a user set; a run keeps its own.
+
+    Else a run could not go on to more steps.
+    """
+    if begun := begun_recipe(found, found.out):
+        return begun.train.warmup_steps
+    return min(chosen.warmup_steps, int(LONGEST_WARM_UP * (found.train.max_steps or 0)))
 
 
 def _language(file: str | None, known: Collection[str]) -> str | None:

@@ -112,6 +112,22 @@ def test_what_is_described_is_what_is_trained(tmp_path: Path) -> None:
     assert passes_of(split) == pytest.approx(60, rel=0.1)
 
 
+def test_a_warm_up_leaves_steps_to_learn(tmp_path: Path) -> None:
+    """It is shorter where fewer steps are wanted, and stays that of a run that goes on."""
+    written = write(tmp_path, lambda: "x", 50)
+    files = [*(f"data.{side}={path}" for side, path in written.items()), f"out={tmp_path / 'run'}"]
+
+    def warm_up(*given: str) -> int:
+        return recipe_for_files([*files, *given]).train.warmup_steps
+
+    assert [warm_up(), warm_up("train.max_steps=100")] == [30, 20]
+    assert warm_up("train.max_steps=100", "train.warmup_steps=99") == 99
+    begun = recipe_for_files([*files, "train.max_steps=100"])
+    with RunFolder(Path(begun.out)).open(begun) as folder:
+        (folder.checkpoints / "step-00000001").mkdir(parents=True)
+    assert warm_up("train.max_steps=5000") == 20
+
+
 @pytest.mark.parametrize(
     ("pairs", "told"),
     [
