@@ -51,6 +51,12 @@ FREQUENT = (
     "longer, and if that does not help, lower train.learning_rate, lengthen train.warmup_steps, "
     'or, if the model is not pre-norm, set model.norm_position = "pre"'
 )
+FAR = 2.0
+"""Times the loss of guessing, all tokens being alike: such a loss is no matter of frequencies."""
+DIVERGED = (
+    "the model's loss is more than twice that of guessing, so the run has diverged; lower "
+    "train.learning_rate, or lengthen train.warmup_steps"
+)
 LEAST_TARGETS = 1000
 """Tokens from which on their frequencies are measured."""
 MOST, LEAST_LINES = 0.5, 20
@@ -344,10 +350,17 @@ def validate(
         warnings=(
             *scored.warnings,
             *([COLLAPSED] if gain is not None and gain < COLLAPSE else []),
-            *([FREQUENT] if mean > FREQUENCIES * _entropy(batches, model.pad_id) else []),
+            *_of_loss(mean, batches, model),
         ),
         alignment=alignment,
     )
+
+
+def _of_loss(mean: float, batches: Sequence[PairBatch], model: EncoderDecoder) -> list[str]:
+    """What a loss shows by itself."""
+    if mean > FAR * math.log(model.output.out_features):
+        return [DIVERGED]
+    return [FREQUENT] if mean > FREQUENCIES * _entropy(batches, model.pad_id) else []
 
 
 def _entropy(batches: Sequence[PairBatch], pad_id: int) -> float:

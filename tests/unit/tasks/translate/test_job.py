@@ -24,6 +24,7 @@ from dragoman.tasks.translate.job import (
     ALIKE,
     COLLAPSED,
     COPYING,
+    DIVERGED,
     FREQUENT,
     LOOPING,
     assemble,
@@ -157,6 +158,12 @@ def test_a_model_of_frequencies_is_reported() -> None:
     batch = make_batch(random_pairs(300))
     assert batch.num_targets > 1000
     assert FREQUENT in validate(make_model(), [batch], unjudged).warnings
+    wild = make_model()
+    with torch.no_grad():
+        wild.output.weight *= 20
+    diverged = validate(wild, [batch], unjudged).warnings
+    assert DIVERGED in diverged
+    assert FREQUENT not in diverged
     counted = [([4], [4]), ([5], [5])] * 300
     model = make_model(dtype=torch.float32)
     stepper = make_stepper(model)
