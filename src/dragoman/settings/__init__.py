@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from dragoman.errors import InputError
 from dragoman.plain import to_plain
 from dragoman.settings.fields import must_be, not_among, section
-from dragoman.settings.source import Origin, lay_over, parse_toml, read_text
+from dragoman.settings.source import Origin, lay_over, parse_json, parse_toml, read_text
 
 __all__ = ["Given", "flatten", "override_settings", "parse_settings", "read_settings"]
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
-    """Read the TOML file `path` and apply `overrides`.
+    """Read the TOML file `path`, or a JSON file of the same keys, and apply `overrides`.
 
     An override is `dotted.path=value`. Its right-hand side is read as a TOML value (`45`,
     `true`, `[1, 2]`, `"text"`) and, if it is not one, as text (`data.src=a.en`). A
@@ -39,7 +39,7 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> "Given":
     Raises InputError, with one sentence, for anything that is wrong; so does `Given.build`.
     """
     text = read_text(path)
-    data = parse_toml(text, path)
+    data = (parse_json if path.suffix == ".json" else parse_toml)(text, path)
     laid = tuple(lay_over(data, override) for override in overrides)
     return Given(data, Origin(str(path), text, laid))
 

@@ -1,5 +1,6 @@
 """Where a setting comes from: the TOML file, the overrides applied to it, the line of a key."""
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -122,6 +123,17 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
         found = re.match(r"line (\d+)", place)
         line = int(found[1]) if found else text.count("\n") + 1
         raise InputError(f"{path}, line {line}: not valid TOML ({message.lower()})") from error
+
+
+def parse_json(text: str, path: Path) -> dict[str, Any]:
+    """The values of a JSON object, as a run writes its recipe."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: not a JSON object, so no recipe")
+    return data
 
 
 def lay_over(data: dict[str, Any], text: str) -> Override:

@@ -30,9 +30,11 @@ from rich.console import Console
 from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.opening import open_folder
 from dragoman.settings import Given, flatten, override_settings, read_settings
+from dragoman.settings.source import lay_over
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.tasks.translate.auto import recipe_for_files
 from dragoman.train.recipe import RunRecipe
+from dragoman.train.runfolder import RECIPE, RunFolder
 from dragoman.train.start import begun_recipe, start_from
 from dragoman.train.trainer import TrainResult
 
@@ -136,19 +138,31 @@ def find_runs(
 ) -> tuple[RunRecipe, Sequence[RunRecipe]]:
     """Return the recipe of a name with the runs of its sweep, if any; or one for two files.
 
+    Where neither is given, a run that has begun in the folder `out` has its own.
     Raises InputError for several names, and for one of a file of texts.
     """
-    texts = [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
+    files = [name for name in names if Path(name).is_file()]
+    texts = [name for name in files if not name.endswith((".toml", RECIPE))]
     if texts:
         one, other = texts if len(texts) == 2 else ("FILE", "FILE")
         raise InputError(
             f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
             f"files give --src {one} --tgt {other} --out DIR"
         )
-    if not names:
+    if not (names := names or _begun_in(overrides)):
         return recipe_for_files(overrides), ()
     read = read_recipe(only_name(names, "recipe"), overrides)
     return build_recipe(read), build_sweep(read)
+
+
+def _begun_in(overrides: Sequence[str]) -> list[str]:
+    """Return the recipe of the run in `out`, unless there are texts or a model to start from."""
+    given: dict[str, Any] = {}
+    for override in overrides:
+        lay_over(given, override)
+    recipe = RunFolder(Path(str(given.get("out", "")))).training / RECIPE
+    named = given.keys() & {"data", "start"} or "out" not in given
+    return [] if named or not recipe.is_file() else [str(recipe)]
 
 
 def only_name(names: Sequence[str], what: str) -> str:

@@ -16,7 +16,7 @@ from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.plain import to_plain
-from dragoman.tasks.recipes import load_recipe, shipped_recipes
+from dragoman.tasks.recipes import find_runs, load_recipe, shipped_recipes
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -48,6 +48,42 @@ def write(path: Path, text: str = "x\n") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_run_knows_its_recipe(here: Path, name: str) -> None:
+    """To train it again elsewhere, and, where nothing but its folder is named, to go on."""
+    recipe = load_recipe(name, [f"out={here / 'run'}", "train.max_steps=9", "data.root=r"])
+    with RunFolder(here / "run").open(recipe) as folder:
+        kept = str(folder.training / "recipe.json")
+    assert find_runs([kept], []) == (recipe, [])
+    assert find_runs([kept], ["out=other"])[0] == replace(recipe, out="other")
+    more, _ = find_runs([], [f"out={here / 'run'}", "train.max_steps=10"])
+    assert more == replace(recipe, train=replace(recipe.train, max_steps=10))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("recipe.json", '{"train": ', r"recipe\.json: not valid JSON"),
+        ("recipe.json", "[1]", "not a JSON object"),
+        ("recipe.json", '{"train": {"max_stepz": 1}}', r"recipe\.json.*did you mean"),
+        ("texts.json", "{}", r"texts\.json: not a recipe"),
+    ],
+)
+def test_a_damaged_recipe_is_refused(here: Path, name: str, text: str, told: str) -> None:
+    """Files of other names are taken for texts."""
+    with pytest.raises(InputError, match=told):
+        find_runs([str(write(here / name, text))], [])
+
+
+@pytest.mark.parametrize("given", [["data.src=a", "data.tgt=b"], ["start.model=m"]])
+def test_other_texts_are_no_run_that_goes_on(here: Path, given: list[str]) -> None:
+    """Their recipe is chosen, so that what differs is told."""
+    with RunFolder(here / "run").open(load_recipe("sst2", ["out=run"])):
+        pass
+    with pytest.raises(InputError, match=r"no file a |there are no texts"):
+        find_runs([], [f"out={here / 'run'}", *given])
 
 
 @pytest.mark.parametrize("name", SHIPPED)
