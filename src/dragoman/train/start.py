@@ -23,8 +23,9 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.train import TokenizerConfig, train_tokenizer, with_specials
 from dragoman.train.checkpoint import checkpoints
 from dragoman.train.job import Say
-from dragoman.train.recipe import RunRecipe
+from dragoman.train.recipe import RunRecipe, StartConfig
 from dragoman.train.runfolder import RunFolder
+from dragoman.wording import counted
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -125,7 +126,7 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     """Freeze the parts whose names begin with these prefixes, in whole words."""
     parameters = dict(model.named_parameters(remove_duplicate=False))  # each by all of its names
     for prefix in prefixes:
-        chosen = [p for name, p in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
+        chosen = [p for name, p in parameters.items() if _begins(name, prefix)]
         if not chosen:
             words = [name.split(".") for name in parameters]
             parts = {".".join(w[:end]) for w in words for end in range(1, len(w) + 1)}
@@ -138,6 +139,27 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
             parameter.requires_grad = False
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise InputError("start.freeze leaves nothing to learn: it names every part of the model")
+
+
+def parameters_of(model: nn.Module, start: StartConfig) -> str:
+    """Say how many parameters there are, how many are frozen, and what shares those without a word.
+
+    With adapters everything else is frozen, which is no surprise.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    chosen = {name for name in named if any(_begins(name, prefix) for prefix in start.freeze)}
+    frozen = {id(named[name]) for name in chosen}
+    tied = [name for name, p in named.items() if name not in chosen and id(p) in frozen]
+    which = f" ({', '.join(tied)} too, being the same)" if tied else ""
+    total = sum(p.numel() for p in model.parameters())
+    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    said = f", {total - learning:,} of them frozen{which}" if learning < total else ""
+    return f"{total:,} parameters{said}"
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Whether a name begins with a prefix, in whole words."""
+    return f"{name}.".startswith(f"{prefix}.")
 
 
 def _with_head(theirs: ModelConfig, ours: ModelConfig) -> ModelConfig:
@@ -207,6 +229,9 @@ def copy_weights(
             found = stored[name]
             rows = parameter if parameter.shape == found.shape else parameter[: len(found)]
             rows.copy_(found)  # those of new tokens stay as they were drawn
+    if adapters := sum(".lora." in name for name in drawn):
+        drawn = [name for name in drawn if ".lora." not in name]
+        drawn.append(counted(adapters // 2, "adapter"))  # of two matrices
     but = f"; drawn anew: {', '.join(drawn)}" if drawn else ""
     return f"The weights are those of {recipe.start.model}{but}."
 

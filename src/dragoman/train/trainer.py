@@ -52,7 +52,7 @@ from dragoman.train.progress import Interrupt, Progress
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.report import ConsoleReport, Reporter, end_card, model_card, reporters_of
 from dragoman.train.runfolder import RunFolder, adjusted_settings, former_size, resume_warnings
-from dragoman.train.start import published_files
+from dragoman.train.start import parameters_of, published_files
 from dragoman.train.step import Skipped, Stepper, StepResult
 from dragoman.wording import counted, format_time
 
@@ -111,7 +111,7 @@ class Trainer:
                     stack.checkpointing = True
         batches = self.job.batches
         self.console.print(
-            f"{_parameters(model)}; {device} in {precision}, "
+            f"{parameters_of(model, self.recipe.start)}; {device} in {precision}, "
             f"{counted(torch.get_num_threads(), 'thread')}; "
             f"{counted(batches.num_batches, 'batch', 'batches')} an epoch, "
             f"{batches.padding:.1%} padding.{self.place.describe(config.accumulate)}"
@@ -382,13 +382,6 @@ class Trainer:
                 best = f"the {name}"
                 self.progress.best = averaged.to_dict()
                 self.export(averaged)
-
-
-def _parameters(model: nn.Module) -> str:
-    total = sum(p.numel() for p in model.parameters())
-    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    frozen = f", {total - learning:,} of them frozen" if learning < total else ""
-    return f"{total:,} parameters{frozen}"
 
 
 @torch.no_grad()

@@ -28,6 +28,7 @@ from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, EncoderOnlyConfig, ModelConfig, build
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, TaggingHead
+from dragoman.models.lora import LoraConfig
 from dragoman.tasks.task import train
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.recipe import DataFiles, RunRecipe, StartConfig
@@ -38,6 +39,7 @@ from dragoman.train.start import (
     check_tokens,
     copy_weights,
     freeze,
+    parameters_of,
     start_from,
 )
 
@@ -183,6 +185,17 @@ def test_another_head_is_drawn_anew(encoder: str) -> None:
             assert torch.equal(value, theirs[name])
 
 
+def test_adapters_are_counted(encoder: str) -> None:
+    """Beside a head that is drawn: there are two in each of the two layers."""
+    start = StartConfig(model=encoder, lora=LoraConfig(rank=2))
+    recipe = EncoderRecipe(train=CONFIG, start=start)
+    _, (said,) = begin(recipe, MASKED)
+    assert said.endswith("; drawn anew: 4 adapters.")
+    _, (said,) = begin(recipe, replace(MASKED, head=CLASSES))
+    assert "drawn anew: head." in said
+    assert said.endswith(", 4 adapters.")
+
+
 def test_what_words_look_like_begins_at_zeros(encoder: str) -> None:
     """So a tagger with it begins as the encoder that was trained without it."""
     config = replace(MASKED, head=TaggingHead(labels=("a", "b")), word_features=9)
@@ -224,6 +237,28 @@ def test_frozen_parts_stay(prefixes: list[str], frozen: list[str]) -> None:
         stays = torch.equal(parameter, before[name])
         assert stays == name.startswith(tuple(frozen)), name
     assert len(stepper.optimizer.state) == sum(p.requires_grad for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "tie", "told"),
+    [
+        (("src_embedding",), "all", " frozen (tgt_embedding.weight, output.weight too, being the"),
+        (("output", "tgt_embedding"), "all", " frozen (src_embedding.weight too, being the same)"),
+        (("output",), "target-output", " frozen (tgt_embedding.weight too, being the same)"),
+        (("src_embedding",), "target-output", " frozen"),
+        (("encoder",), "all", " frozen"),
+        ((), "all", " parameters"),
+    ],
+)
+def test_what_shares_frozen_weights_is_told(
+    prefixes: tuple[str, ...], tie: Literal["all", "target-output"], told: str
+) -> None:
+    """By name, where it was not named itself."""
+    model = EncoderDecoder(replace(TINY, tie_embeddings=tie))
+    freeze(model, prefixes)
+    said = parameters_of(model, StartConfig(model="m", freeze=prefixes))
+    assert told in said
+    assert ("(" in told) == ("(" in said)
 
 
 def test_frozen_output_still_teaches_the_rest() -> None:
