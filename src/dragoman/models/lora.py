@@ -5,7 +5,7 @@
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -164,12 +164,29 @@ def adapt(model: nn.Module, config: LoraConfig) -> None:
             f"start.lora.layers = {[*config.layers]} and start.lora.modules select no matrix that "
             "gets an adapter"
         )
+    _check_rank(model, config.rank or 1, chosen)
     for name, parameter in model.named_parameters():
         parameter.requires_grad = name.startswith(("head.", "words."))
     for (path, parts), adapters in chosen.items():
         above, _, last = path.rpartition(".")
         adapted = Adapted(model.get_submodule(path), config, adapters, parts)
         setattr(model.get_submodule(above), last, adapted)
+
+
+def _check_rank(model: nn.Module, rank: int, chosen: Iterable[tuple[str, int]]) -> None:
+    """Raise InputError for a rank that no matrix can have."""
+    found = ((model.get_submodule(path), parts) for path, parts in chosen)
+    sides = [
+        min(matrix.out_features // parts, matrix.in_features)
+        for matrix, parts in found
+        if isinstance(matrix, Linear)
+    ]
+    most = max(sides)
+    if rank > most:
+        raise InputError(
+            f"start.lora.rank = {rank:,} is more than the smaller side of every matrix that gets "
+            f"an adapter; give at most {most:,}"
+        )
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -131,6 +131,7 @@ def test_dropout_is_of_what_an_adapter_reads() -> None:
         ({"modules": ("q_prj",)}, "did you mean q_proj"),
         ({"layers": (7,)}, "there is no layer 7"),
         ({"rank": 0}, "rank is 0; it must be"),
+        ({"rank": SMALL.d_model + 1}, f"give at most {SMALL.d_model}$"),
         ({"rank": None, "alpha": 2.0}, "lora.alpha has no effect without lora.rank"),
     ],
 )
@@ -138,3 +139,11 @@ def test_settings_that_cannot_be(wrong: dict[str, object], message: str) -> None
     """Each is one sentence."""
     with pytest.raises(InputError, match=message):
         adapt(build(SMALL), replace(LoraConfig(rank=2), **wrong))  # type: ignore[arg-type]
+
+
+def test_a_rank_is_bounded_by_what_the_largest_matrix_has() -> None:
+    """Others may have fewer rows, as the values of a few heads have."""
+    few = replace(SMALL, num_kv_heads=1)
+    adapt(build(few), LoraConfig(rank=SMALL.d_model))
+    with pytest.raises(InputError, match=f"at most {SMALL.d_model // SMALL.num_heads}$"):
+        adapt(build(few), LoraConfig(rank=SMALL.d_model, modules=("v_proj",)))
