@@ -26,7 +26,7 @@ from dragoman.train.log import read_log
 from dragoman.train.picture import draw_run, side_by_side
 from dragoman.train.progress import Progress
 from dragoman.train.recipe import RunRecipe
-from dragoman.train.runfolder import RunFolder, deciding
+from dragoman.train.runfolder import GONE, RunFolder, deciding
 from dragoman.train.step import Skipped, StepResult
 from dragoman.train.trackers import TensorBoard, Tracker
 from dragoman.version import __version__
@@ -218,6 +218,8 @@ class MetricsFile(Reporter):
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(values) + "\n")
+        except FileNotFoundError as error:
+            raise DragomanError(GONE.format(self._path.parent.parent)) from error
         except OSError as error:
             raise DragomanError(
                 f"Cannot write {self._path}: {error.strerror}; make room and run the same command "

@@ -56,6 +56,8 @@ def run_recipe(
             theirs = folder.start.config
             console.print(copy_weights(source, theirs, job.model, job.config.model, recipe))
             keep_start(folder.training, folder.start, source)
+        if processes.leads:
+            folder.check_there()  # or it would begin anew where it was
         return job, folder
 
     with ExitStack() as stack:

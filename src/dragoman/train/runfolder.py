@@ -44,6 +44,10 @@ LOCK = ".lock"
 GLANCE = 0.5
 """Seconds for which the lock is tried: a listing of runs holds it for a moment."""
 RECIPE = "recipe.json"
+GONE = (
+    "{} was moved or removed while its run was going on; to resume from the last checkpoint, run "
+    "the same command with its new place as --out"
+)
 FINISHED, FINISHED_BEFORE = "finished.json", "finished.before.json"
 
 T = TypeVar("T")
@@ -148,6 +152,11 @@ class RunFolder:
                 if not begun and not self._has_learned:
                     shutil.rmtree(new, ignore_errors=True)
                 raise
+
+    def check_there(self) -> None:
+        """Raise DragomanError where the folder of a run that was begun has been taken away."""
+        if not (self.training / RECIPE).exists():
+            raise DragomanError(GONE.format(self.path))
 
     def is_finished(self, recipe: RunRecipe) -> bool:
         """Whether this very run is done: neither its settings nor its limits have changed."""

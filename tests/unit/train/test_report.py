@@ -100,6 +100,10 @@ def test_metrics_on_a_full_disk(tmp_path: Path) -> None:
     full = pytest.raises(DragomanError, match=r"Cannot write .*metrics.jsonl: File too large; make")
     with file_size_limit(0), full:
         metrics.stopped(Progress(), "x")
+    moved = make_metrics(tmp_path / "run" / "training" / "metrics.jsonl")
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    with pytest.raises(DragomanError, match=r"run was moved or removed while .* --out$"):
+        moved.stopped(Progress(), "x")
 
 
 def test_speed_between_readings() -> None:

@@ -27,7 +27,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dragoman.data.corpus import CorpusConfig
-from dragoman.errors import InputError
+from dragoman.errors import DragomanError, InputError
 from dragoman.nn import FeedForward
 from dragoman.tasks.recipes import load_recipe
 from dragoman.tasks.translate.recipe import TranslateRecipe
@@ -125,6 +125,20 @@ def test_interrupted_run_ends_the_same(
     """A run stopped by Ctrl-C at any step, and gone on with, ends with the same bits."""
     recipe = replace(recipe, data=replace(recipe.data, **data))
     assert_goes_on_the_same(recipe, at, [10, 30, 20, 31])
+
+
+def test_a_folder_that_goes_while_a_run_begins(recipe: TranslateRecipe) -> None:
+    """The run does not begin anew, and goes on where the folder is now."""
+    interrupt(recipe, 3, [10])
+    other = replace(recipe, out=recipe.out + "-moved")
+
+    def move(*_: object) -> None:
+        Path(recipe.out).rename(other.out)
+
+    with pytest.raises(DragomanError, match="run was moved or removed while its run was going on"):
+        train_scored(recipe, Scorer(iter([])), check=move)
+    assert not Path(recipe.out).exists()
+    assert "Resuming from step 3." in run(other, 30, 20, 31)[1]
 
 
 def test_ctrl_c_during_the_last_validation(recipe: TranslateRecipe) -> None:
