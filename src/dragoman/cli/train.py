@@ -181,6 +181,8 @@ def _own(part: object) -> set[str]:
 
 
 def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
+    from dragoman.cost.scaling import FEWEST_LEVELS, FEWEST_RUNS
+    from dragoman.models import count_parameters
     from dragoman.train.runfolder import RunFolder
 
     for number, run in enumerate(runs, start=1):
@@ -190,4 +192,8 @@ def _run_sweep(runs: Sequence["RunRecipe"], console: "Console") -> None:
         else:
             _run(run, console, first=number == 1)
     folder = Path(runs[0].out).parent
-    console.print(f"\nThe runs are in {folder}. Next:\ndragoman cost --fit {folder}")
+    console.print(f"\nThe runs are in {folder}. Next:\ndragoman runs {folder}")
+    sizes = {sum(count_parameters(run.work().config).values()) for run in runs}
+    lengths = {run.train.max_steps for run in runs}
+    if len(runs) >= FEWEST_RUNS and min(len(sizes), len(lengths)) >= FEWEST_LEVELS:
+        console.print(f"dragoman cost --fit {folder}")
