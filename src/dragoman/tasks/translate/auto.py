@@ -257,7 +257,8 @@ def _warm_up(chosen: TrainConfig, found: TranslateRecipe) -> int:
     """
     if begun := begun_recipe(found, found.out):
         return begun.train.warmup_steps
-    return min(chosen.warmup_steps, int(LONGEST_WARM_UP * (found.train.max_steps or 0)))
+    steps = found.train.max_steps or chosen.max_steps or 0
+    return min(chosen.warmup_steps, int(LONGEST_WARM_UP * steps))
 
 
 def _language(file: str | None, known: Collection[str]) -> str | None:
