@@ -298,7 +298,9 @@ def labels(
         )
 
     return Case(
-        recipe=recipe, written={"reading": {"max_tokens": 7, "words": "spaced"}}, learner=learner
+        recipe=recipe,
+        written={"reading": {"max_tokens": 7, "words": "spaced", "inside_begins": False}},
+        learner=learner,
     )
 
 
