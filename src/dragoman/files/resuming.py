@@ -5,7 +5,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeVar
 from dragoman.errors import InputError
 from dragoman.files.reading import COMPRESSED
 from dragoman.files.writing import (
+    is_written_to,
     locked,
     names_device,
     opened_device,
@@ -193,8 +194,8 @@ class ResumableFile:
     def writing(self) -> Iterator[Write]:
         """Write results after those that are kept; they stay when the command is interrupted."""
         with replacing(self._file, "output") as part:
-            if part == self._file:  # a pipe or a device: nothing can replace it
-                with opened_device(part) as stream:
+            if part == self._file:  # a pipe, or what else nothing can replace
+                with self._opened(part) as stream:
                     yield lambda result: _write(stream, result)
                 return
             with self.keeping() as write:
@@ -211,20 +212,22 @@ class ResumableFile:
 
     def finish(self, content: Iterable[bytes]) -> None:
         """Write the file that was made of the results, which are no longer needed then."""
-        with replacing(self._file, "output") as part:
-            is_device = names_device(self._file)
-            with opened_device(part) if is_device else opened_part(part, self._file) as stream:
-                stream.writelines(content)
+        with replacing(self._file, "output") as part, self._opened(part) as stream:
+            stream.writelines(content)
         self.partial.unlink(missing_ok=True)
         self._record.unlink(missing_ok=True)
+
+    def _opened(self, part: Path) -> AbstractContextManager[BinaryIO]:
+        is_device = names_device(self._file)
+        return opened_device(part) if is_device else opened_part(part, self._file)
 
     @contextmanager
     def keeping(self) -> Iterator[Write]:
         """Write results to the partial file, which stays, even when interrupted, if it has any.
 
-        A pipe or a device has none.
+        A pipe or a device has none, nor a file in a folder that is closed.
         """
-        if names_device(self._file):
+        if is_written_to(self._file):
             yield lambda _: None
             return
         if (self.partial.stat().st_size if self.partial.is_file() else 0) != self._found:

@@ -113,17 +113,20 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
     it was.
     """
     safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # which Windows lacks
-    refused = f"{path} is a link, no file, or not this user's own; remove it, or choose another"
+    refused = (
+        f"{path} is a link, no file, or not this user's own; choose another path, or remove it if "
+        "nobody is writing it"
+    )
     try:
         descriptor = os.open(path, (flags & ~os.O_TRUNC) | safe, mode)
     except OSError as error:
         if error.errno in FOREIGN and os.path.lexists(path):
-            raise InputError(f"{refused} path") from error
+            raise InputError(refused) from error
         raise
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not _is_ours(found, path):
-            raise InputError(f"{refused} path")
+            raise InputError(refused)
         if found.st_mode & 0o777 & ~mode:  # an earlier dragoman left it open to others
             _set_mode(descriptor, mode)
         if flags & os.O_TRUNC:
@@ -207,7 +210,7 @@ def replacing(target: Path, what: str) -> Iterator[Path]:
     with _failure_told(what, target):
         if target.is_dir():
             raise FileExistsError(0, "it is a folder")
-        if _is_written_to(target):
+        if is_written_to(target):
             yield target
             return
         with _part_of(Path(os.path.realpath(target))) as part:
@@ -311,7 +314,7 @@ def hold(
             return
 
 
-def _is_written_to(target: Path) -> bool:
+def is_written_to(target: Path) -> bool:
     """Whether it is not a file, or a name for one that is open, or one whose folder is closed."""
     if names_device(target):
         return True

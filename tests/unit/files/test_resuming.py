@@ -98,6 +98,24 @@ def test_a_file_is_complete_or_as_it_was(tmp_path: Path) -> None:
     assert {*tmp_path.iterdir()} == {file, link}
 
 
+def test_in_a_closed_folder_a_file_is_replaced_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is written at once, and by what is made at the end; nothing is put beside it."""
+    file, allowed = tmp_path / "out", os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and allowed(path, mode))
+    file.write_text("old and longer")
+    with find(file, overwrite=True).writing() as write:
+        write("new")
+    assert file.read_text() == "new\n"
+    out = find(file, overwrite=True)
+    with out.keeping() as write:
+        write("kept")
+        assert [*tmp_path.iterdir()] == [file]
+    out.finish([b"made"])
+    assert file.read_text() == "made"
+
+
 def test_what_is_kept_is_not_lost(tmp_path: Path) -> None:
     """Neither to a command that does not continue nor to one of another input or other options."""
     file = tmp_path / "out"
@@ -200,7 +218,7 @@ def test_what_others_put_beside_a_file_is_refused(
     victim.write_text("precious")
     plant(tmp_path / name, victim)
     with (
-        pytest.raises(InputError, match=rf"/{name} is a link, no file, or not.*; remove it, or"),
+        pytest.raises(InputError, match=rf"/{name} is a link, no file, or not.*, or remove it"),
         find(tmp_path / "out", overwrite=True, resume=True).writing(),
     ):
         pass
