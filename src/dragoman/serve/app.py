@@ -115,7 +115,10 @@ def make_app(service: Service) -> Starlette:
         expose_headers=["retry-after"],
     )
     app = Starlette(
-        routes=[Route(path, each, methods=[*each.endpoints]) for path, each in paths.items()],
+        routes=[
+            Route(path.replace("{model}", "{model:path}"), each, methods=[*each.endpoints])
+            for path, each in paths.items()
+        ],
         middleware=[cors] if origins else [],
         exception_handlers={HTTPException: on_error},
         lifespan=lifespan,

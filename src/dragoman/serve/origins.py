@@ -3,11 +3,12 @@
 import re
 from collections.abc import Container, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from socket import gethostname
 
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.settings import ServeSettings
 
-OURS = (".localhost", ".internal")
+OURS = (".localhost", ".localdomain", ".internal")
 """Ends of names that nobody can give to a server of his own; containers call this machine
 `host.docker.internal`."""
 FORMS = {"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
@@ -62,7 +63,8 @@ def _name(host: str) -> str:
 
 def _is_ours(name: str) -> bool:
     """Whether a name or address is nobody else's: an address is none that a page could take."""
-    return name == "localhost" or name.endswith(OURS) or _address(name) is not None
+    ours = {"localhost", gethostname().lower()}
+    return name in ours or name.endswith(OURS) or _address(name) is not None
 
 
 def _is_local(name: str) -> bool:

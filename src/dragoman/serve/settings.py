@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -218,8 +219,14 @@ class ServeSettings:
     compute: Precision = field(default="float32", metadata=NO_FLAG)
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value out of range."""
+        """Raise InputError for a value out of range, and for what is no name of a host."""
         check_ranges(self)
+        for name in self.host_name:
+            if not re.fullmatch(r"[\w.-]+(:\d+)?", name):
+                raise InputError(
+                    f"--host-name {name} is no name of a host; give it without a scheme, a path "
+                    "and wildcards, such as translate.example.org"
+                )
 
     def share(self, most: int) -> int:
         """Return how many of what all keys may have one may have."""

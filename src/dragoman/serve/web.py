@@ -171,7 +171,7 @@ class Call(ServeJob):
     def begin(self) -> None:
         """Take the time, and check who asks, deadline and key. Raises Refusal."""
         settings = self.service.settings
-        if not self.endpoint.path.startswith("/health/"):  # for which monitors ask by any name
+        if not self.endpoint.path.startswith("/health"):  # for which monitors ask by any name
             check_page(settings, self.endpoint.method, self.headers)
         most = max(settings.limits.deadline, settings.deadline)
         try:

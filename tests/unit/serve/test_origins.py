@@ -4,8 +4,10 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
+from socket import gethostname
 from typing import Any
 
+from dragoman.errors import InputError
 from dragoman.serve.origins import check_page
 from dragoman.serve.refusals import Refusal
 from dragoman.serve.settings import ApiKeys, ServeSettings
@@ -25,7 +27,8 @@ def refused(headers: dict[str, str], method: str = "GET", **settings: Any) -> st
     [
         *("localhost", "localhost:8000", "LOCALHOST:80", "localhost.", "a.localhost:8000", ""),
         *("127.0.0.1", "127.0.0.1:8000", "127.1.2.3:1", "[::1]", "[::1]:8000", "192.168.1.5:8000"),
-        *("host.docker.internal:8000", "ours.example", "ours.example:8443", "OURS.example."),
+        *("localhost.localdomain", f"{gethostname()}:8000", "host.docker.internal:8000"),
+        *("ours.example", "ours.example:8443", "OURS.example."),
     ],
 )
 def test_names_that_are_nobody_elses_are_answered_to(host: str) -> None:
@@ -47,6 +50,13 @@ def test_a_page_cannot_give_its_own_name_to_our_address(host: str) -> None:
     assert "Start it with --host-name " in found
     assert refused({"host": host}, host="::1")
     assert refused({"host": host}, host="localhost", host_name=("ours.example",))
+
+
+@pytest.mark.parametrize("name", ["https://ours.example", "ours.example/", "*.example", ""])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    """It would never be that of a request."""
+    with pytest.raises(InputError, match="is no name of a host"):
+        ServeSettings(host_name=(name,))
 
 
 def test_other_addresses_and_keys_make_every_name_good() -> None:
