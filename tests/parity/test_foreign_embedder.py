@@ -19,6 +19,7 @@ from dragoman.cli.output import to_json
 from dragoman.convert.published import take_over
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
+from dragoman.folder.opening import open_folder
 from dragoman.tasks.embedder import Embedding
 
 TEXTS = ["", *LINES, *HARD, " ".join(SENTENCES)]
@@ -105,6 +106,19 @@ def test_vectors_are_those_of_its_class(
         expected = torch.nn.functional.normalize(expected, dim=1)
     assert found.dtype == np.float32
     torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("pad", "masks"), [("[PAD]", True), ("[UNK]", False), ("[SEP]", False)])
+def test_padding_is_no_id_that_texts_have(tmp_path: Path, pad: str, *, masks: bool) -> None:
+    """As some tokenizers have it: unknown words would be masked, or the end of a text."""
+    other = {**ENCODER, "pad_token_id": 7}
+    make(tmp_path, "bert", "BertModel", other).save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    write(path, {**said, "pad_token": pad})
+    opened = open_folder(tmp_path)
+    padded = opened.src_tokenizer.pad_id
+    assert (opened.config.model.pad_id == padded) == masks
 
 
 @needs_independent_rows

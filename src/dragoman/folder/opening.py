@@ -284,8 +284,8 @@ def _pad_as_texts_are(opened: ModelFolder) -> None:
     """
     with suppress(InputError):  # raised again when a text is read
         tokenizer = opened.src_tokenizer
-        pad_id, ends = tokenizer.pad_id, {tokenizer.bos_id, tokenizer.eos_id}
-        if pad_id != opened.config.model.pad_id and pad_id not in ends:  # which stand for none
+        pad_id, others = tokenizer.pad_id, {tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id}
+        if pad_id != opened.config.model.pad_id and pad_id not in others:  # which stand for none
             hf = {**opened.hf, "pad_token_id": pad_id}
             opened.config = read_foreign_config(opened.path, hf)
             opened.hf = hf
