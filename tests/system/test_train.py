@@ -116,7 +116,10 @@ def test_wrong_input(
         (["nowhere.toml"], "nowhere.toml"),
         ([], "there are no texts"),
         (["data.src=a"], "--tgt is missing: give the file with the translations of a"),
-        (["--src", "a", __file__], f"{__file__}: not a recipe (its name must end in .toml)"),
+        (
+            ["--src", "a", __file__],
+            f"{__file__}: not a recipe (its name must end in .toml, or be recipe.json)",
+        ),
         (["demo", "demo"], "one recipe at a time"),
         (["demo"], "data.src"),
         (["--src", "a.src", "--tgt", "a.tgt"], "a.src"),

@@ -146,8 +146,8 @@ def find_runs(
     if texts:
         one, other = texts if len(texts) == 2 else ("FILE", "FILE")
         raise InputError(
-            f"{' and '.join(texts)}: not a recipe (its name must end in .toml); to learn from text "
-            f"files give --src {one} --tgt {other} --out DIR"
+            f"{' and '.join(texts)}: not a recipe (its name must end in .toml, or be {RECIPE}); to "
+            f"learn from text files give --src {one} --tgt {other} --out DIR"
         )
     if not (names := names or _begun_in(overrides)):
         return recipe_for_files(overrides), ()

@@ -93,7 +93,8 @@ class Progress:
         steps = round(self.next_step(config)) - 1 if at_end else config.max_steps
         if steps is None or steps > config.warmup_steps:
             return None
-        fifth = int(LONGEST_WARM_UP * steps)
+        if not (fifth := int(LONGEST_WARM_UP * steps)):
+            return None  # a run that only shows that it runs
         return CUT_SHORT.format(config.warmup_steps, counted(steps, "step"), fifth)
 
     def minutes_needed(self, recipe: RunRecipe) -> int | None:

@@ -93,6 +93,12 @@ def test_a_run_that_ends_before_its_warm_up_is_told(config: TrainConfig, told: s
         assert sentence.endswith("set train.warmup_steps=4 for a fifth of them")
 
 
+def test_a_run_that_only_shows_that_it_runs_needs_no_warm_up() -> None:
+    """Of a few steps there is no fifth."""
+    told = [Progress(step=1).cut_short(TrainConfig(max_steps=n, warmup_steps=9)) for n in (4, 5)]
+    assert [each is None for each in told] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("progress", "minutes"),
     [

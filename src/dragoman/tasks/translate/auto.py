@@ -60,6 +60,8 @@ PUBLISHED = ("de", "es", "fr", "it", "nl", "ru", "zh")
 Override = Callable[[TranslateRecipe], TranslateRecipe]
 """Puts the settings that a user gave in the place of those that were chosen."""
 
+LEAST_WARM_UP = 10
+"""Steps below which no warm-up is chosen by the steps of a run."""
 FINE_TUNING_EPOCHS = 10  # at most: the model knows the languages, and must not forget them
 FINE_TUNING_RATE, ADAPTER_RATE = 3e-4, 1e-3
 """Of all weights, and of adapters, which begin at zero (LoRA)."""
@@ -253,12 +255,12 @@ def _limits(passes: float, num_batches: float) -> TrainConfig:
 def _warm_up(chosen: TrainConfig, found: TranslateRecipe) -> int:
     """Return the chosen warm-up, at most a fifth of the steps that a user set; a run keeps its own.
 
-    Else a run could not go on to more steps.
+    Else a run could not go on to more steps. A run of less than 50 learns nothing in any case.
     """
     if begun := begun_recipe(found, found.out):
         return begun.train.warmup_steps
-    steps = found.train.max_steps or chosen.max_steps or 0
-    return min(chosen.warmup_steps, int(LONGEST_WARM_UP * steps))
+    fifth = int(LONGEST_WARM_UP * (found.train.max_steps or chosen.max_steps or 0))
+    return chosen.warmup_steps if fifth < LEAST_WARM_UP else min(chosen.warmup_steps, fifth)
 
 
 def _language(file: str | None, known: Collection[str]) -> str | None:
