@@ -114,8 +114,8 @@ def own(path: str | os.PathLike[str], flags: int, mode: int = PRIVATE) -> int:
     """
     safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # which Windows lacks
     refused = (
-        f"{path} is a link, no file, or not this user's own; choose another path, or remove it if "
-        "nobody is writing it"
+        f"{path} is a link, not a regular file, or owned by another user; choose another path, or "
+        "remove it if nobody is writing it"
     )
     try:
         descriptor = os.open(path, (flags & ~os.O_TRUNC) | safe, mode)
@@ -142,7 +142,9 @@ def check_own_folder(part: Path) -> None:
     with suppress(FileNotFoundError):
         found = part.lstat()
         if not stat.S_ISDIR(found.st_mode) or not _is_ours(found, part):
-            raise InputError(f"{part} is a link, no folder, or not this user's own: remove it.")
+            raise InputError(
+                f"{part} is a link, not a folder, or owned by another user; remove it."
+            )
 
 
 def _is_ours(found: os.stat_result, path: str | os.PathLike[str]) -> bool:

@@ -34,8 +34,8 @@ def check_page(settings: ServeSettings, method: str, headers: Mapping[str, str])
     if method == "GET" or not _is_foreign(headers, origin, {host, *known}):
         return
     if {origin, "*"}.isdisjoint(settings.cors):
-        what = "A web page of another origin may send nothing here."
-        do = f"If this one may, start the server with --cors {origin[:LONGEST_NAME] or 'ORIGIN'}."
+        what = "This server takes no requests from web pages of other origins."
+        do = f"To allow this one, start it with --cors {origin[:LONGEST_NAME] or 'ORIGIN'}."
         raise Refusal(403, what, do, where="header origin")
 
 

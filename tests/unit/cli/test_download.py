@@ -145,7 +145,9 @@ def test_what_others_put_beside_the_folder_is_refused(connected: Callable[..., H
     fake = connected(WHOLE)
     Path("mine").mkdir()
     Path(".tiny.part").symlink_to("mine")
-    with pytest.raises(InputError, match=r"tiny\.part is a link, no folder, or .*: remove it\.$"):
+    with pytest.raises(
+        InputError, match=r"tiny\.part is a link, not a folder, or .*; remove it\.$"
+    ):
         download(NAME)
     assert (fake.fetched, [*Path("mine").iterdir()]) == ([], [])
 

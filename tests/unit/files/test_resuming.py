@@ -218,7 +218,9 @@ def test_what_others_put_beside_a_file_is_refused(
     victim.write_text("precious")
     plant(tmp_path / name, victim)
     with (
-        pytest.raises(InputError, match=rf"/{name} is a link, no file, or not.*, or remove it"),
+        pytest.raises(
+            InputError, match=rf"/{name} is a link, not a regular file, or owned.*, or remove it"
+        ),
         find(tmp_path / "out", overwrite=True, resume=True).writing(),
     ):
         pass
@@ -245,7 +247,7 @@ def test_what_another_user_has_kept_is_refused(
     if all_are_theirs:
         assert find(tmp_path / "out", resume=True).results == 2
     else:
-        with pytest.raises(InputError, match=r"out\.partial is .* not this user's own"):
+        with pytest.raises(InputError, match=r"out\.partial is .* owned by another user"):
             find(tmp_path / "out", resume=True)
 
 

@@ -89,7 +89,7 @@ JSON = {"content-type": "application/json"}
 def test_a_form_of_another_page_is_refused(headers: dict[str, str]) -> None:
     """Wherever the server listens, unless there are keys, or `--cors` has the page."""
     for method in ("POST", "PUT", "PATCH", "DELETE"):
-        assert "start the server with --cors" in refused(HERE | headers, method)
+        assert "start it with --cors" in refused(HERE | headers, method)
     assert refused(HERE | headers, "POST", host="0.0.0.0", cors=("https://a.example",))  # noqa: S104
     assert not refused(HERE | headers)
     assert not refused(HERE | headers, "POST", keys=ApiKeys(["k"]))
