@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import AnyStr
 
-from dragoman.decoding import Decoding, LangCodes
+from dragoman.decoding import Decoding
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import DocumentReport, translate_document
+from dragoman.languages import LangCodes
 from dragoman.tasks.results import Translation
 
 WORD = re.compile(r"\w+|[^\w\s]")

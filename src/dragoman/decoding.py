@@ -242,25 +242,6 @@ class Decoding:
         return context and context - self.max_tokens
 
 
-LangCodes = tuple[str | None, str | None]
-"""Those of source and target; None for one that is not known, or not asked for."""
-
-
-@dataclass(frozen=True, kw_only=True)  # without slots: some have another base beside it
-class LanguagePair:
-    """From which language into which, for a model of several."""
-
-    src_lang: str | None = None
-    """Language of the source, by its code in a multilingual model."""
-    tgt_lang: str | None = None
-    """Language to translate into, by its code in a multilingual model."""
-
-    @property
-    def languages(self) -> LangCodes:
-        """Both."""
-        return self.src_lang, self.tgt_lang
-
-
 _ELEMENTS: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "stop": (lambda each: isinstance(each, str), "strings"),
     "forbidden_words": (lambda e: isinstance(e, str) and e.strip(), "words, none of them blank"),

@@ -3,10 +3,14 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 LONGEST = 35
 """Characters of a code that count."""
+
+LangCodes = tuple[str | None, str | None]
+"""Those of source and target; None for one that is not known, or not asked for."""
 
 _NAMES = {
     "de": "deutsch 德语 德文 德語",
@@ -58,6 +62,21 @@ def _listed() -> tuple[dict[str, str], dict[str, str]]:
     listed = [line.split(maxsplit=2) for line in lines]
     short = {three: two for two, threes, _ in listed for three in threes.split(",")}
     return short, {two: name for two, _, name in listed}
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: some have another base beside it
+class LanguagePair:
+    """From which language into which, for a model of several."""
+
+    src_lang: str | None = None
+    """Language of the source, by its code in a multilingual model."""
+    tgt_lang: str | None = None
+    """Language to translate into, by its code in a multilingual model."""
+
+    @property
+    def languages(self) -> LangCodes:
+        """Both."""
+        return self.src_lang, self.tgt_lang
 
 
 def tag(code: str) -> str:

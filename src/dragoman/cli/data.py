@@ -15,9 +15,9 @@ from dragoman.cli.output import Item, option, print_found
 from dragoman.cli.pipes import say, telling_interrupt
 from dragoman.cli.progress import progress_of
 from dragoman.corpus.config import MEANING, CleaningConfig, PairFiles
-from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.resuming import check_writable
+from dragoman.languages import LangCodes
 from dragoman.wording import counted
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
 from dragoman.cli.pipes import check_output, read_stdin, say, to_stdout
-from dragoman.decoding import Decoding, LangCodes
+from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS, LARGEST, REFUSED, format_of_name, read_document
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile
 from dragoman.files.writing import names_device
+from dragoman.languages import LangCodes
 from dragoman.text.glossary import Glossary
 from dragoman.wording import counted
 

@@ -10,8 +10,8 @@ import typer
 from dragoman.cli.options import with_options
 from dragoman.cli.output import Item, ModelFolder, option, print_found
 from dragoman.cli.pipes import check_spares_model, lines_from, say
-from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError, escaped
+from dragoman.languages import LanguagePair
 from dragoman.lens.choices import Choices
 
 if TYPE_CHECKING:

@@ -34,10 +34,11 @@ from dragoman.cli.translate import (
 )
 from dragoman.corpus.config import CleaningConfig, PairFiles
 from dragoman.data.memory import ending_of
-from dragoman.decoding import TRANSLATING, Decoding, LangCodes
+from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.files.resuming import ResumableFile
 from dragoman.files.writing import names_device
+from dragoman.languages import LangCodes
 from dragoman.ranges import UNSET
 from dragoman.wording import counted
 

@@ -29,12 +29,12 @@ from dragoman.cli.pipes import (
 )
 from dragoman.cli.progress import progress_of
 from dragoman.data.corpus import Finding
-from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError, escaped
 from dragoman.files.arriving import InputLines
 from dragoman.files.documents import lines_of_text
 from dragoman.files.reading import read_file
 from dragoman.files.resuming import ResumableFile, Starts
+from dragoman.languages import LanguagePair
 from dragoman.plain import Plain, without_nan
 from dragoman.tasks.evaluation import Item as Item  # noqa: PLC0414 -- for the verbs
 from dragoman.wording import counted

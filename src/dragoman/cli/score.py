@@ -9,8 +9,8 @@ from dragoman.cli.loading import Loading, with_device
 from dragoman.cli.output import WINDOW, ModelFolder, option, to_json, with_languages
 from dragoman.cli.pipes import say, telling_interrupt, to_stdout
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError
+from dragoman.languages import LanguagePair
 from dragoman.wording import counted
 
 if TYPE_CHECKING:

@@ -27,8 +27,9 @@ from dragoman.cli.output import (
 )
 from dragoman.cli.pipes import check_output, lines_from
 from dragoman.data.memory import load_memory
-from dragoman.decoding import TRANSLATING, Decoding, LangCodes, LanguagePair
+from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
+from dragoman.languages import LangCodes, LanguagePair
 from dragoman.ranges import UNSET
 from dragoman.text.glossary import Glossary
 

@@ -27,7 +27,7 @@ from dragoman.corpus.relation import Numbers, Relation, surprise
 from dragoman.corpus.rules import likely_side, rules_of, usual_script, words
 from dragoman.data.checks import Pair, prepared_warnings, script_for
 from dragoman.data.lexical import MOST_LINKS
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 from dragoman.plain import Plain
 from dragoman.text.detection import is_told
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dragoman.corpus.checking import SAMPLE, Progress, Read, key_of
 from dragoman.corpus.rules import likely_side, tokens, words
 from dragoman.data.checks import script_of
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 from dragoman.plain import Plain
 from dragoman.wording import counted
 

@@ -13,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.corpus.checking import SAMPLE
 from dragoman.corpus.rules import is_in_another
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 from dragoman.tasks.results import Translation
 
 

@@ -17,8 +17,7 @@ from unicodedata import category
 
 from dragoman.corpus.config import CleaningConfig
 from dragoman.data.checks import script_for, script_of
-from dragoman.decoding import LangCodes
-from dragoman.languages import label_of
+from dragoman.languages import LangCodes, label_of
 from dragoman.tasks.translate.preserved import differences
 from dragoman.text.detection import by_main_script, is_told, likely_language, without_asides
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS

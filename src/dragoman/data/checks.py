@@ -13,8 +13,7 @@ from unicodedata import is_normalized
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.decoding import LangCodes
-from dragoman.languages import SCRIPT_NAMES, base_of, script_in, script_of_letter
+from dragoman.languages import SCRIPT_NAMES, LangCodes, base_of, script_in, script_of_letter
 from dragoman.wording import counted
 
 Pair = tuple[str, str]

@@ -18,11 +18,10 @@ from dragoman.data.memory import (
     named_columns,
     tell_of_names,
 )
-from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.reading import read_lines
 from dragoman.files.records import read_records, read_rows, separator_of, text_at
-from dragoman.languages import language_named
+from dragoman.languages import LangCodes, language_named
 from dragoman.ranges import Positive, check_ranges
 from dragoman.wording import counted
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.data.corpus import Finding
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 from dragoman.wording import counted
 
 MANY = 0.05

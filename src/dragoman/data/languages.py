@@ -13,7 +13,7 @@ from itertools import chain
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts
 from dragoman.data.dataset import PairDataset
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 
 Direction = tuple[str, str]
 """Codes of a source and a target language."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
 from dragoman.files.messages import Message, read_messages
 from dragoman.files.reading import COMPRESSED, LARGEST_FILE, read_chunks
@@ -21,7 +20,7 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, cut_elements
-from dragoman.languages import base_of, language_named, side_named
+from dragoman.languages import LangCodes, base_of, language_named, side_named
 
 Unit = tuple[str, str] | str
 """A pair, or why there is none."""

@@ -18,10 +18,9 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from dragoman.decoding import LangCodes
 from dragoman.documents.characters import Encode
 from dragoman.errors import InputError
-from dragoman.languages import base_of, tag
+from dragoman.languages import LangCodes, base_of, tag
 from dragoman.text.marked import Marked, Tag
 
 MOST = 1 << 18

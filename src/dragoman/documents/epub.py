@@ -5,12 +5,12 @@ from functools import partial
 from itertools import count
 from urllib.parse import unquote
 
-from dragoman.decoding import LangCodes
 from dragoman.documents.archive import Archive
 from dragoman.documents.document import Document
 from dragoman.documents.html import read_xhtml
 from dragoman.documents.paragraphs import read_plain, read_xml
 from dragoman.errors import InputError
+from dragoman.languages import LangCodes
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGE, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 
-from dragoman.decoding import LangCodes
 from dragoman.documents.document import Document
 from dragoman.errors import InputError, did_you_mean, how_to_install
 from dragoman.files.reading import DOCUMENTS
+from dragoman.languages import LangCodes
 
 LARGEST = 1 << 26
 """Most bytes of a document."""

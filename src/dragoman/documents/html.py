@@ -10,12 +10,12 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from dragoman.decoding import LangCodes
 from dragoman.documents import markup
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import Document, in_language
 from dragoman.documents.markup import Page, Rules
 from dragoman.documents.paragraphs import decode_xml
+from dragoman.languages import LangCodes
 
 
 def _names(text: str) -> frozenset[str]:

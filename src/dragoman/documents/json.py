@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from dragoman.decoding import LangCodes
 from dragoman.documents import choices, fragments
 from dragoman.documents.characters import SURROGATE, decoded
 from dragoman.documents.document import Document, Left, Segment, in_language, one_part
 from dragoman.errors import InputError
+from dragoman.languages import LangCodes
 from dragoman.text.marked import Marked, copying, merged
 
 _TOKEN = re.compile(

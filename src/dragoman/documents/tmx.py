@@ -5,14 +5,13 @@ from dataclasses import replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.decoding import LangCodes
 from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
 from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Segment
 from dragoman.documents.paragraphs import Half, Raw, Replacing, decode_xml, has_letters, read_xml
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, escape_xml
-from dragoman.languages import base_of, resolve, tag
+from dragoman.languages import LangCodes, base_of, resolve, tag
 from dragoman.text.marked import Tag
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.decoding import LangCodes
 from dragoman.documents.bilingual import indent_of, is_cdata, marked_of, pieces_of, writer_of
 from dragoman.documents.choices import CHOICE, LEFT, part_of
 from dragoman.documents.document import Document, Left, Part, Segment, WrittenPart
@@ -23,7 +22,7 @@ from dragoman.files.xliff import (
     segments_of,
 )
 from dragoman.files.xml import Element, escape_xml
-from dragoman.languages import label_of
+from dragoman.languages import LangCodes, label_of
 from dragoman.text.marked import Marked, Tag
 
 _CLOSES = {"ex", "ept", "ec", "em"}

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 
-from dragoman.decoding import LanguagePair
 from dragoman.errors import InputError
+from dragoman.languages import LanguagePair
 
 MAX_TOKENS = 16
 """Default maximum of generated tokens: each is a row to look at."""

@@ -16,8 +16,9 @@ from copy import copy, deepcopy
 import torch
 
 from dragoman.decode import Hypothesis
-from dragoman.decoding import Decoding, LangCodes
+from dragoman.decoding import Decoding
 from dragoman.folder.opening import ModelFolder
+from dragoman.languages import LangCodes
 from dragoman.lens.inspection import AttentionMap, MapName, SwitchedOff
 from dragoman.lens.trace import attentions
 from dragoman.models import EncoderDecoder

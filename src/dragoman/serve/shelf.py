@@ -12,11 +12,10 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from dragoman.decoding import LangCodes
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
-from dragoman.languages import covers, name_of, resolve, tags
+from dragoman.languages import LangCodes, covers, name_of, resolve, tags
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache

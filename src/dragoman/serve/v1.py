@@ -10,7 +10,8 @@ import msgspec
 from starlette.responses import Response
 
 from dragoman.decode import Course
-from dragoman.decoding import Decoding, LangCodes, with_seed
+from dragoman.decoding import Decoding, with_seed
+from dragoman.languages import LangCodes
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
 from dragoman.serve.endpoints import Dialect, Endpoint

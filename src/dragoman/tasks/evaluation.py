@@ -7,7 +7,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeVar
 
-from dragoman.decoding import NO_FLAG, Decoding, LanguagePair, Precision
+from dragoman.decoding import NO_FLAG, Decoding, Precision
+from dragoman.languages import LanguagePair
 
 Found = TypeVar("Found")
 Item = str | Sequence[Sequence[str]]

@@ -17,7 +17,7 @@ from dragoman.data.checks import (
     script_of,
 )
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.decoding import LangCodes
+from dragoman.languages import LangCodes
 
 CORPORA = (
     ("multi30k/val.en", "multi30k/val.de"),

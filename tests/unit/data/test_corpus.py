@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 from dragoman.data.corpus import CorpusConfig, CorpusTexts, read_pairs
-from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
 from dragoman.files.reading import LONGEST_LINE, read_lines
+from dragoman.languages import LangCodes
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

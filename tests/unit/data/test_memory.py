@@ -12,8 +12,8 @@ from tests.office import PO, TMX, XLIFF_1, XLIFF_2
 
 from dragoman.data.corpus import CorpusConfig, numbered_pairs, read_pairs
 from dragoman.data.prepare import prepare
-from dragoman.decoding import LangCodes
 from dragoman.errors import InputError
+from dragoman.languages import LangCodes
 
 
 def read_memory(

@@ -20,11 +20,11 @@ from dragoman.data.checks import (
     share_apart,
 )
 from dragoman.data.corpus import CorpusConfig, read_pairs
-from dragoman.decoding import LangCodes
 from dragoman.errors import InputError, escaped
 from dragoman.evaluate import SIGNIFICANT, Comparison, Scores, compare, evaluate
 from dragoman.files.reading import read_lines
 from dragoman.folder.opening import ModelFolder, open_folder
+from dragoman.languages import LangCodes
 from dragoman.tasks.evaluation import EvaluationData, Item, Report, holds_lines
 from dragoman.tasks.translate.recipe import TranslateRecipe
 from dragoman.tasks.translate.translator import Translator

@@ -13,10 +13,11 @@ from dragoman.data.corpus import CorpusConfig
 from dragoman.data.languages import Direction
 from dragoman.data.made import MadeConfig, write_made
 from dragoman.data.shape import Shape, random_ids, some_targets
-from dragoman.decoding import TRANSLATING, Decoding, LangCodes, merged
+from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError, did_you_mean
 from dragoman.files.documents import TRANSLATION_MEMORY, kind_of_name
 from dragoman.folder.format import TRANSLATION, FolderConfig
+from dragoman.languages import LangCodes
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.ranges import NonNegative, Probability, Range, check_ranges
 from dragoman.tasks.hiding import NoisyBatchConfig

@@ -19,10 +19,10 @@ from typing import Any, Self, overload
 
 from dragoman.decode import Course, Head, Hypothesis, Request, Scheduler, Strategy
 from dragoman.decode.shortlist import Shortlist
-from dragoman.decoding import TRANSLATING, Decoding, LangCodes, merged
+from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
-from dragoman.languages import resolve
+from dragoman.languages import LangCodes, resolve
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
