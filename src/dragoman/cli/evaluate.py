@@ -64,6 +64,8 @@ def evaluate(  # noqa: PLR0913 -- the options of the verb
     from dragoman.folder.opening import open_folder
     from dragoman.tasks.task import evaluation_of
 
+    if test.ref and test.src is None and not model.exists():
+        raise InputError(f"There is neither a file of translations nor a model folder {model}.")
     if holds_lines(model) and (test.against is None or holds_lines(test.against)):
         _check_no_model(model, decoding, loading)
     system = model if holds_lines(model) else open_folder(model)
