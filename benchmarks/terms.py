@@ -6,8 +6,9 @@ Terms are drawn from the references, up to two a line, where IBM model 1, learnt
 pairs, links a word of the source and one of the reference. Proper terms: both are content words,
 and each is the other's best link. Random terms are the control: any word of the reference, with
 the word of the source that it links to best. `marked` are the terms that people marked, in
-`markup-tags`. `exact` is the share of terms whose target stands in the translation as a whole word,
-`stem` the share that does so in this form or another.
+`markup-tags`. `search` and `replace` are the ways of the option `terms`. `exact` is the share of
+terms whose target stands in the translation as a whole word, `stem` the share that does so in this
+form or another.
 """
 
 import argparse
@@ -15,8 +16,9 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -26,7 +28,7 @@ import numpy as np
 from benchmarks.paired import Figures, environment
 from dragoman.data.corpus import CorpusConfig, read_pairs
 from dragoman.data.lexical import count_links
-from dragoman.decoding import Decoding, merged
+from dragoman.decoding import Decoding, Terms, merged
 from dragoman.evaluate import evaluate
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.translator import Translator
@@ -35,6 +37,8 @@ from dragoman.text.judging import judge
 
 WORD = re.compile(r"\w+(?:-\w+)*")
 MARKED = re.compile(r'<g id="(\d+)">(.*?)</g>')
+WAYS: Mapping[str, Terms] = {"without": "search", "search": "search", "replace": "replace"}
+"""Without a glossary, and with one in each of the ways to write its terms."""
 MOST_TERMS = 2
 """Terms drawn of a line."""
 CONTENT = 4
@@ -51,7 +55,7 @@ class Line:
     reference: str
     terms: tuple[tuple[str, str], ...]
 
-    @property
+    @cached_property
     def glossary(self) -> Glossary:
         """The terms as a glossary of this line alone."""
         return Glossary(dict(self.terms))
@@ -187,16 +191,19 @@ def compared(
     tgt_lang: str | None,
     rounds: int,
 ) -> Figures:
-    """The figures without and with terms, and the ratio of the times, which take turns."""
+    """The figures of each of `WAYS`, and the ratios of their times, which take turns."""
     figures: Figures = {"lines": len(lines), "terms": sum(len(line.terms) for line in lines)}
-    seconds = dict[bool, list[float]]()
+    seconds = dict[str, list[float]]()
     for _ in range(rounds):
-        for terms in (False, True):
-            found, taken = translated(translator, lines, options, terms=terms)
-            seconds.setdefault(terms, []).append(taken)
-            figures["with" if terms else "without"] = measured(lines, found, tgt_lang)
-    ratios = [a / b for a, b in zip(seconds[True], seconds[False], strict=True)]
-    return figures | {"time": median(ratios), "seconds": median(seconds[True])}
+        for way, terms in WAYS.items():
+            chosen = replace(options, terms=terms)
+            found, taken = translated(translator, lines, chosen, terms=way != "without")
+            seconds.setdefault(way, []).append(taken)
+            figures[way] = measured(lines, found, tgt_lang)
+    for way, taken_each in seconds.items():
+        ratios = [a / b for a, b in zip(taken_each, seconds["without"], strict=True)]
+        figures[way] |= {"time": median(ratios), "seconds": median(taken_each)}
+    return figures
 
 
 def main(arguments: Sequence[str]) -> dict[str, Figures]:
@@ -235,9 +242,8 @@ def main(arguments: Sequence[str]) -> dict[str, Figures]:
         for name, lines in ((name, lines) for name, lines in sets.items() if lines):
             found = compared(translator, lines, options, "de", chosen.rounds)
             results[f"{name}, beam {beam}"] = found
-            lines_, terms_, ratio = found["lines"], found["terms"], found["time"]
-            print(f"{name}, beam {beam}: {lines_} lines, {terms_} terms, time {ratio:.2f}")
-            for which in ("without", "with"):
-                shown = "  ".join(f"{key} {value:.1f}" for key, value in found[which].items())
-                print(f"  {which:<8} {shown}")
+            print(f"{name}, beam {beam}: {found['lines']} lines, {found['terms']} terms")
+            for way in WAYS:
+                shown = "  ".join(f"{key} {value:.2f}" for key, value in found[way].items())
+                print(f"  {way:<8} {shown}")
     return {"terms": {"environment": environment(), "results": results}}

@@ -65,6 +65,8 @@ LengthNorm = Literal["gnmt", "power"]
 EarlyStopping = Literal["estimate", "full", "never"]
 """When a beam by `n ** alpha` is finished, once it has `beam_size` complete hypotheses: if the best
 open one would score less by ending now; at once; or if it would even at the greatest length."""
+Terms = Literal["search", "replace"]
+"""How the terms of a glossary are written: by the search, or into what it has found."""
 NO_FLAG = {"flag": None}
 """Of an option that the command line does not have."""
 
@@ -142,6 +144,9 @@ class Decoding:
         default=UNSET, hash=False, metadata={"flag": None, "python": True}
     )
     """Further changes to the logits of each step, applied in this order (`dragoman.decode`)."""
+    terms: Terms = UNSET
+    """How to write the terms of a glossary: "search" for a translation with them, or "replace" what
+    stands for them in a translation without: faster, but words around a term may not agree."""
     shortlist: bool = UNSET
     """Write only tokens that the folder's shortlist has for the words of the source: faster."""
     split_sentences: bool | None = field(
@@ -336,6 +341,7 @@ TRANSLATING = replace(
     beam_size=5,
     max_length_factor=2.0,
     max_length_constant=20,
+    terms="search",
     split_sentences=None,
     retry=True,
     max_src_tokens=256,

@@ -244,10 +244,10 @@ class Glossary:
         folded, end = fold(usual), 0
         found, tokens = [], [*_TOKEN.finditer(folded)]
         for number, token in enumerate(tokens):
-            start = token.start()
-            if start < end or not is_boundary(usual, start):
+            start, stops = token.start(), self._stops(tokens, number)
+            if not stops or start < end or not is_boundary(usual, start):
                 continue
-            for stop in self._stops(tokens, number):
+            for stop in stops:
                 term = self._terms.get((usual[start:stop], True)) or self._terms.get(
                     (folded[start:stop], False)
                 )

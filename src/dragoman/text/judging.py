@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 from dragoman.text.glossary import Occurrence, fold, in_capitals, is_boundary
@@ -22,14 +22,25 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
 
     In a translation in capitals a form in capitals is applied.
     """
+    return [outcome for outcome, _ in judged_places(found, translation)]
+
+
+def judged_places(
+    found: Sequence[Occurrence], translation: str
+) -> list[tuple[Outcome, Span | None]]:
+    """The same, and where each stands in the translation; None for a term that is missed."""
     is_upper = translation.isupper()
     forms_of = [
         (*each.forms, *(in_capitals(form) for form in each.forms if is_upper)) for each in found
     ]
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, tuple[Outcome, Span]] = {}
     taken = bytearray(len(translation))
     kinds: tuple[tuple[Outcome, Callable[[str], Iterator[Span]]], ...]
-    kinds = ("applied", partial(exact, translation)), ("inflected", _Words(translation).akin)
+    words = cache(partial(_Words, translation))
+    kinds = (
+        ("applied", partial(exact, translation)),
+        ("inflected", lambda form: words().akin(form)),
+    )
     longest_first = sorted(range(len(found)), key=lambda n: -len(found[n].target))
     for outcome, places in kinds:
         left = dict[str, Iterator[Span]]()  # the places of a form from its first free one on
@@ -38,9 +49,9 @@ def judge(found: Sequence[Occurrence], translation: str) -> list[Outcome]:
                 continue
             spans = (s for form in forms_of[n] for s in left.setdefault(form, places(form)))
             if (span := next((s for s in spans if taken.find(1, *s) < 0), None)) is not None:
-                outcomes[n] = outcome
+                outcomes[n] = outcome, span
                 taken[slice(*span)] = b"\1" * (span[1] - span[0])
-    return [outcomes.get(n, "missed") for n in range(len(found))]
+    return [outcomes.get(n, ("missed", None)) for n in range(len(found))]
 
 
 def exact(text: str, form: str) -> Iterator[Span]:

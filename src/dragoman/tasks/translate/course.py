@@ -7,6 +7,7 @@ by another search. Where nothing is wrong with what was found first, no more is 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice, pairwise
 
 from dragoman.decode import Hypothesis
@@ -28,6 +29,7 @@ from dragoman.tasks.translate.preserved import (
 )
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
+from dragoman.tasks.translate.replacing import replaced
 from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
@@ -55,6 +57,10 @@ class LineTranslator:
     """For ids: without words."""
     placeholders: bool = False
     """Whether the model has learned them (`Placed`)."""
+
+    @property
+    def _replaces(self) -> bool:
+        return self.options.terms == "replace"
 
     def parts_of(self, texts: Sequence[str]) -> list[list[LinePart] | None]:
         """The sentences of each text, in chunks that the model can take."""
@@ -123,6 +129,10 @@ class LineTranslator:
             is_better = len(still) < len(missed) and _severity(other) <= _severity(best)
             if is_better and not _adds_number(line.text, best.text, other.text):
                 best, missed, retried = other, still, True
+        if self._replaces:
+            kept = [line.text[slice(*span)].strip() for span in line.kept]
+            begun = len(self.tgt_tokenizer.decode(line.prefix))
+            best = replaced(best, line.free_terms, begun=begun, kept=kept)
         return _judged(line, best, retried=retried)
 
     def _unknown(self, line: Line) -> Iterator[Span]:
@@ -181,14 +191,18 @@ class LineTranslator:
         return left.restored(found)
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
-        wanted = wanted_of(line.text, line.terms, copied)
+        ids, terms = self.ids, line.terms
+        if terms and self._replaces:
+            ids, terms = ids.aligning(), []
+        wanted = wanted_of(line.text, terms, copied)
         sources = [
             source for part in line.parts or () for source in self._sources(line, part, wanted)
         ]
         if sources:
             sources[0] = replace(sources[0], prefix=line.prefix)
         src, tgt = self.src_tokenizer, self.tgt_tokenizer
-        found = yield from search_and_retry(self._search, sources, self.options, src, tgt)
+        search = partial(self._search, ids)
+        found = yield from search_and_retry(search, sources, self.options, src, tgt)
         return self._result(line.text, line.parts, found)
 
     def _sources(self, line: Line, part: LinePart, wanted: Sequence[WantedText]) -> list[Source]:
@@ -204,14 +218,14 @@ class LineTranslator:
         return read_spans(line, part.start, [c.text for c in part.chunks], self.src_tokenizer)
 
     def _search(
-        self, sources: Sequence[Source], options: Decoding
+        self, ids: IdTranslator, sources: Sequence[Source], options: Decoding
     ) -> Searching[list[list[Hypothesis]]]:
         """The n best of each source: of the beam or the samples, by score or by least risk."""
         drawn = [replace(src, draw=n) for src in sources for n in range(options.draws)]
         found: dict[int, list[Hypothesis]] = {}
         for constrained in (False, True):
             numbers = [n for n, src in enumerate(drawn) if bool(src.terms) == constrained]
-            some = yield self.ids.searched([drawn[n] for n in numbers], options)
+            some = yield ids.searched([drawn[n] for n in numbers], options)
             found |= zip(numbers, some, strict=True)
         in_order = (found[n] for n in range(len(drawn)))
         n_bests = [[*chain(*islice(in_order, options.draws))] for _ in sources]

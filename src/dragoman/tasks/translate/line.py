@@ -36,6 +36,12 @@ class Line:
         """What it has of the glossary; a part of a placeholder or a URL is no term."""
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
+    @property
+    def free_terms(self) -> list[Occurrence]:
+        """Those of which no part is copied."""
+        copied = {place for span in self.kept for place in range(*span)}
+        return [term for term in self.terms if copied.isdisjoint(range(term.start, term.end))]
+
     def whole_term(self) -> str | None:
         """Its translation, if it is one term of the glossary, perhaps with marks around it."""
         if len(self.terms) != 1 or self.prefix or self.kept:

@@ -355,7 +355,7 @@ class Translator(Answering[Decoding, Translation]):
         check_sampling(options)
         if self._languages is not None:
             self._languages.check_chosen()
-        if glossary is not None or kept is not None:
+        if kept is not None or (glossary is not None and options.terms == "search"):
             check_plain_search(options)
         if isinstance(glossary, Mapping):
             glossary = Glossary(glossary)

@@ -1,0 +1,226 @@
+"""Terms that are put into a finished translation, in place of what the model wrote for them.
+
+The alignment says which words these are. Where there are none, the term follows the word that comes
+from the source before it. The search need not know of terms, and is as fast as without them, but
+the words around a term were written for another one, and may not agree with it. Song et al. (2020,
+"Alignment-Enhanced Transformer for Constraining NMT") write a term as soon as the alignment comes
+to it; in greedy search that lost 1 to 2 BLEU where replacing gained as much, since what precedes a
+term is written in either case, and what follows it was better written without.
+
+Axes as in the package; U words of a text.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.preserved import protected
+from dragoman.tasks.translate.removed import whole_words
+from dragoman.text.glossary import Occurrence, in_capitals, is_spaced
+from dragoman.text.judging import judged_places
+from dragoman.text.spans import Span, in_common
+
+LEAST = 0.1
+"""The share of a word's attention that stands on a term, at least, for the word to be replaced."""
+MORE = 0.4
+"""The same for the words beside it, which are replaced with it; 0.6 gives the same BLEU."""
+_REST = re.compile(r"(?:['’]\w+)*")
+"""What goes on behind a word without a space: `l'homme`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What is written in place of a part of a text, which may be empty."""
+
+    start: int
+    end: int
+    form: str
+    term: Occurrence
+    before: str = ""
+    """A space before the form."""
+    after: str = ""
+    """One behind it."""
+
+    @property
+    def letters(self) -> str:
+        """All of it."""
+        return self.before + self.form + self.after
+
+
+def replaced(
+    translation: Translation,
+    found: Sequence[Occurrence],
+    *,
+    begun: int = 0,
+    kept: Sequence[str] = (),
+) -> Translation:
+    """The translation with the terms that it lacks, and its alternatives with those that they lack.
+
+    Nothing is replaced in its first `begun` characters, in these texts and what else is copied, and
+    in other terms. The scores are still those of what the model wrote.
+    """
+    text = translation.text
+    others = tuple(replaced(o, found, begun=begun, kept=kept) for o in translation.alternatives)
+    translation = replace(translation, alternatives=others).aligned_as(translation)
+    places = judged_places(found, text)
+    missed = [term for term, (_, place) in zip(found, places, strict=True) if place is None]
+    if not missed:
+        return translation
+    taken = [(0, begun), *protected(text), *(place for _, place in places if place is not None)]
+    taken += [(start, end) for _, _, start, end in translation.copied]
+    taken += [each.span() for one in kept for each in re.finditer(re.escape(one), text)]
+    free = bytearray(b"\1") * len(text)
+    for start, end in taken:
+        free[start:end] = bytes(end - start)
+    begins = {start for _, _, start, _ in translation.sentences}
+    parts = translation.alignments
+    edits = [edit for part in parts for edit in _edits(part, text, missed, free, begins)]
+    return _edited(translation, sorted(edits, key=lambda edit: (edit.start, edit.end)))
+
+
+def _edits(
+    part: Alignment,
+    text: str,
+    missed: Sequence[Occurrence],
+    free_places: bytearray,
+    begins: set[int],
+) -> Iterator[_Edit]:
+    """Where each of the missed terms that this part of the source has is written."""
+    tokens = [(n, span) for n, span in enumerate(part.tgt_spans) if span is not None]
+    words = [
+        word
+        for word in _words(text, [span for _, span in tokens])
+        if free_places.find(0, *word) < 0
+    ]
+    read = [(n, span) for n, span in enumerate(part.src_spans) if span is not None]
+    if not words or not read:
+        return
+    ends, of_word = [end for _, end in words], [list[int]() for _ in words]
+    for n, (start, end) in tokens:
+        word = bisect_right(ends, start)
+        if word < len(words) and words[word][0] < end:
+            of_word[word].append(n)
+
+    def shares(src: slice) -> list[float]:
+        """The attention of each word that stands on these source tokens."""
+        share_T = part.weights_TS[:, src].sum(1).tolist()
+        return [sum(share_T[n] for n in some) / max(1, len(some)) for some in of_word]
+
+    found, whole = [], (read[0][1][0], read[-1][1][1])
+    for term in (each for each in missed if _overlap(whole, (each.start, each.end))):
+        on = [n for n, span in read if _overlap(span, (term.start, term.end))]
+        if on:
+            found.append((term, on[0], shares(slice(on[0], on[-1] + 1))))
+    free, stops, rest = {*range(len(words))}, [*ends], list[tuple[Occurrence, int]]()
+    for term, first, share_U in sorted(found, key=lambda each: -max(each[2])):
+        best = max(sorted(free), key=share_U.__getitem__, default=0)
+        if best not in free or share_U[best] < LEAST:
+            rest.append((term, first))
+            continue
+        run = _run(best, words, text, {n for n in free if share_U[n] >= MORE})
+        free.difference_update(run)
+        start, end = words[run[0]][0], words[run[-1]][1]
+        stops[run[0] : run[-1] + 1] = [end] * len(run)
+        yield _Edit(start, end, _form(term, text[start:end], begins=start in begins), term)
+    for term, first in rest:
+        before_U = shares(slice(first - 1, first)) if first else [0.0]
+        after = stops[before_U.index(max(before_U))] if first else None
+        yield _inserted(term, text, words[0][0], after)
+
+
+def _words(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    """The words that these are in; those with a hyphen between them are one."""
+    begun: Span | None = None
+    for word in whole_words(text, spans):
+        if not any(map(str.isalnum, text[slice(*word)])):
+            continue
+        if begun is not None and text[begun[1] : word[0]] == "-":
+            begun = begun[0], word[1]
+            continue
+        if begun is not None:
+            yield begun
+        begun = word
+    if begun is not None:
+        yield begun
+
+
+def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:
+    """A word with those beside it which come from the same term, if no mark parts them."""
+
+    def is_next(n: int) -> bool:
+        return not text[words[n][1] : words[n + 1][0]].strip()
+
+    first = last = best
+    while first - 1 in more and is_next(first - 1):
+        first -= 1
+    while last + 1 in more and is_next(last):
+        last += 1
+    return range(first, last + 1)
+
+
+def _inserted(term: Occurrence, text: str, start: int, after: int | None) -> _Edit:
+    """A term for which no word stands: behind the word that ends there, or before the first."""
+    form = _form(term, "", begins=False)
+    if after is None:
+        return _Edit(start, start, form, term, after=" " * is_spaced(text[start]))
+    rest = _REST.match(text, after)
+    end = after if rest is None else rest.end()
+    return _Edit(end, end, form, term, before=" " * is_spaced(form))
+
+
+def _form(term: Occurrence, was: str, *, begins: bool) -> str:
+    """The form that ends most like what it replaces, with a capital letter as sentences begin."""
+    if term.term.kept:
+        return term.written
+    forms = (term.target, *term.term.forms)
+    form = max(forms, key=lambda each: in_common(each[::-1], was[::-1]))
+    if term.is_in_capitals and was.isupper():
+        return in_capitals(form)
+    return form[:1].upper() + form[1:] if begins and was[0].isupper() else form
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _edited(translation: Translation, edits: Sequence[_Edit]) -> Translation:
+    """The translation after these, which are in order and apart."""
+    text, pieces, end, size = translation.text, list[str](), 0, 0
+    written = list[Span]()
+    for edit in edits:
+        pieces += text[end : edit.start], edit.letters
+        size += edit.start - end + len(edit.letters)
+        end = edit.end
+        written.append((size - len(edit.letters), size))
+
+    def after(place: int, done: int) -> int:
+        """Where a place is that `done` edits precede, or are around."""
+        if not done:
+            return place
+        stop = edits[done - 1].end
+        return written[done - 1][1] + max(0, place - stop)
+
+    def moved(span: Span) -> Span:
+        """What is replaced is where the term is."""
+        done = sum(edit.end <= span[0] for edit in edits)
+        begun = done < len(edits) and edits[done].start <= span[0]
+        start = written[done][0] if begun else after(span[0], done)
+        return start, after(span[1], sum(edit.start < span[1] for edit in edits))
+
+    sentences, last = list[tuple[int, int, int, int]](), 0
+    for a, b, start, stop in translation.sentences:
+        first = max(last, after(start, sum(edit.start < start for edit in edits)))
+        last = after(stop, sum(edit.start <= stop for edit in edits))
+        sentences.append((a, b, first, last))
+    copied = [(a, b, *moved((c, d))) for a, b, c, d in translation.copied]
+    for edit, (start, stop) in zip(edits, written, strict=True):
+        place = start + len(edit.before), stop - len(edit.after)
+        copied.append((edit.term.start, edit.term.end, *place))
+    return replace(
+        translation,
+        text="".join([*pieces, text[end:]]),
+        sentences=tuple(sentences),
+        copied=tuple(copied),
+    ).aligned_by(lambda: tuple(p.moved(lambda span: span, moved) for p in translation.alignments))

@@ -1,0 +1,190 @@
+"""Terms that are put into a finished translation."""
+
+from itertools import accumulate, pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import Glossary
+from dragoman.decoding import Decoding
+from dragoman.errors import InputError
+from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.replacing import replaced
+from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import GlossaryTerm
+from dragoman.text.judging import judge
+from dragoman.text.spans import trimmed_spans
+
+
+def aligned(line: str, text: str, reads: str) -> Translation:
+    """A translation of pieces with "|" between them; `reads` has the source piece of each.
+
+    A piece of "-" comes from no text.
+    """
+    sides = [each.split("|") for each in (line, text)]
+    ends = [[*accumulate(map(len, pieces), initial=0)] for pieces in sides]
+    wholes = ["".join(pieces) for pieces in sides]
+    src, tgt = (trimmed_spans(w, pairwise(e)) for w, e in zip(wholes, ends, strict=True))
+    weights_TS = torch.full((len(tgt) + 1, len(src) + 1), 0.01)
+    for row, place in zip(weights_TS, [*reads, "-"], strict=True):
+        row[-1 if place == "-" else int(place)] = 0.9
+    part = Alignment(
+        src_tokens=(*sides[0], "</s>"),
+        tgt_tokens=(*sides[1], "</s>"),
+        weights_TS=weights_TS,
+        src_spans=(*src, None),
+        tgt_spans=(*tgt, None),
+    )
+    sentences = ((0, len(wholes[0]), 0, len(wholes[1])),)
+    return Translation(text=wholes[1], sentences=sentences).aligned_by(lambda: (part,))
+
+
+def put(line: str, text: str, reads: str, terms: dict[str, str]) -> str:
+    """What becomes of the translation with a glossary."""
+    found = Glossary(terms).find(line.replace("|", ""))
+    return replaced(aligned(line, text, reads), found).text
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "reads", "terms", "expected"),
+    [
+        ("a| red| hat|.", "ein| roter| Hut|.", "0123", {"hat": "Helm"}, "ein roter Helm."),
+        ("a| red| hat", "ein| roter| H|ut", "0122", {"hat": "Helm"}, "ein roter Helm"),
+        ("red| hats", "Rote| Hüte", "01", {"red": "blaue"}, "Blaue Hüte"),
+        ("a| hat", "ein| T|-|Hut", "0---", {"hat": "Helm"}, "ein Helm T-Hut"),
+        ("a| hat", "ein| T|-|Hut", "0111", {"hat": "Helm"}, "ein Helm"),
+        ("a| hat", "ein| alter| Hut", "011", {"hat": "Helm"}, "ein Helm"),
+        ("a| hat", "ein| alter|,| Hut", "01-1", {"hat": "Helm"}, "ein Helm, Hut"),
+        ("hat| on", "auf", "1", {"hat": "Helm"}, "Helm auf"),
+        ("a| man", "l|'|homme", "0--", {"man": "chien"}, "l'homme chien"),
+        ("a| HAT", "ein| HUT", "01", {"hat": "Helm"}, "ein HELM"),
+        ("an| Apple", "ein| Apfel", "01", {"Apple": ""}, "ein Apple"),
+        ("a| hat| cat", "红|帽|子|上", "0113", {"hat": "头盔"}, "红头盔上"),
+        ("帽|子", "a| hat", "00", {"帽子": "helmet"}, "helmet"),
+        ("hat| hat", "Hut| Hut", "01", {"hat": "Helm"}, "Helm Helm"),
+        ("hat| cat", "Hutkatze", "0", {"hat": "Helm", "cat": "Katze"}, "Helm Katze"),
+    ],
+)
+def test_a_term_takes_the_place_of_what_the_model_wrote(
+    line: str, text: str, reads: str, terms: dict[str, str], expected: str
+) -> None:
+    """Of all words beside each other that come from it; if there are none, it is added."""
+    assert put(line, text, reads, terms) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "terms"),
+    [
+        ("ein| Helm", "00", {"hat": "Helm"}),
+        ("ein| Helme", "01", {"hat": "Helm"}),
+        ("{x}", "1", {"hat": "Helm"}),
+        ("", "", {"hat": "Helm"}),
+    ],
+)
+def test_what_is_there_or_copied_stays(text: str, reads: str, terms: dict[str, str]) -> None:
+    """A term that stands anywhere, another form of it, a placeholder; and nothing at all."""
+    if text:
+        assert put("a| hat", text, reads, terms) == text.replace("|", "")
+    assert replaced(Translation(text=""), Glossary(terms).find("a hat")).text == ""
+
+
+def test_the_form_is_taken_that_ends_as_what_it_replaces() -> None:
+    """Of those of the glossary, of which each is right; the target, if none does."""
+    glossary = Glossary([GlossaryTerm("red", "blau", ("blaue", "blauer", "blaues"))])
+
+    def put_form(was: str) -> str:
+        found = aligned("a| red| hat", f"ein| {was}| Hut", "012")
+        return replaced(found, glossary.find("a red hat")).text
+
+    assert put_form("roter") == "ein blauer Hut"
+    assert put_form("rotes") == "ein blaues Hut"
+    assert put_form("rot") == "ein blau Hut"
+
+
+def test_the_beginning_that_was_given_stays() -> None:
+    """What a prefix has is never replaced; a term follows it."""
+    found = aligned("a| hat", "ein| Hut| da", "011")
+    terms = Glossary({"hat": "Helm"}).find("a hat")
+    assert replaced(found, terms, begun=len("ein Hut")).text == "ein Hut Helm"
+
+
+def test_places_are_moved_with_the_text() -> None:
+    """Sentences, what is copied and alignments; the term itself counts as copied."""
+    found = aligned("a| hat| is| on| it|.", "Ein| Hut| sitzt| da|.", "01235")
+    moved = replaced(found, Glossary({"hat": "Feuerwehrhelm"}).find("a hat is on it."))
+    assert moved.text == "Ein Feuerwehrhelm sitzt da."
+    assert moved.sentences == ((0, 15, 0, len(moved.text)),)
+    assert moved.copied == ((2, 5, 4, 17),)
+    (part,) = moved.alignments
+    words = [moved.text[slice(*span)] for span in part.tgt_spans if span is not None]
+    assert words == ["Ein", "Feuerwehrhelm", "sitzt", "da", "."]
+    assert (2, 5, 4, 17) in moved.text_links
+
+
+def test_each_of_the_n_best_has_the_terms() -> None:
+    """The alternatives are translations of the same line."""
+    other = aligned("a| hat", "der| Hut", "01")
+    found = aligned("a| hat", "ein| Hut", "01")
+    first = Translation(text="ein Hut", alternatives=(other,)).aligned_as(found)
+    made = replaced(first, Glossary({"hat": "Helm"}).find("a hat"))
+    assert [made.text, made.alternatives[0].text] == ["ein Helm", "der Helm"]
+
+
+@given(st.data())
+def test_every_term_is_there_and_the_rest_as_it_was(data: st.DataObject) -> None:
+    """Whatever the alignment says: words are only replaced or added, and places are in order."""
+    letters = st.text("abc", min_size=1, max_size=3)
+    line = data.draw(st.lists(letters, min_size=1, max_size=6))
+    text = data.draw(st.lists(st.text("xyz,", min_size=1, max_size=3), min_size=1, max_size=6))
+    reads = data.draw(st.text("-" + "012345"[: len(line)], min_size=len(text), max_size=len(text)))
+    terms = {word: f"T{word}" for word in data.draw(st.sets(st.sampled_from(line)))}
+    found = Glossary(terms).find(" ".join(line))
+    before = aligned("| ".join(line), "| ".join(text), reads)
+    after = replaced(before, found)
+    if any(any(map(str.isalpha, word)) for word in text):
+        assert judge(found, after.text) == ["applied"] * len(found)
+    old = before.text.replace(",", " ").split()
+    rest = [word for word in after.text.replace(",", " ").split() if not word.startswith("T")]
+    kept = iter(old)
+    assert all(word in kept for word in rest)
+    assert len(rest) <= len(old) <= len(rest) + len(old) * bool(found)
+    (sentence,) = after.sentences
+    assert sentence[2:] == (0, len(after.text))
+    for start, end, first, last in after.copied:
+        assert after.text[first:last] == "T" + " ".join(line)[start:end]
+
+
+def test_the_search_is_that_without_terms(translator: Translator) -> None:
+    """So sampling can have them as well; a line without terms is untouched."""
+    terms, line = {"cat": "tree"}, "the cat sees a dog"
+    options = Decoding(terms="replace")
+    plain = translator.translate(line)
+    found = translator.translate(line, glossary=terms, options=options)
+    assert [term.outcome for term in found.terms] == ["applied"]
+    assert (found.score, found.tokens) == (plain.score, plain.tokens)
+    assert translator.translate("the dog", glossary=terms, options=options) == (
+        translator.translate("the dog")
+    )
+    sampling = Decoding(terms="replace", temperature=1.0, seed=3)
+    sampled = translator.translate([line] * 3, glossary=terms, options=sampling)
+    assert [each.terms[0].outcome for each in sampled] == ["applied"] * 3
+    with pytest.raises(InputError, match=r"temperature is 1\.0 with a glossary"):
+        translator.translate(line, glossary=terms, options=Decoding(temperature=1.0))
+
+
+def test_text_that_is_kept_is_searched_for_in_any_case(translator: Translator) -> None:
+    """It is not replaced, though the alignment says so; and samples cannot have it."""
+    found, terms = aligned("a| hat", "ein| Hut", "01"), Glossary({"hat": "Helm"}).find("a hat")
+    assert replaced(found, terms, kept=["Hut"]).text == "ein Helm Hut"
+    line, terms_of = "the [cat] sees a dog", {"cat": "tree", "dog": "house"}
+    plain = translator.translate(line, kept=[(4, 9)])
+    options = Decoding(terms="replace")
+    kept = translator.translate(line, kept=[(4, 9)], glossary=terms_of, options=options)
+    assert kept.tokens == plain.tokens
+    assert [term.outcome for term in kept.terms] == ["missed", "applied"]
+    with pytest.raises(InputError, match="or with text to keep"):
+        translator.translate(
+            line, kept=[(4, 9)], options=Decoding(terms="replace", temperature=1.0)
+        )
