@@ -10,6 +10,7 @@ from functools import partial
 from itertools import groupby
 from typing import Literal
 
+from dragoman.documents.lines import unwrapped
 from dragoman.documents.templates import CODE, COPIED, as_written, code_at, settled
 from dragoman.text.glossary import UNSPACED
 from dragoman.text.marked import Tag
@@ -160,7 +161,7 @@ def with_kept(
 
     In texts that have no escapes, whose name is a space. Attributes are a part of the tag before.
     """
-    return settled(_with_kept(pieces, _KEPT_MDX if is_mdx else _KEPT))
+    return settled(_with_kept(unwrapped(pieces), _KEPT_MDX if is_mdx else _KEPT))
 
 
 def _with_kept(

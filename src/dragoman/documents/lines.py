@@ -2,9 +2,12 @@
 
 A line that begins with a small letter goes on with the one before, if that is about full; the line
 break is put back by alignment. Line ends, indents and a byte order mark stay.
+
+In all formats a line break is read as a space, but between Chinese or Japanese characters as none.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
@@ -18,6 +21,38 @@ FULL = 40
 """Characters of a line that may go on in the next."""
 _MOST = 100
 """Lines that are translated as one."""
+_EITHER = "“”‘’…—·"
+"""Marks of Chinese and of other languages."""
+
+
+def at_break(before: str, after: str) -> str:
+    """What is read for a line break between two texts."""
+    beside = before[-8:].rstrip(_EITHER)[-1:], after[:8].lstrip(_EITHER)[:1]
+    return "" if all(map(_needs_no_space, beside)) else " "
+
+
+def _needs_no_space(char: str) -> bool:
+    """Whether it is a character of Chinese or Japanese; Korean has spaces."""
+    wide = char > "\u2e7f" and unicodedata.east_asian_width(char) in {"W", "F", "H"}
+    kind = unicodedata.category(char)[0] if wide else ""
+    return kind in {"L", "N", "P"} and "HANGUL" not in unicodedata.name(char, "")
+
+
+def unwrapped(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
+    """The pieces with what is read for those that are a line break: a space in what is copied."""
+    items = [*pieces]
+    shown = [piece if isinstance(piece, str) else piece.shown for _, piece in items]
+    whole, end, copied = "".join(shown), 0, None
+    for (name, piece), text in zip(items, shown, strict=True):
+        start, end = end, end + len(text)
+        if isinstance(piece, Tag):
+            copied = name if piece.kept else None if name == copied else copied
+            yield name, piece
+        elif piece == "\n" and copied is None:
+            sides = whole[max(0, start - 8) : start].rstrip(), whole[end : end + 8].lstrip()
+            yield name, at_break(*sides)
+        else:
+            yield name, " " if piece == "\n" else piece
 
 
 def read(data: bytes, name: str) -> Document:
@@ -55,5 +90,6 @@ def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]
 def _joined(text: str, lines: Sequence[Span], where: str) -> Segment:
     pieces: list[str | Tag] = [text[slice(*lines[0])]]
     for before, line in pairwise(lines):
-        pieces += Tag(text[before[1] : line[0]], shown=" "), text[slice(*line)]
+        shown = at_break(text[slice(*before)], text[slice(*line)])
+        pieces += Tag(text[before[1] : line[0]], shown=shown), text[slice(*line)]
     return Segment(lines[0][0], lines[-1][1], merged(pieces), Marked.written, where)

@@ -255,7 +255,7 @@ class _Paragraphs:
         """Add words, or the end of a line."""
         escaped = "\\" if self._text[start - 1 : start] == "\\" else " "
         # An entity is longer than its text; all else is as the file has it.
-        text = " " if more is None else raw if len(raw) == len(more) else more
+        text = "\n" if more is None else raw if len(raw) == len(more) else more
         if self._start == start and raw.startswith((": ", ":\t")):  # a caption of Pandoc
             self._pieces.append(("", Tag(":")))
             text = text[1:]

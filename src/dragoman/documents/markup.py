@@ -6,7 +6,7 @@ broken is read as browsers read it, and nothing fails.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, unescaped
 from dragoman.documents.document import Document, Left, Segment, Segments
+from dragoman.documents.lines import unwrapped
 from dragoman.documents.templates import CODE, LINES, STATEMENT, code_at, inner, pieces_of, settled
 from dragoman.text.marked import Marked, Tag, paired
 
@@ -246,7 +247,15 @@ class Page:
         start, end = items[0].edges[0], items[-1].edges[1]
         line = items[0].line + items[0].raw[: start - items[0].start].count("\n")
         where = f"{self._in}line {line}"
-        self._segments.append(Segment(start, end, paired(settled(pieces)), _written, where))
+        source = paired(settled(unwrapped(_rows(pieces))))
+        self._segments.append(Segment(start, end, source, _written, where))
+
+
+def _rows(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, str | Tag]]:
+    """The pieces, where each line break is one."""
+    for name, piece in pieces:
+        rows = re.split("(\n)", piece) if isinstance(piece, str) else (piece,)
+        yield from ((name, each) for each in rows)
 
 
 def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: str) -> str:
@@ -314,8 +323,8 @@ def _until_closed(
 
 
 def _read_text(raw: str) -> str:
-    """What raw text means, with white space as it is shown."""
-    return unescaped(_SPACE.sub(" ", raw))
+    """What raw text means, with white space as it is shown, or as one line break."""
+    return unescaped(_SPACE.sub(lambda each: "\n" if "\n" in each[0] else " ", raw))
 
 
 def _written(marked: Marked) -> str:

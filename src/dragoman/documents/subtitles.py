@@ -18,6 +18,7 @@ from itertools import accumulate, chain, pairwise, tee
 
 from dragoman.documents.characters import decoded, unescaped
 from dragoman.documents.document import Document, Left, Segment, one_part
+from dragoman.documents.lines import unwrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
@@ -247,7 +248,7 @@ def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
     for cue in cues:
         for number, (begin, end) in enumerate(cue.lines):
             if number:
-                pieces.append((" ", " "))
+                pieces.append((" ", "\n"))
             elif place < begin:
                 pieces.append(("", Tag(text[place:begin], shown=" ")))
             pieces += _pieces(text[max(start, begin) : end], escapes=escapes)
@@ -262,7 +263,7 @@ def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
         escapes=escapes,
     )
     where = f"at {clock(int(cues[0].start))}"
-    return Segment(start, place, paired(pieces), layout.write, where)
+    return Segment(start, place, paired(unwrapped(pieces)), layout.write, where)
 
 
 def _pieces(line: str, *, escapes: bool) -> Iterator[tuple[str, str | Tag]]:

@@ -16,7 +16,7 @@ from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.documents.fragments import forms, with_elements
-from dragoman.documents.lines import FULL, wrapped
+from dragoman.documents.lines import FULL, at_break, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag
 from dragoman.text.spans import Span
@@ -132,9 +132,22 @@ def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segmen
             fault = partial(_needs_quotes, style=style, flow=flow, is_first=a == start)
             yield Segment(a, b, form, write, where, fault)
     elif style or text[start:end].split() == value.split():
+        value = _unfolded(text[start:end]) or value
         pieces = (Tag(p, shown=" ") if "\n" in p else p for p in re.split("(\n+)", value))
         write = partial(_written, style=style, flow=flow, after=after.replace("\t", " "))
         yield Segment(start, end + len(after), with_elements(pieces), write, where)
+
+
+def _unfolded(raw: str) -> str | None:
+    """The value of what is written so, if nothing is read for a line break in it."""
+    import yaml
+
+    def read(found: re.Match[str]) -> str:
+        place, end = found.span()
+        return at_break(raw[max(0, place - 8) : place], raw[end : end + 8]) and found[0]
+
+    text = re.sub(r"\r?\n[ \t]*", read, raw)
+    return None if text == raw else str(yaml.load(text, yaml.BaseLoader))  # noqa: S506 -- strings
 
 
 def _forms(text: str, start: int, end: int, style: str) -> list[tuple[int, int, Marked]]:
@@ -170,7 +183,10 @@ def _lines(text: str, start: int, end: int, value: str) -> list[list[Span]]:
 
 def _folded(text: str, lines: list[Span], where: str) -> Segment:
     """Lines that are read as one; those of the translation are about as long."""
-    source = with_elements((" ".join(text[slice(*line)] for line in lines),))
+    whole, *rows = (text[slice(*line)] for line in lines)
+    for row in rows:
+        whole += at_break(whole, row) + row
+    source = with_elements((whole,))
     write: Callable[[Marked], str] = Marked.written
     if len(lines) > 1 and text[lines[1][0] - 1] == " ":  # but for a block without an indent
         between = text[lines[0][1] : lines[1][0]].lstrip(" \t")
