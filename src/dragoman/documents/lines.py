@@ -1,7 +1,8 @@
 """Plain text: a line is translated by itself, or with the one that goes on in it.
 
-A line that begins with a small letter goes on with the one before, if that is about full; the line
-break is put back by alignment. Line ends, indents and a byte order mark stay.
+A line that begins with a small letter goes on with the one before, if that is about full; so do
+lines of Chinese or Japanese that are as full as any, up to the end of a sentence. The line break is
+put back by alignment. Line ends, indents and a byte order mark stay.
 
 In all formats a line break is read as a space, but between Chinese or Japanese characters as none.
 """
@@ -18,9 +19,17 @@ from dragoman.text.spans import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 FULL = 40
-"""Characters of a line that may go on in the next."""
+"""Characters of a line that may go on in the next; of Chinese half as many, which are as wide."""
 _MOST = 100
 """Lines that are translated as one."""
+_RAGGED = 4
+"""By how much a full line of Chinese may be shorter than another: no line begins with some marks,
+and none ends with others."""
+_ENDED = re.compile("[。！？｡…；：][”’」』）】]*$")
+_SENTENCE = re.compile("[。｡][”’」』）】]*$|[！？…][”’」』]$")
+"""What a paragraph ends with, but no title."""
+_ITEM = re.compile("[【■●◆・]|[（(]?[一二三四五六七八九十０-９]{1,3}[、）)．]|第.{1,3}[条章节]")
+"""How a line begins that goes on with no other."""
 _EITHER = "“”‘’…—·"
 """Marks of Chinese and of other languages."""
 
@@ -62,7 +71,8 @@ def read(data: bytes, name: str) -> Document:
 
 
 def _segments(text: str) -> Iterator[Segment]:
-    for number, lines in wrapped(text, map(_stripped, _LINE.finditer(text))):
+    widest = widest_of(text[slice(*_stripped(line))] for line in _LINE.finditer(text))
+    for number, lines in wrapped(text, map(_stripped, _LINE.finditer(text)), widest):
         yield _joined(text, lines, f"line {number}")
 
 
@@ -72,19 +82,46 @@ def _stripped(match: re.Match[str]) -> Span:
     return start, start + len(line)
 
 
-def wrapped(text: str, lines: Iterable[Span]) -> Iterator[tuple[int, list[Span]]]:
+def widest_of(lines: Iterable[str]) -> int:
+    """How wide the widest line is of those that may go on in others as Chinese does."""
+    return max((width(line) for line in lines if not at_break(line, "。")), default=0)
+
+
+def width(text: str) -> int:
+    """How wide a text is, in letters of Latin: in this encoding a wide one has two bytes."""
+    return len(text.encode("gb18030", "replace"))
+
+
+def goes_on(before: str, after: str, widest: int) -> bool:
+    """Whether a line of Chinese or Japanese goes on in the next, the widest of all being so."""
+    is_open = not (at_break(before, after) or _ENDED.search(before) or _ITEM.match(after))
+    return is_open and width(before) >= max(FULL, widest - _RAGGED)
+
+
+def wrapped(text: str, lines: Iterable[Span], widest: int) -> Iterator[tuple[int, list[Span]]]:
     """The lines that go on in one another, without blank ones; and the number of the first."""
     found, first = list[Span](), 1
     for number, (start, end) in enumerate(lines, start=1):
-        full = bool(found) and found[-1][1] - found[-1][0] >= FULL
-        if found and not (full and text[start:end][:1].islower() and len(found) < _MOST):
-            yield first, found
+        before, line = text[slice(*found[-1])] if found else "", text[start:end]
+        is_next = line[:1].islower() and len(before) >= FULL
+        is_next = len(found) < _MOST and (is_next or goes_on(before, line, widest))
+        if found and not is_next:
+            yield from _sure(text, first, found)
             found = []
         if start < end:
             first = first if found else number
             found.append((start, end))
     if found:
-        yield first, found
+        yield from _sure(text, first, found)
+
+
+def _sure(text: str, first: int, lines: list[Span]) -> Iterator[tuple[int, list[Span]]]:
+    """The lines as one, and the number of the first; but titles, which end no sentence, are not."""
+    begun, is_whole = 0, _SENTENCE.search(text[slice(*lines[-1])])
+    for number, (start, _) in enumerate((*lines[1:], (len(text),) * 2), start=1):
+        if number == len(lines) or not (is_whole or text[start].islower()):
+            yield first + begun, lines[begun:number]
+            begun = number
 
 
 def _joined(text: str, lines: Sequence[Span], where: str) -> Segment:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import Document, Part, Segment, WrittenPart, cut_out, reject_more
+from dragoman.documents.lines import goes_on, widest_of
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements
 from dragoman.text.marked import Marked, Tag, merged
@@ -261,8 +262,11 @@ def without_breaks(pieces: Iterable[str | Tag]) -> Marked:
 
 def lines(text: str) -> Iterator[str | Tag]:
     """Text whose line breaks and tabs are tags, with the spaces around them."""
-    for number, piece in enumerate(_BREAK.split(text)):
-        yield Tag(piece, shown=" ") if number % 2 else piece
+    rows = _BREAK.split(text)
+    widest = widest_of(rows[::2])
+    for n, piece in enumerate(rows):
+        joins = n % 2 and "\n" in piece and goes_on(rows[n - 1], rows[n + 1], widest)
+        yield Tag(piece, shown="" if joins else " ") if n % 2 else piece
 
 
 _BREAK = re.compile(r"((?<![ \t])[ \t]*\n[ \t\n]*|(?<! ) *\t[ \t]*)")

@@ -16,7 +16,7 @@ from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
 from dragoman.documents.fragments import forms, with_elements
-from dragoman.documents.lines import FULL, at_break, wrapped
+from dragoman.documents.lines import FULL, at_break, widest_of, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag
 from dragoman.text.spans import Span
@@ -225,10 +225,10 @@ def _sentences(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
     Only of wrapped prose, where no line had room for the next word and nothing looks like code.
     """
     found = [text[slice(*line)] for line in lines]
-    width = max(map(len, found))
-    full = all(len(line) + 1 + len(after.split()[0]) > width for line, after in pairwise(found))
-    if full and width >= FULL and not any(map(_CODE.search, found)):
-        yield from (each for _, each in wrapped(text, lines))
+    most, widest = max(map(len, found)), widest_of(found)
+    full = all(len(line) + 1 + len(after.split()[0]) > most for line, after in pairwise(found))
+    if full and max(most, widest) >= FULL and not any(map(_CODE.search, found)):
+        yield from (each for _, each in wrapped(text, lines, widest))
     else:
         yield from ([line] for line in lines)
 

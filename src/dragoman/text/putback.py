@@ -265,12 +265,12 @@ class _Putting:
         return "".join([*texts, self._text[place : part.stop]])
 
     def _gap(self, each: _Element, left: int, right: int) -> tuple[int, int]:
-        """The place between two units for a tag: the white space that it shows, or a side."""
-        shown = each.open.shown
+        """The place between two units for a tag: the white space that it is or shows, or a side."""
+        sticks = each.start and not self._source_text[each.start - 1].isspace()
+        shown = each.open.shown or each.open.raw * bool(sticks)
         space = _SPACE.search(self._text, left, right) if shown.isspace() else None
         if space is not None:
             return space.span()
-        sticks = each.start and not self._source_text[each.start - 1].isspace()
         return (left, left) if sticks else (right, right)
 
     def _spaced(self, pieces: Sequence[str | Tag], place: int) -> Iterator[str | Tag]:

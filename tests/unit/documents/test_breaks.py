@@ -3,6 +3,9 @@
 import pytest
 from tests.word_translator import WordTranslator, translated
 
+from dragoman.text.marked import Marked, Tag
+from dragoman.text.putback import put_back
+
 CUE = "1\n00:00:01,000 --> 00:00:03,000\n"
 
 
@@ -28,3 +31,48 @@ def test_a_line_break_in_chinese_is_no_space(source: str, name: str, lines: list
     """In other languages it is one, and an unchanged file has its bytes."""
     made, seen, _ = translated(source, name, WordTranslator())
     assert (made, seen) == (source, lines)
+
+
+FULL = "我们昨天，下午去图书馆借了两本书和一本关于中国历"
+LAST = "史的书，一直到晚上。"
+
+
+@pytest.mark.parametrize(
+    ("rows", "goes_on"),
+    [
+        ((FULL, FULL[2:], LAST), True),
+        ((FULL, LAST.replace("。", "！”")), True),
+        ((FULL[4:], FULL, LAST[:-1]), False),
+        ((FULL, f"（二）{LAST}"), False),
+        ((FULL, LAST[:-1]), False),
+        ((FULL, LAST.replace("。", "？")), False),
+        ((f"{FULL[1:]}。", LAST), False),
+        ((FULL, "", LAST), False),
+        ((FULL[6:], LAST), False),
+        (("역사" * 12, f"{'역사' * 6}。"), False),
+        ((FULL, f"a{LAST}"), False),
+    ],
+)
+def test_full_lines_of_chinese_go_on(rows: tuple[str, ...], *, goes_on: bool) -> None:
+    """Up to the end of a sentence, where each is as full as any; titles and items do not."""
+    source = "\n".join(rows)
+    made, lines, _ = translated(source, "a.txt", WordTranslator())
+    assert lines == (["".join(rows)] if goes_on else [row for row in rows if row])
+    assert made == source
+
+
+def test_lines_of_chinese_go_on_in_yaml_and_messages() -> None:
+    """Others of a message have a space between them."""
+    for name, source, line in (
+        ("a.yaml", f"a: |\n  {FULL}\n  {LAST}\n", FULL + LAST),
+        ("a.po", f'msgid "{FULL}\\n{LAST}\\n天\\n气"\nmsgstr ""\n', f"{FULL}{LAST} 天 气"),
+    ):
+        made, lines, _ = translated(source, name, WordTranslator())
+        assert (made, lines) == (source, [line])
+
+
+def test_a_line_break_that_is_no_space_becomes_one_in_english() -> None:
+    """It stands in the place of a space."""
+    source = Marked(("天气", Tag("\n"), "好吗"))
+    made = put_back(source, "the weather well", [(0, 2, 4, 11), (2, 4, 12, 16)])
+    assert made.written() == "the weather\nwell"
