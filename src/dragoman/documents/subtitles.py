@@ -4,7 +4,7 @@ What another one says is another text: a line with a dash, a name in capitals an
 voice of WebVTT.
 
 What stands between two of its cues, the times among it, is put back by alignment; where that would
-leave a cue without text, or with more than can be read in its time, in proportion to the times.
+leave a cue without words, or with more than can be read in its time, in proportion to the times.
 Headers, notes, styles and settings are left alone.
 """
 
@@ -261,6 +261,7 @@ def _segment(text: str, cues: Sequence[_Cue], *, escapes: bool) -> Segment:
         lines=tuple(len(cue.lines) for cue in cues),
         eol=_NO_BREAK.sub("", between[0]) if between else eol[0] if eol else "\n",
         escapes=escapes,
+        marks=tuple(not any(map(str.isalnum, _shown(text, cue))) for cue in cues),
     )
     where = f"at {clock(int(cues[0].start))}"
     return Segment(start, place, paired(unwrapped(pieces)), layout.write, where)
@@ -288,6 +289,8 @@ class _Layout:
     eol: str
     """What ends a line, with marks of direction around it."""
     escapes: bool
+    marks: tuple[bool, ...]
+    """Whether each has no more than punctuation in the source, and so may in the translation."""
 
     def write(self, marked: Marked) -> str:
         """The text in cues and lines."""
@@ -306,7 +309,7 @@ class _Layout:
         cuts = [*accumulate((_behind_marks(text, cut, inside) for cut in cuts), max)]
         widths = [0, *accumulate(map(_width, text))]
         places = [n for n in range(1, len(text)) if _may_break(text, n)]
-        cuts = self._cuts(cuts, widths, [place for place in places if place not in inside])
+        cuts = self._cuts(text, cuts, widths, [place for place in places if place not in inside])
         added = dict.fromkeys([0, *cuts], "")
         for cut, between in zip(cuts, self.breaks, strict=True):
             added[cut] += between
@@ -317,10 +320,14 @@ class _Layout:
             added |= dict.fromkeys(_nearest(shares, widths, inner), self.eol)
         return "".join(self._written(text, tags, added))
 
-    def _cuts(self, cuts: list[int], widths: list[int], places: list[int]) -> list[int]:
+    def _cuts(self, text: str, cuts: list[int], widths: list[int], places: list[int]) -> list[int]:
         """Where the cues end: by alignment, or in proportion to the times."""
-        read = [widths[b] - widths[a] for a, b in pairwise([0, *cuts, len(widths) - 1])]
-        if all(0 < width <= FASTEST * time for width, time in zip(read, self.times, strict=True)):
+        cues = zip(pairwise([0, *cuts, len(text)]), self.times, self.marks, strict=True)
+        if all(
+            0 < widths[b] - widths[a] <= FASTEST * time
+            and (is_mark or any(map(str.isalnum, text[a:b])))
+            for (a, b), time, is_mark in cues
+        ):
             return cuts
         total, spent = sum(self.times), [*accumulate(self.times)][:-1]
         found = _nearest([widths[-1] * time / total for time in spent], widths, places)

@@ -84,6 +84,8 @@ def test_what_is_above_a_word_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "written"),
     [
+        ("老师批评护士", "。", "老师批评\n\n护士。"),
+        ("Ann sees Bob", ".", "Ann sees\n\nBob."),
         ("我喜欢茶", "，而她喜欢书。", "我喜欢茶，\n\n而她喜欢书。"),
         ("他说：“是", "。”然后走了", "他说：“是。”\n\n然后走了"),
         ("（茶", "）和书", "（茶）\n\n和书"),
@@ -96,14 +98,15 @@ def test_what_is_above_a_word_is_not_read() -> None:
     ],
 )
 def test_no_cue_begins_with_a_closing_mark(before: str, after: str, written: str) -> None:
-    """It stays with the word before, unless nothing would be left of the cue."""
-    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False)
+    """It stays with the word before; if that leaves no word, the cues share the sentence."""
+    marks = False, after == "……"
+    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False, marks=marks)
     assert layout.write(Marked((before, Tag("\n\n"), after))) == written
 
 
 def test_no_mark_is_moved_out_of_its_element() -> None:
     """What an element encloses stays in it; a mark behind one goes with it."""
-    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False)
+    layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False, marks=(False, False))
     first, last, between = Tag("<i>", "open"), Tag("</i>", "close"), Tag("\n\n")
     inside = Marked(("茶", between, first, "，而书", last))
     assert layout.write(inside) == "茶\n\n<i>，而书</i>"
