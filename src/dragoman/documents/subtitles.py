@@ -10,7 +10,6 @@ Headers, notes, styles and settings are left alone.
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +21,7 @@ from dragoman.documents.lines import unwrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag, paired
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS
+from dragoman.text.spans import nearest
 from dragoman.wording import clock
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{3})"
@@ -71,8 +71,8 @@ _NO_BREAK = re.compile(rf"[^\r\n{_MARKS}]")
 """What does not come again between lines of a cue that are broken anew."""
 _WHITE = re.compile(r"\s*")
 _CLOSING = ",.;:!?…)]，。、；：！？）］】」』》〉〕"
-LONGEST = 42
-"""Letters of a line; a wide one is two."""
+LONGEST, LONGEST_WIDE = 42, 36
+"""Letters of a line, and of one of Chinese or the like, in which each is two."""
 FASTEST = 20.0
 """Letters that are read in a second."""
 MOST = 8
@@ -314,10 +314,8 @@ class _Layout:
         for cut, between in zip(cuts, self.breaks, strict=True):
             added[cut] += between
         for (a, b), lines in zip(pairwise([0, *cuts, len(text)]), self.lines, strict=True):
-            count = max(lines, -(-(widths[b] - widths[a]) // LONGEST))
-            shares = [widths[a] + (widths[b] - widths[a]) * n / count for n in range(1, count)]
             inner = [place for place in places if a < place < b]
-            added |= dict.fromkeys(_nearest(shares, widths, inner), self.eol)
+            added |= dict.fromkeys(_line_ends(text, widths, (a, b), lines, inner), self.eol)
         return "".join(self._written(text, tags, added))
 
     def _cuts(self, text: str, cuts: list[int], widths: list[int], places: list[int]) -> list[int]:
@@ -330,7 +328,7 @@ class _Layout:
         ):
             return cuts
         total, spent = sum(self.times), [*accumulate(self.times)][:-1]
-        found = _nearest([widths[-1] * time / total for time in spent], widths, places)
+        found = nearest([widths[-1] * time / total for time in spent], widths, places)
         return found if len(found) == len(cuts) else cuts
 
     def _written(
@@ -349,17 +347,20 @@ class _Layout:
             place = white.end() if white else end
 
 
-def _nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) -> list[int]:
-    """The places nearest to these widths, in order: one for each, as long as there are any."""
-    found, first, at = list[int](), 0, [widths[place] for place in places]
-    for number, share in enumerate(shares):
-        last = max(first, len(places) - len(shares) + number)
-        if last < len(places):
-            right = bisect_left(at, share, first, last)
-            left = max(first, right - 1)
-            nearer = left if share - at[left] < at[right] - share else right
-            found.append(places[nearer])
-            first = nearer + 1
+def _line_ends(
+    text: str, widths: list[int], cue: tuple[int, int], lines: int, places: list[int]
+) -> list[int]:
+    """Where the lines of a cue end: at spaces and behind marks, or anywhere if one is too long."""
+    (start, end), total = (widths[place] for place in cue), widths[cue[1]] - widths[cue[0]]
+    longest = LONGEST_WIDE if 2 * total > 3 * (cue[1] - cue[0]) else LONGEST
+    fewest = -(-total // longest)
+    good = [n for n in places if text[n].isspace() or not text[n - 1].isalnum()]
+    for count, among in ((max(lines, fewest), good), (fewest, places)):
+        shares = [start + total * n / count for n in range(1, count)]
+        found = nearest(shares, widths, among)
+        at = [start, *(widths[place] for place in found), end]
+        if among == places or all(b - a <= longest for a, b in pairwise(at)):
+            break
     return found
 
 
@@ -383,7 +384,9 @@ def _may_break(text: str, place: int) -> bool:
     before, after = text[place - 1], text[place]
     if after.isspace() or before.isspace():
         return after.isspace() and not before.isspace()
-    return _width(before) == 2 and _width(after) == 2 and after.isalnum()
+    is_wide = _width(after) == 2 and (_width(before) == 2 or before in "”’…")
+    begins = after.isalnum() or unicodedata.category(after) == "Ps"
+    return is_wide and begins and unicodedata.category(before) != "Ps"
 
 
 def _width(letter: str) -> int:

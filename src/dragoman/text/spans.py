@@ -4,6 +4,7 @@ White space is no piece's: tokenizers drop it, add it and join it, and a transla
 line; the other characters, which we call seen, stay and keep their order.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from unicodedata import category
@@ -105,6 +106,20 @@ def in_common(text: str, other: str) -> int:
     """The number of characters with which both begin."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((n for n, (one, two) in pairs if one != two), min(len(text), len(other)))
+
+
+def nearest(shares: Sequence[float], widths: Sequence[int], places: list[int]) -> list[int]:
+    """The places nearest to these widths, in order: one for each, as long as there are any."""
+    found, first, at = list[int](), 0, [widths[place] for place in places]
+    for number, share in enumerate(shares):
+        last = max(first, len(places) - len(shares) + number)
+        if last < len(places):
+            right = bisect_left(at, share, first, last)
+            left = max(first, right - 1)
+            nearer = left if share - at[left] < at[right] - share else right
+            found.append(places[nearer])
+            first = nearer + 1
+    return found
 
 
 def _seen(text: str) -> str:

@@ -104,6 +104,30 @@ def test_no_cue_begins_with_a_closing_mark(before: str, after: str, written: str
     assert layout.write(Marked((before, Tag("\n\n"), after))) == written
 
 
+@pytest.mark.parametrize(
+    ("lines", "written"),
+    [
+        ("她昨天买了伞。", "她昨天买了伞。"),
+        ("她昨天买了伞，|然后回家。", "她昨天买了伞，|然后回家。"),
+        ("她说：“是。”|她又说《书》", "她说：“是。”|她又说《书》"),
+        ("역사를 우리|가방 안에", "역사를|우리가방 안에"),
+        (
+            "我们昨天去图书馆借书买茶|回家的路上又看见书和茶",
+            "我们昨天去图书馆借书买茶|回家的路上又看见书和茶",
+        ),
+        (
+            "我一二三四五六七八九零《|十一二三四五六七八九》",
+            "我一二三四五六七八九零|《十一二三四五六七八九》",
+        ),
+        ("we go|on it", "we go|on it"),
+    ],
+)
+def test_no_line_ends_inside_a_word_of_chinese(lines: str, written: str) -> None:
+    """But behind a mark, unless a line would be too long; no more lines than needed."""
+    layout = _Layout((), (9.0,), (2,), "|", escapes=False, marks=(False,))
+    assert layout.write(Marked((lines.replace("|", " " * lines.isascii()),))) == written
+
+
 def test_no_mark_is_moved_out_of_its_element() -> None:
     """What an element encloses stays in it; a mark behind one goes with it."""
     layout = _Layout(("\n\n",), (9.0, 9.0), (1, 1), "\n", escapes=False, marks=(False, False))
