@@ -27,9 +27,11 @@ from dragoman.plain import Plain
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import protected
 from dragoman.text.glossary import Glossary
+from dragoman.text.items import Item, in_lists, numbered
 from dragoman.text.judging import exact
 from dragoman.text.marked import Marked, Pieces, Tag, merged, with_tags_of
 from dragoman.text.putback import Link, put_back
+from dragoman.text.spans import Span
 
 Places = tuple[tuple[int, int], ...]
 """Where in a text something is copied: starts and ends."""
@@ -112,6 +114,7 @@ class Draft:
         self.flagged = dict[int, tuple[str, ...]]()
         """The flags of segments that somebody should look at, by their numbers."""
         numbers, hashes = array("q"), array("q")
+        self._signs, begun = dict[int, Span](), list[tuple[int, Item]]()
         for number, segment in enumerate(document.segments):
             _, source, _ = segment.source.trimmed()
             why = _why_not(source)
@@ -119,12 +122,18 @@ class Draft:
                 self._remembered.add(number)
                 self._keep(number, made)
             elif why is None:
+                item = numbered(source.text)
+                if item and not any(start < item.span[1] for start, _ in source.kept[:1]):
+                    begun.append((len(numbers), item))
                 numbers.append(number)
                 hashes.append(hash((source.text, source.kept)))
             elif why == _NO_LETTER:
                 self._letterless += 1
             else:
                 self._untranslated[number] = (why,)
+        for place, span in in_lists(begun):
+            self._signs[numbers[place]] = span
+            hashes[place] = hash(self._text(numbers[place]))
         self._sort(np.asarray(numbers), np.asarray(hashes))
 
     def _sort(self, numbers: NDArray[np.int64], hashes: NDArray[np.int64]) -> None:
@@ -167,7 +176,8 @@ class Draft:
 
     def _text(self, number: int) -> tuple[str, Places]:
         _, source, _ = self._at(number)[1].source.trimmed()
-        return source.text, source.kept
+        sign = self._signs.get(number)
+        return source.text, source.kept if sign is None else (sign, *source.kept)
 
     def put(self, results: Iterable[tuple[str, Sequence[Link], Sequence[str]] | None]) -> None:
         """Take text, links and flags of the translation of each of `texts`; None has failed."""

@@ -216,7 +216,7 @@ def _with_whole(pieces: Iterable[str | Tag]) -> Iterable[str | Tag]:
 
 
 _SIGN_OF_NOTE = re.compile(r"[\[［〔]\d{1,3}[\]］〕]|[*†‡]")
-_CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
+CIRCLED = re.compile("[①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴]")
 """A number of a note only in a link or raised: a text has them in figures and lists, too."""
 _BEFORE_SIGN = re.compile(r"[\w.,;!?)\]”’»。，、；！？」』]\Z")
 _NUMBER_OF_NOTE = re.compile(r"[\[(（]?(?:\d{1,3}|[*†‡§])[\])）]?")
@@ -285,7 +285,7 @@ def _begins_note(pieces: Pieces, before: str, around: str, raised: Callable[[str
     is_high, is_link = raised(around), _LINKED.search(around)
     if after[:1].isalnum() and not (is_high or is_link):
         return False
-    if _SIGN_OF_NOTE.fullmatch(text) or (_CIRCLED.fullmatch(text) and (is_high or is_link)):
+    if _SIGN_OF_NOTE.fullmatch(text) or (CIRCLED.fullmatch(text) and (is_high or is_link)):
         return _BEFORE_SIGN.search(before) is not None
     if not (_NUMBER_OF_NOTE.fullmatch(text) and is_high):
         return False

@@ -70,6 +70,16 @@ def test_a_full_line_goes_on_in_the_next() -> None:
     assert made == f"{line.upper()}\n   INTO A LINE.\nANOTHER\nWORD\n"
 
 
+def test_the_numbers_of_a_list_are_copied() -> None:
+    """Where they go on in the document; `2. x` alone may be an ordinal."""
+    source = "<p><b>1.</b> one</p><p>2. Liga</p><p><code>3.</code> dog</p><p>2. Liga</p>"
+    translator = WordTranslator(str.upper)
+    made, _, _ = translated(source, "a.html", translator)
+    assert translator.lines == ["1. one", "2. Liga", "3. dog", "2. Liga"]
+    assert translator.kept == [((0, 3),), ((0, 3),), ((0, 2),), ()]
+    assert made == source.replace("one", "ONE").replace("Liga", "LIGA").replace("dog", "DOG")
+
+
 def test_what_is_copied_is_told_to_the_model() -> None:
     """The places, in the text without outer white space; what is all copied is not translated."""
     code = Tag("<c>", "open", kept=True), "ls", Tag("</c>", "close")

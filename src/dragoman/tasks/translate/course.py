@@ -111,11 +111,13 @@ class LineTranslator:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
-        at once that the vocabulary lacks, or that do not show. The first translation stays unless
-        another one keeps more, and is no worse otherwise.
+        at once that the vocabulary lacks, or that do not show, and the number of an item. The first
+        translation stays unless another one keeps more, and is no worse otherwise.
         """
         retry = self.options.retry and line.parts is not None
-        out = [*self._unknown(line), *unseen(line.text)] if retry and line.parts else []
+        out = list[Span]()
+        if retry and line.parts:
+            out = [*self._unknown(line), *unseen(line.text), *line.sign]
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
         rungs = [(out, missed), ([*out, *missed], [])]

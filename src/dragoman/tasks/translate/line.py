@@ -9,6 +9,7 @@ from dragoman.tasks.translate.preserved import protected
 from dragoman.tasks.translate.removed import Shortened
 from dragoman.tasks.translate.source import Ids
 from dragoman.text.glossary import Glossary, Occurrence, is_spaced
+from dragoman.text.items import numbered, sign_of
 from dragoman.text.spans import Span
 
 Kept = Sequence[Span]
@@ -57,6 +58,21 @@ class Line:
     def rest(self) -> str:
         """What it has beside text that is copied."""
         return Shortened.of(self.text, [*protected(self.text), *self.kept]).text
+
+    @property
+    def sign(self) -> list[Span]:
+        """Where it has the number of an item, which no model need read.
+
+        What else is kept, a term, or a placeholder stays whole.
+        """
+        listed, found = numbered(self.text), sign_of(self.text)
+        if listed is not None and listed.span in self.kept:
+            return [listed.span] * (not self.prefix)
+        if found is None or self.prefix:
+            return []
+        apart = [*self.kept, *protected(self.text)]
+        taken = self.known_places().union(*(range(*span) for span in apart))
+        return [found] if taken.isdisjoint(range(*found)) else []
 
     def known_places(self) -> set[int]:
         """Where these stand."""

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import emoji
 from dragoman.text.glossary import is_boundary, is_spaced
+from dragoman.text.items import in_digits
 from dragoman.text.spans import Span
 
 JOINERS = "\u200c\u200d"
@@ -92,7 +93,8 @@ class Shortened:
         """The translation of what is left, with what was taken out."""
         text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
-        for gap in self.gaps:
+        gaps = self.gaps if _is_wide_text(text) else [*map(_with_digits, self.gaps)]
+        for gap in gaps:
             place = place_of(gap.place)
             place += gap.begins_word and text[place : place + 1] == " "
             before, after = text[max(0, place - 1) : place], text[place : place + 1]
@@ -108,7 +110,9 @@ class Shortened:
             written, end = written + place - end + len(letters), place
             src = in_line(gap.place) - len(gap.more) - len(gap.text)
             tgt = written - len(letters) + letters.index(gap.kept)
-            copied += words_copied(gap.kept, src, tgt)
+            end_of = src + len(gap.text.rstrip())
+            words = words_copied(gap.kept, src, tgt)
+            copied += ((a, min(b, end_of), c, d) for a, b, c, d in words)
         found = replace(
             translation,
             text="".join([*pieces, text[end:]]),
@@ -185,7 +189,11 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     if all(map(_is_mark, gap.kept)) and not after.isspace():
         first, last = first and not _is_wide(before), last and not _is_wide(after)
     spaces = first and bool(before) and not before.isspace() and not _is_wide_mark(before)
-    return " " * spaces + gap.kept + " " * last
+    return " " * spaces + gap.kept + " " * (last and not gap.kept[-1:].isspace())
+
+
+def _with_digits(gap: Gap) -> Gap:
+    return replace(gap, kept=in_digits(gap.kept))
 
 
 def _is_unspaced(char: str) -> bool:
@@ -227,6 +235,12 @@ def _is_wide(char: str) -> bool:
     """Whether it is of Chinese or Japanese; hangul, as wide, has spaces."""
     wide = bool(char) and unicodedata.east_asian_width(char) in {"W", "F"}
     return wide and "HANGUL" not in unicodedata.name(char, "")
+
+
+def _is_wide_text(text: str) -> bool:
+    """Whether it is of Chinese or Japanese by most of its letters."""
+    letters = [*filter(str.isalpha, text)]
+    return 2 * sum(map(_is_wide, letters)) > len(letters)
 
 
 def _is_wide_mark(char: str) -> bool:

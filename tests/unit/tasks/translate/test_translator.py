@@ -24,8 +24,11 @@ from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.nn import Arithmetic, Learned
 from dragoman.tasks.lines import is_blank
+from dragoman.tasks.translate.line import Line
 from dragoman.tasks.translate.translator import Translator
+from dragoman.text.glossary import Glossary
 from dragoman.text.sentences import sentences_of
+from dragoman.text.spans import Span
 
 BLANK_LINES = ["", "   ", "\t", "\u3000", "\x00"]
 ODD_LINES = [*BLANK_LINES, "😀", "👩\u200d👩\u200d👧 é", "a\u2028b", "the cat\r"]
@@ -88,6 +91,23 @@ def test_space_around_a_line_means_nothing(translator: Translator) -> None:
     spaced, plain = translator.translate("  the cat \r\n"), translator.translate("the cat")
     assert replace(spaced, sentences=plain.sentences) == plain
     assert spaced.sentences == ((2, 9, 0, len(plain.text)),)
+
+
+@needs_independent_translations
+@pytest.mark.parametrize(
+    ("sign", "kept", "written"),
+    [("(2) ", [], "(2) "), ("2. ", [(0, 3)], "2. "), ("十、", [], "10. ")],
+)
+def test_the_number_of_an_item_is_not_read(
+    translator: Translator, sign: str, kept: list[Span], written: str
+) -> None:
+    """It stands before the translation, unless it is of a term, or a prefix stands there."""
+    plain, line = translator.translate("the cat sees"), f"{sign}the cat sees"
+    found = translator.translate(line, kept=kept)
+    assert (found.text, found.tokens) == (written + plain.text, plain.tokens)
+    assert found.copied == ((0, len(sign.strip()), 0, len(written.strip())),)
+    term = Line(line, [], glossary=Glossary({sign + "the": "dog"}))
+    assert term.sign == Line(line, [], kept=kept, prefix=(1,)).sign == []
 
 
 def test_a_long_line_is_translated_in_chunks(translator: Translator) -> None:
