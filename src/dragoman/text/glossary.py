@@ -194,6 +194,14 @@ class Glossary:
                 glossary._add(term, f"line {lines.setdefault(term.key, number)}")
             except InputError as error:
                 raise InputError(f"{name} line {number}: {error}.") from None
+        odd = (lines[term.key] for term in glossary if term.forms == (CASE,) and not term.case)
+        if number := next(odd, 0):
+            warnings.warn(
+                f"{name} line {number} has {CASE} in the third column, where it is another form of "
+                "the target; if the source is to be found as it is written only, write it in the "
+                "fourth.",
+                stacklevel=2,
+            )
         if not glossary:
             raise InputError(f"{name} has no terms; write a source, a tab and a target in a line.")
         return glossary

@@ -1,5 +1,6 @@
 """Glossaries: what a file says, where a text has terms, and what became of them."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,14 @@ def test_a_first_row_that_names_one_language_is_told() -> None:
         UserWarning, match=r"^g.csv line 1, 'English' with 'Upper Sorbian', is read as a"
     ):
         assert len(Glossary.parse(rows, "g.csv", csv=True)) == 2
+
+
+@pytest.mark.parametrize("rest", ["case\tcase", "case|cases", "\tcase", "cases"])
+def test_a_form_that_may_be_the_word_case_is_told(rest: str) -> None:
+    """Alone in the third column it may be meant for the fourth; elsewhere it is what it says."""
+    with pytest.warns(UserWarning, match="^g.tsv line 2 has case in the third column, where it"):
+        glossary = Glossary.parse(b"tea\tTee\nFall\tinstance\tcase\n", "g.tsv")
+    assert [term.forms for term in glossary] == [(), ("case",)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(Glossary.parse(f"Fall\tinstance\t{rest}\n".encode(), "g.tsv")) == 1
