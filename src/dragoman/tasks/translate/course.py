@@ -15,6 +15,7 @@ from dragoman.decoding import Decoding
 from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_in_capitals
+from dragoman.tasks.translate.fitting import fitted
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.line import Line, is_readable
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
@@ -120,13 +121,14 @@ class LineTranslator:
             out = [*self._unknown(line), *unseen(line.text), *line.sign]
         best = yield from self._attempt(line, out)
         missed, retried = (self._missed(line, best.text) if retry else []), False
+        forced = missed
         rungs = [(out, missed), ([*out, *missed], [])]
         if {*missed} <= {*line.kept} or not is_plain_search(self.options):
             del rungs[0]  # they were forced already, or cannot be
-        for without, forced in rungs:
+        for without, again in rungs:
             if not missed:
                 break
-            other = yield from self._attempt(line, without, forced)
+            other = yield from self._attempt(line, without, again)
             still = self._missed(line, other.text)
             is_better = len(still) < len(missed) and _severity(other) <= _severity(best)
             if is_better and not _adds_number(line.text, best.text, other.text):
@@ -135,6 +137,8 @@ class LineTranslator:
             kept = [line.text[slice(*span)].strip() for span in line.kept]
             begun = len(self.tgt_tokenizer.decode(line.prefix))
             best = replaced(best, line.free_terms, begun=begun, kept=kept)
+        if retry:
+            best = fitted(best, line, forced)
         return _judged(line, best, retried=retried)
 
     def _unknown(self, line: Line) -> Iterator[Span]:

@@ -93,7 +93,7 @@ class Shortened:
         """The translation of what is left, with what was taken out."""
         text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
-        gaps = self.gaps if _is_wide_text(text) else [*map(_with_digits, self.gaps)]
+        gaps = self.gaps if is_wide_text(text) else [*map(_with_digits, self.gaps)]
         for gap in gaps:
             place = place_of(gap.place)
             place += gap.begins_word and text[place : place + 1] == " "
@@ -183,12 +183,12 @@ def _apart(gap: Gap, before: str, after: str) -> str:
     first = is_glued(gap.beside[0], before) and (before.isalnum() or gap.beside[0].isspace())
     first |= _is_unspaced(gap.beside[0]) and _is_word_before(before) and not _closes(gap.kept)
     last = is_glued(gap.beside[1], after) and after.isalnum()
-    last |= _is_unspaced(gap.beside[1]) and _is_word(after) and not _opens(gap.kept)
-    if _is_ideograph(before) and _is_ideograph(after):
+    last |= _is_unspaced(gap.beside[1]) and is_word(after) and not _opens(gap.kept)
+    if is_ideograph(before) and is_ideograph(after):
         first = last = first or last
     if all(map(_is_mark, gap.kept)) and not after.isspace():
         first, last = first and not _is_wide(before), last and not _is_wide(after)
-    spaces = first and bool(before) and not before.isspace() and not _is_wide_mark(before)
+    spaces = first and bool(before) and not before.isspace() and not is_wide_mark(before)
     return " " * spaces + gap.kept + " " * (last and not gap.kept[-1:].isspace())
 
 
@@ -198,19 +198,20 @@ def _with_digits(gap: Gap) -> Gap:
 
 def _is_unspaced(char: str) -> bool:
     """Whether it is of a script without spaces, a letter or a mark that is as wide as one."""
-    return bool(char) and (not is_spaced(char) or _is_wide_mark(char))
+    return bool(char) and (not is_spaced(char) or is_wide_mark(char))
 
 
-def _is_word(char: str) -> bool:
+def is_word(char: str) -> bool:
+    """Whether it is a letter or a digit, of a script with spaces."""
     return char.isalnum() and is_spaced(char)
 
 
 def _is_word_before(char: str) -> bool:
     """The same, or a mark behind a word, after which there is a space."""
-    return _is_word(char) or (bool(char) and char in ".,;:!?)]")
+    return is_word(char) or (bool(char) and char in ".,;:!?)]")
 
 
-def _is_ideograph(char: str) -> bool:
+def is_ideograph(char: str) -> bool:
     """Whether it is a letter of a script without spaces, but not of Korean, which has particles."""
     return char.isalnum() and not is_spaced(char) and "HANGUL" not in unicodedata.name(char, "")
 
@@ -219,7 +220,7 @@ def _closes(text: str) -> bool:
     """Whether it begins with a mark that closes, before which there is no space; `%s` does not."""
     if unicodedata.category(text[:1] or " ") in {"Pe", "Pf"}:
         return True
-    return all(map(_is_mark, text)) or _is_wide_mark(text[0])
+    return all(map(_is_mark, text)) or is_wide_mark(text[0])
 
 
 def _opens(text: str) -> bool:
@@ -237,13 +238,14 @@ def _is_wide(char: str) -> bool:
     return wide and "HANGUL" not in unicodedata.name(char, "")
 
 
-def _is_wide_text(text: str) -> bool:
-    """Whether it is of Chinese or Japanese by most of its letters."""
+def is_wide_text(text: str) -> bool:
+    """Whether it is of Chinese or Japanese, in which a word has a fourth of the letters."""
     letters = [*filter(str.isalpha, text)]
-    return 2 * sum(map(_is_wide, letters)) > len(letters)
+    return 4 * sum(map(_is_wide, letters)) > len(letters)
 
 
-def _is_wide_mark(char: str) -> bool:
+def is_wide_mark(char: str) -> bool:
+    """Whether it is a mark as wide as a letter."""
     return _is_wide(char) and _is_mark(char)
 
 
