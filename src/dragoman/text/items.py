@@ -23,7 +23,7 @@ _APART = re.compile(rf"[\s{UNSPACED}“‘「『《]")
 """What stands behind one that does not end in a wide mark."""
 _GOES_ON = re.compile(r"\s*(?:(?:and|or|to|und|oder|bis)\b|[-–,.;:和与及或至到、，。)）(（①-⑳])")
 """What follows a number of an item that is a part of a sentence."""
-_NUMBERED = re.compile(r"(?P<sign>(?P<number>\d{1,3})\.\s+)\W*(?P<word>[^\W\d_]\w*)")
+_NUMBERED = re.compile(r"(?P<sign>(?P<number>\d{1,3})\.\s+)\W*(?P<words>[^\W\d_]\w*(?: \w+)?)")
 _MONTH = re.compile(
     r"jan(uar)?|jänner|feb(ruar)?|märz|mars|marts|april|ma[ij]|juni?|juli?|aug(usti?)?"
     r"|sept?(ember)?|okt(ober)?|nov(ember)?|de[zs](ember)?",
@@ -82,8 +82,8 @@ class Item(NamedTuple):
     """What a text begins with that may be an item of a list."""
 
     number: int
-    word: str
-    """The first one behind it."""
+    words: str
+    """The first one behind it, or two."""
     span: Span
     """Where the number stands, with the white space after it."""
 
@@ -91,16 +91,16 @@ class Item(NamedTuple):
 def numbered(text: str) -> Item | None:
     """What the text begins with, if that is a number with a full stop, and no date."""
     found = _NUMBERED.match(text)
-    if found is None or _MONTH.fullmatch(found["word"]):
+    if found is None or _MONTH.fullmatch(found["words"].split()[0]):
         return None
-    return Item(int(found["number"]), found["word"], found.span("sign"))
+    return Item(int(found["number"]), found["words"], found.span("sign"))
 
 
 def in_lists(texts: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Span]]:
     """Those of the texts of a document, each with its place, that are in lists.
 
     Their numbers go on from 0 or 1, perhaps with other lists between them; but if all begin with
-    the same word, they may be the first, second and third of something.
+    the same words, they may be the first, second and third of something.
     """
     waiting, lists = defaultdict[int, list[list[tuple[int, Item]]]](list), []
     for place, item in texts:
@@ -112,5 +112,5 @@ def in_lists(texts: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Span]]:
             waiting[item.number + 1].append(known.pop())
             waiting[item.number + 1][-1].append((place, item))
     for items in lists:
-        if len({item.word for _, item in items}) > 1:
+        if len({item.words for _, item in items}) > 1:
             yield from ((place, item.span) for place, item in items)

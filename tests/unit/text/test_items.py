@@ -43,6 +43,6 @@ def test_the_number_of_an_item_is_told(sign: str, text: str, written: str) -> No
 def test_numbers_that_go_on_are_of_a_list() -> None:
     """Lists in others too; but no dates, nor the first, second and third of something."""
     texts = ["1. Tee", "1. Rot", "2. Blau", "2. Brot", "8. Juni", "9. Platz", "3. Salz"]
-    texts += ["1. Quartal", "2. Quartal", "1. Mai", "2. Liga"]
+    texts += ["1. Quartal: ein", "2. Quartal: aus", "1. Mai", "2. Liga", "1. A man", "2. A dog"]
     found = [(n, item) for n, text in enumerate(texts) if (item := numbered(text))]
-    assert sorted(in_lists(found)) == [(n, (0, 3)) for n in (0, 1, 2, 3, 6)]
+    assert sorted(in_lists(found)) == [(n, (0, 3)) for n in (0, 1, 2, 3, 6, 11, 12)]
