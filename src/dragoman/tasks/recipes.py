@@ -29,13 +29,15 @@ from rich.console import Console
 
 from dragoman.errors import InputError, did_you_mean
 from dragoman.folder.opening import open_folder
+from dragoman.models import ModelConfig
 from dragoman.settings import Given, flatten, override_settings, read_settings
+from dragoman.settings.fields import keys_of
 from dragoman.settings.source import lay_over
 from dragoman.tasks.task import TASKS, find_task, is_imported, train
 from dragoman.tasks.translate.auto import recipe_for_files
 from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RECIPE, RunFolder
-from dragoman.train.start import begun_recipe, start_from
+from dragoman.train.start import MAY_DIFFER, begun_recipe, start_from
 from dragoman.train.trainer import TrainResult
 
 DESCRIPTIVE = frozenset({"description", "expect", "out"})
@@ -114,6 +116,7 @@ def build_recipe(given: Given) -> RunRecipe:
     Where it gives neither a size of the model nor a model folder, the task chooses what it leaves
     out from the texts, if it can; a run with a checkpoint keeps what was chosen.
     """
+    is_swept = "sweep" in given.data
     given = replace(given, data={key: given.data[key] for key in given.data if key != "sweep"})
     task = given.data.get("task")
     if not (isinstance(task, str) and ("." in task or is_imported(task))):
@@ -124,13 +127,30 @@ def build_recipe(given: Given) -> RunRecipe:
     if isinstance(start, str):
         defaults = recipe()  # type: ignore[call-arg]  # all have a default in the tasks' classes
         begun = None if Path(start).exists() else begun_recipe(defaults, out)
-        return given.build(recipe, begun or start_from(defaults, open_folder(start)))
+        base = begun or start_from(defaults, open_folder(start))
+        return (given if is_swept else _giving_way(given, base.model)).build(recipe, base)
     built = given.build(recipe)
     if found.choose is None or any(given.get(f"model.{size}") for size in SIZES):
         return built
     override = partial(given.build, recipe)
     chosen = begun_recipe(built, out) or found.choose(built, override)
     return replace(override(chosen), description=chosen.description)
+
+
+def _giving_way(given: Given, model: ModelConfig) -> Given:
+    """Leave out what a file says of its model where an override alone names the start's.
+
+    What overrides say of the model stays, and so does what weights do not depend on.
+    """
+    section, typed = given.data.get("model"), {each.path[:2] for each in given.origin.overrides}
+    named = given.origin.child("start", "model").override() and ("model",) not in typed
+    if not (named and isinstance(section, Mapping)):
+        return given
+    fixed = keys_of(type(model)).keys() - {*MAY_DIFFER}
+    if not getattr(model, "word_features", 0):
+        fixed -= {"word_features"}  # which are new then
+    left = {key: section[key] for key in section if key not in fixed or ("model", key) in typed}
+    return replace(given, data={**given.data, "model": left})
 
 
 def find_runs(

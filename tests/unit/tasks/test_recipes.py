@@ -15,8 +15,10 @@ import dragoman
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
+from dragoman.models import EncoderOnlyConfig
+from dragoman.models.heads import ClassificationHead, TaggingHead
 from dragoman.plain import to_plain
-from dragoman.tasks.recipes import find_runs, load_recipe, shipped_recipes
+from dragoman.tasks.recipes import find_runs, load_recipe, load_sweep, shipped_recipes
 from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
@@ -252,6 +254,33 @@ def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     assert recipe.model == replace(TINY, dropout=0.2)
     assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
     check_start(recipe, RunFolder.of(recipe).start)
+
+
+def test_sizes_of_a_file_give_way_to_a_start_that_is_typed(here: Path) -> None:
+    """Nobody can take them out of a shipped recipe; what is typed stays, and must match.
+
+    So does what a file says that names the start, and what the runs of a sweep differ in.
+    """
+    model, start = EncoderOnlyConfig(vocab_size=20, d_model=16, num_heads=2), "start.model=model"
+    config = json.dumps(to_plain(FolderConfig(format=1, model=model)))
+    write(here / "model" / "config.json", config)
+    wanted = replace(model, dropout=0.3, head=ClassificationHead())
+    assert load_recipe("waimai", [start]).model == wanted
+    typed = load_recipe("waimai", [start, "model.num_layers=9", "model.d_ff=99"])
+    assert typed.model == replace(wanted, num_layers=9, d_ff=99)
+    with pytest.raises(InputError, match=r"model\.d_ff = 99 contradicts start\.model"):
+        check_start(typed, RunFolder.of(typed).start)
+    own = "task = 'tag'\n[model]\nd_ff = 99\nword_features = 50\n"
+    tagging = replace(model, head=TaggingHead(), word_features=50)
+    write(here / "tag.toml", own)
+    assert load_recipe("tag.toml", [start]).model == tagging
+    write(here / "own.toml", f"{own}[start]\nmodel = 'model'\n")
+    assert load_recipe("own.toml").model == replace(tagging, d_ff=99)
+    write(here / "sweep.toml", f"{own}[[sweep]]\nsize.small.model.d_ff = 9\nsize.big.out = 'x'\n")
+    assert [run.model.d_ff for run in load_sweep("sweep.toml", [start])] == [9, 99]
+    write(here / "odd.toml", f"{own}d_modle = 9\n")
+    with pytest.raises(InputError, match=r"unknown key model\.d_modle"):
+        load_recipe("odd.toml", [start])
 
 
 LAYOUTS = {
