@@ -232,7 +232,15 @@ def choose(shelf: Shelf, form: ChatForm) -> Chosen:
     if pair:
         what = f"The model {name} does not translate {pair[:LONGEST_PAIR]}."
         raise Refusal(404, what, "Name a pair such as en-de.", where="model")
-    return shelf.choose(name, form.source_lang, form.target_lang)
+    try:
+        return shelf.choose(name, form.source_lang, form.target_lang)
+    except Refusal as refusal:
+        if not form.target_lang and refusal.where == "tgt_lang":
+            pairs = ((src, tgt) for src in served.sources for tgt in served.targets if src != tgt)
+            pair = "-".join(next(pairs, ("en", served.targets[0])))
+            refusal.do = f"Name the model and a pair, as in {name}:{pair}."
+        refusal.where = refusal.where.replace("src", "source").replace("tgt", "target")
+        raise
 
 
 async def translated(

@@ -195,6 +195,21 @@ def test_refusals_are_of_their_form(chatting: Live, name: str, folders: list[Pat
     assert str(folders[1].parent) not in f"{error}"
 
 
+def test_a_model_of_several_pairs_needs_one(several_folder: Path) -> None:
+    """What is to be done is what this door takes, and so are the fields that it names."""
+    ask = {"model": "several", "messages": [{"role": "user", "content": TEXT}]}
+    with serving(several_folder) as live:
+        refused = live.post(CHAT, ask)
+        error = refused.json["error"]
+        assert (refused.status, error["param"]) == (400, "target_lang")
+        do = "Name the model and a pair, as in several:en-zh."
+        assert error["message"] == f"The model several translates into en, zh. {do}"
+        for told in {"model": "several:en-zh"}, {"source_lang": "en", "target_lang": "zh"}:
+            assert live.post(CHAT, ask | told).status == 200
+        unknown = live.post(CHAT, ask | {"target_lang": "fr"}).json["error"]
+        assert unknown["param"] == "source_lang, target_lang"
+
+
 def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
     """With a status before the first piece, and an event after it."""
     headers = {"content-type": "application/json"}
