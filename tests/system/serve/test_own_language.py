@@ -97,6 +97,20 @@ def test_a_variant_that_is_not_told_is_refused(several: Live) -> None:
     assert several.post("/translate", turned).json["translatedText"] == CHINESE
 
 
+@pytest.mark.parametrize("code", ["zt", "zh-TW", "ZH-HANT", "zho_Hant"])
+def test_another_script_than_a_model_writes_is_refused(several: Live, code: str) -> None:
+    """At every door, instead of giving simplified Chinese for it; read it is."""
+    libre = {"q": ENGLISH, "source": "en", "target": code}
+    assert several.post("/translate", libre).json == {"error": f"{code} is not supported"}
+    form = {"text": [ENGLISH], "source_lang": "EN", "target_lang": code}
+    assert "target_lang" in several.post("/v2/translate", form).json["message"]
+    own = {"text": ENGLISH, "src_lang": "en", "tgt_lang": code}
+    refused = several.post("/v1/translate", own).json["error"]["what"]
+    assert refused == f"No model translates en to {code}."
+    turned = {"q": CHINESE, "source": code, "target": "en"}
+    assert several.post("/translate", turned).status == 200
+
+
 def test_what_no_model_reads_is_refused(several: Live) -> None:
     """Though it is to stay as it is."""
     answer = several.post("/translate", {"q": "a", "source": "fr", "target": "fr"})
