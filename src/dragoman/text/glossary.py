@@ -24,7 +24,7 @@ from typing import Self
 from dragoman.errors import InputError
 from dragoman.files.reading import decode_lines, read_file
 from dragoman.files.records import ROWS, names_separator, separator_in
-from dragoman.languages import language_named, side_named
+from dragoman.languages import LangCodes, base_of, language_named, side_named
 from dragoman.text.spans import Span
 from dragoman.wording import counted
 
@@ -170,21 +170,24 @@ class Glossary:
             raise InputError(f"there are more than {MOST:,} terms; make two glossaries")
 
     @classmethod
-    def read(cls, path: Path | str) -> Self:
+    def read(cls, path: Path | str, languages: LangCodes = (None, None)) -> Self:
         """Read a file: CSV if its name ends with .csv, else columns with tabs between them.
 
-        Raises InputError, with the line, for a file that is none, for a term that is empty, too
-        long, or there twice.
+        Warns of columns that name the `languages` the other way round. Raises InputError, with the
+        line, for a file that is none, for a term that is empty, too long, or there twice.
         """
         path = Path(path)
-        return cls.parse(read_file(path, LARGEST), str(path), csv=path.suffix.lower() == ".csv")
+        as_csv = path.suffix.lower() == ".csv"
+        return cls.parse(read_file(path, LARGEST), str(path), csv=as_csv, languages=languages)
 
     @classmethod
-    def parse(cls, content: bytes, name: str, *, csv: bool = False) -> Self:
+    def parse(
+        cls, content: bytes, name: str, *, csv: bool = False, languages: LangCodes = (None, None)
+    ) -> Self:
         """The same of a file's content, which messages call `name`."""
         glossary, lines = cls(()), dict[tuple[str, bool], int]()
         for place, (number, columns) in enumerate(_rows(content, name, as_csv=csv)):
-            told = "" if place else _told_of_names(columns)
+            told = "" if place else _told_of_names(columns, languages)
             if told:
                 warnings.warn(f"{name} line {number}, {told}.", stacklevel=2)
             if told and _are_names(columns):
@@ -295,9 +298,15 @@ def _are_names(columns: Sequence[str]) -> bool:
     return [*map(side_named, names)] == ["source", "target"] or len(spoken - {None}) == 2
 
 
-def _told_of_names(columns: Sequence[str]) -> str:
+def _told_of_names(columns: Sequence[str], languages: LangCodes) -> str:
     """What is said of a first row that names the columns, or that may, as it names one language."""
-    if _are_names(columns):
+    turned = [code and base_of(code) for code in reversed(languages)]
+    if _are_names(columns) and [*map(language_named, columns[:2])] == turned:
+        what = (
+            f"the names of the columns, and the translation is from {languages[0]} to "
+            f"{languages[1]}: swap the columns, or no term is found"
+        )
+    elif _are_names(columns):
         what = "the names of the columns; if it is a term, write it in another line"
     elif any(len(each) > len("eng") and language_named(each) for each in columns[:2]):
         what = "a term; if it names the columns, change it to source and target"

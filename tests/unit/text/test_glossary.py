@@ -240,6 +240,29 @@ def test_a_first_row_of_names_is_no_term(names: str) -> None:
         assert len(Glossary.parse(rows, "g.csv", csv=True)) == 1
 
 
+@pytest.mark.parametrize(
+    ("names", "languages", "turned"),
+    [
+        ("中文\t英文", ("en", "zh"), True),
+        ("Chinese\tEnglish (US)", ("eng_Latn", "zho_Hans"), True),
+        ("中文\t英文", ("zh", "en"), False),
+        ("中文\t英文", ("en", "de"), False),
+        ("中文\t英文", (None, None), False),
+        ("原文\t译文", ("en", "zh"), False),
+    ],
+)
+def test_columns_the_other_way_round_are_told(
+    tmp_path: Path, names: str, languages: tuple[str | None, str | None], *, turned: bool
+) -> None:
+    """Where the first row names both languages of the translation, whose terms would be in vain."""
+    (path := tmp_path / "g.tsv").write_text(f"{names}\n茶\ttea\n", "utf-8")
+    with pytest.warns(UserWarning, match="line 1, .* is read as the names of") as told:
+        assert [term.source for term in Glossary.read(path, languages)] == ["茶"]
+    (said,) = (str(each.message) for each in told)
+    ending = f"from {languages[0]} to {languages[1]}: swap the columns, or no term is found."
+    assert said.endswith(ending if turned else "write it in another line.")
+
+
 def test_a_first_row_that_names_one_language_is_told() -> None:
     """It may name the columns by a language that is not known, and is a term all the same."""
     rows = b"English,Upper Sorbian\nman,mu\xc5\xbe\n"
