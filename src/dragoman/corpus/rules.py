@@ -209,7 +209,8 @@ def most_repeats(text: str) -> int:
     return best
 
 
-_END = re.compile(f"[{SPACED_ENDS}{UNSPACED_ENDS}]+|፡፡")
+_END = re.compile(rf"(?!\.[^\W{_WIDE}])[{SPACED_ENDS}{UNSPACED_ENDS}]+|፡፡")
+"""Ends of sentences; a full stop in a word (3.14, i.e., list.index) is none."""
 
 
 def marks_apart(src: str, tgt: str) -> int:

@@ -32,6 +32,7 @@ GOOD = [
     ("<BT> A man is washing a car.", "Ein Mann wäscht ein Auto."),
     ("<b> A man </b> is washing.", "<b>Ein Mann</b> wäscht."),
     ("<p> A man is washing.", "<p> Ein Mann wäscht."),
+    ("It is 3.5, i.e. .NET, e.g. a.b.c or os.path.x.", "Es ist 3,5, also Net oder os, path, x."),
     ("One is. Two is. Three is. Four is. Five is.", "Aa i። Be i፡፡ De i۔ Fo i။ Ha i։"),
 ]  # fmt: skip
 BAD = {
@@ -63,7 +64,11 @@ BAD = {
         ("<b> Hello </b> all", "Hallo alle"),
         ("Hello <BT> all", "Hallo alle"),
     ],
-    "punctuation": [("One. Two. Three. Four. Five.", "Eins, zwei, drei, vier und noch fünf.")],
+    "punctuation": [
+        ("One. Two. Three. Four. Five.", "Eins, zwei, drei, vier und noch fünf."),
+        ("Well?No!Yes!So...and he said OK!", "Nun, nein, ja, so, sagte er und ging."),
+        ("一.二.三.四.五.", "One, two, three, four and five."),
+    ],
 }  # fmt: skip
 
 
