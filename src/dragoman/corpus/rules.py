@@ -97,8 +97,12 @@ def has_text(text: str) -> bool:
 
 
 def letters(text: str) -> float:
-    """The share of letters, with their accents, among all that is no digit and no white space."""
-    seen = [char for char in text if not (char.isspace() or char.isdecimal())]
+    """The share of letters, with their accents, among all that is no digit and no white space.
+
+    Dots in a row are one mark, as all ends of sentences; a Chinese character counts as two letters.
+    """
+    seen = [char for char in _END.sub(".", text) if not (char.isspace() or char.isdecimal())]
+    seen += filter(str.isalpha, _CHARACTER.findall(text))
     if not seen:
         return 1.0
     return sum(char.isalpha() or char in "'’-" or is_sign(char) for char in seen) / len(seen)

@@ -57,7 +57,10 @@ BAD = {
     "ratio": [("One two three four five six seven eight nine ten.", "Eins.")],
     "word": [("A " + "long" * 11 + " word.", "Ein langes Wort, das gewiss lang ist.")],
     "repetition": [("I do not know what to say.", "Ich weiß weiß weiß weiß weiß nicht, was.")],
-    "letters": [("a = b * c + (d - e) / f;", "a = b * c + (d - e) / f; // !!")],
+    "letters": [
+        ("a = b * c + (d - e) / f;", "a = b * c + (d - e) / f; // !!"),
+        ("Price list", "【】 ★★★ 价 // ￥￥"),
+    ],
     "preserved": [
         ("We sell 250 of them.", "Wir verkaufen 260 davon."),
         ("Hello {name}", "Hallo {nom}"),
@@ -104,6 +107,15 @@ def test_rules_take_linear_time(text: str) -> None:
     began = time.process_time()
     assert broken(text, text)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["So...", "那么……", "妈......", "他说：“好吧……”", "她问：“真的？！”", "네...", "هل؟؟"],
+)
+def test_short_dialogue_has_letters_enough(text: str) -> None:
+    """Whatever marks are around them."""
+    assert letters(text) >= CleaningConfig().min_letters
 
 
 @pytest.mark.parametrize(
