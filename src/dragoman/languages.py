@@ -47,6 +47,8 @@ cher CHEROKEE, olck OL, java JAVANESE, mtei MEETEI
 """
 SCRIPT_NAMES = dict[str, str](each.split() for each in _SCRIPTS.split(","))
 """The word by which letters name their script (`script_of_letter`), by its code of ISO 15924."""
+_PART = re.compile(rf"[a-z]{{2}}|\d{{3}}|kore|aran|{'|'.join(SCRIPT_NAMES)}")
+"""A region or a script in a code."""
 
 
 @cache
@@ -113,6 +115,12 @@ def script_in(code: str) -> str:
     return {"kore": "hang", "aran": "arab"}.get(script, script)
 
 
+def is_usual(code: str) -> bool:
+    """Whether all that a code has beside its language is a region or a script: no misspelling."""
+    _, *rest = code.replace("_", "-").lower().split("-")
+    return all(map(_PART.fullmatch, rest))
+
+
 def tags(codes: Iterable[str]) -> dict[str, str]:
     """Return the tag of each code, and its script where a language has several among them."""
     scripts: dict[str, set[str]] = {}
@@ -163,6 +171,12 @@ def resolve(asked: str, codes: Iterable[str]) -> str | None:
     """
     found = meant(asked, codes)
     return found[0] if len(found) == 1 else None
+
+
+def resolve_target(asked: str, codes: Iterable[str]) -> str | None:
+    """Return the same of what models write: whose code is plain `zh` do not write traditional."""
+    found = resolve(asked, codes)
+    return None if found and (tag(asked), tag(found)) == ("zh-Hant", "zh") else found
 
 
 def meant(asked: str, codes: Iterable[str]) -> list[str]:

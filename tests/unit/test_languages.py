@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.languages import covers, language_named, meant, name_of, resolve, tag, tags
+from dragoman.languages import covers, is_usual, language_named, meant, name_of, resolve, tag, tags
 
 TAGS = {
     "en": ["en", "EN", "en_XX", "eng_Latn", "ENU"],
@@ -47,6 +47,13 @@ def test_codes_have_one_form(form: str) -> None:
 def test_a_code_is_found_in_a_model(asked: str, codes: list[str], found: str | None) -> None:
     """By its own spelling first; without a script, any will do."""
     assert resolve(asked, codes) == found
+
+
+@pytest.mark.parametrize("misspelt", ["zho_Hatn", "deu_Latin", "zh-Hanst", "en-", "de--DE", "en-x"])
+def test_a_misspelt_code_is_not_usual(misspelt: str) -> None:
+    """By what it has beside its language."""
+    assert not is_usual(misspelt)
+    assert all(map(is_usual, ("zh", "ZH_cn", "zho_Hans", "es-419", "sr-Latn-RS", "ko-Kore", "x")))
 
 
 def test_scripts_of_a_language_are_told_apart() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
-from dragoman.languages import LangCodes, covers, name_of, resolve, tag, tags
+from dragoman.languages import LangCodes, covers, name_of, resolve, resolve_target, tags
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
 from dragoman.serve.cache import TranslationCache
@@ -105,9 +105,7 @@ class Served:
         several translates none of them into itself.
         """
         src = src_lang and resolve(src_lang, self.sources)
-        tgt = tgt_lang and resolve(tgt_lang, self.targets)
-        if tgt_lang and tgt and tag(tgt_lang) == "zh-Hant" and tag(tgt) == "zh":
-            return None  # what does not name its script writes the simplified one
+        tgt = tgt_lang and resolve_target(tgt_lang, self.targets)
         if (src_lang and self.sources and not src) or (tgt_lang and self.targets and not tgt):
             return None
         if not self.languages:

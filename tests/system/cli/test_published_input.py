@@ -123,7 +123,9 @@ def test_languages_are_told(run: Run, folders: dict[str, Path]) -> None:
     wrong = run(*nllb, src, "eng_Latn", tgt, "deu_Latin")
     assert_refused(wrong, "no target language deu_Latin", "did you mean deu_Latn?")
     assert_refused(run(*nllb, src, "xx", tgt, "deu_Latn"), "no source language xx: it has deu_L")
-    assert_refused(run(*nllb, src, "zh", tgt, "deu_Latn"), "it has zho_Hans, deu_Latn, eng_L")
+    assert_refused(run(*nllb, src, "zh-TW", tgt, "deu_Latn"), "it has zho_Hans, deu_Latn, eng_L")
+    usual, own = run(*nllb, src, "zh", tgt, "de-DE"), run(*nllb, src, "zho_Hans", tgt, "deu_Latn")
+    assert (usual.code, usual.out) == (0, own.out)
     assert_refused(run("translate", folders["t5"], text, tgt, "de"), "no codes of languages", "T5")
 
 

@@ -12,7 +12,7 @@ from typing import Self
 from dragoman.data.languages import Direction
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError, did_you_mean
-from dragoman.languages import base_of
+from dragoman.languages import LangCodes, base_of, is_usual, resolve, resolve_target
 from dragoman.tasks.translate.batches import Framing
 from dragoman.tasks.translate.ids import Specials
 from dragoman.text.tags import source_tag
@@ -69,6 +69,17 @@ class Languages:
         """The languages of the model, by their codes."""
         return dict(self.src_tokenizer.languages)
 
+    @property
+    def writes(self) -> Collection[str]:
+        """Those that it may be asked to write."""
+        return {tgt for _, tgt in self.directions}
+
+    def meant(self, src_lang: str | None, tgt_lang: str | None) -> LangCodes:
+        """Return the model's codes for those that are written in another form."""
+        src = src_lang and is_usual(src_lang) and resolve(src_lang, self.known)
+        tgt = tgt_lang and is_usual(tgt_lang) and resolve_target(tgt_lang, self.writes)
+        return src or src_lang, tgt or tgt_lang
+
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
         """Return the same with languages. Raises InputError for one that the model lacks.
 
@@ -77,7 +88,7 @@ class Languages:
         if src_lang is not None:
             self._check(src_lang, "source", self.known)
         if tgt_lang is not None:
-            self._check(tgt_lang, "target", {tgt for _, tgt in self.directions})
+            self._check(tgt_lang, "target", self.writes)
         chosen = replace(
             self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang
         )

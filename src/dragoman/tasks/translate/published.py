@@ -6,6 +6,7 @@ the target with its own; mBART's first models begin with it instead of what a de
 T5 has none: its tasks are words of the text.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -112,6 +113,11 @@ class Published(Languages):
             return lang, ()
         return bos_id, (lang,)
 
+    @property
+    def writes(self) -> Collection[str]:
+        """Those that it may be asked to write."""
+        return self.known
+
     def between(self, src_lang: str | None, tgt_lang: str | None) -> Self:
         """Return the same with languages. Raises InputError for one that the model lacks."""
         if not self.known:
@@ -122,7 +128,7 @@ class Published(Languages):
         if src_lang is not None and not self._in_source:
             self._check(src_lang, "source", self.known)
         if tgt_lang is not None:
-            self._check(tgt_lang, "target", self.known)
+            self._check(tgt_lang, "target", self.writes)
         return replace(self, src_lang=src_lang or self.src_lang, tgt_lang=tgt_lang or self.tgt_lang)
 
     def check_chosen(self) -> None:

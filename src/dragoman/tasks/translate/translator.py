@@ -22,7 +22,7 @@ from dragoman.decode.shortlist import Shortlist
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.errors import InputError
 from dragoman.folder.opening import ModelFolder
-from dragoman.languages import LangCodes, resolve
+from dragoman.languages import LangCodes, resolve, resolve_target
 from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.answering import Answering, in_windows
@@ -131,6 +131,7 @@ class Translator(Answering[Decoding, Translation]):
     def between(self, src_lang: str | None = None, tgt_lang: str | None = None) -> Self:
         """Return a translator from one language to another, of the same model.
 
+        A code may be written in any usual form (`zh`, `zh-CN`, `zho_Hans`).
         Raises InputError, with the nearest code, for a language that the model does not have, or
         where it needs one that is not given. Both None change nothing, nor do the two of a model
         of one pair.
@@ -138,16 +139,18 @@ class Translator(Answering[Decoding, Translation]):
         if src_lang is None and tgt_lang is None:
             return self
         if self._languages is None:
-            asked = zip((src_lang, tgt_lang), self._pair, strict=True)
-            if all(code is None or (own and resolve(code, [own])) for code, own in asked):
-                return self
             src, tgt = self._pair
+            if (src_lang is None or (src and resolve(src_lang, [src]))) and (
+                tgt_lang is None or (tgt and resolve_target(tgt_lang, [tgt]))
+            ):
+                return self
             pair = f", {src} to {tgt}" if src and tgt else ""
             raise InputError(
                 f"The model translates one pair of languages{pair}; leave out src_lang and "
                 "tgt_lang (--src-lang and --tgt-lang)."
             )
-        bound, languages = copy(self), self._languages.between(src_lang, tgt_lang)
+        meant = self._languages.meant(src_lang, tgt_lang)
+        bound, languages = copy(self), self._languages.between(*meant)
         bound._languages = languages  # noqa: SLF001 -- the same class
         bound.src_tokenizer = languages.reads
         bound._ids = self._ids.between(languages.specials(self.specials))  # noqa: SLF001

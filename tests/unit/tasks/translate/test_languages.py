@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny import save_several, save_translator
 
 import dragoman
 from dragoman.convert.probe import two_languages
@@ -348,11 +348,20 @@ def test_a_validation_corpus_that_is_too_much(tmp_path: Path) -> None:
             read_texts(changed, RunFolder.of(changed), lambda _: None)
 
 
+def test_codes_may_be_written_in_any_form(tmp_path: Path) -> None:
+    """As by a server; plain zh is not taken for traditional Chinese, though it reads that."""
+    several = Translator.load(save_several(tmp_path / "model", "en", "zh"))
+    for asked, meant in (("eng_Latn", "zh-CN"), ("en", "zh")), (("zt", "EN"), ("zh", "en")):
+        assert several.between(*asked).specials == several.between(*meant).specials
+    with pytest.raises(InputError, match="no target language zh-TW: it has zh, en"):
+        several.between("en", "zh-TW")
+
+
 def test_a_model_of_one_pair_takes_its_own_languages(tmp_path: Path) -> None:
     """In any form of their codes; others are refused."""
     one_pair = Translator.load(save_translator(tmp_path / "model"))
     for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh-CN")):
         assert one_pair.between(*asked) is one_pair
-    for asked in (("zh", "en"), ("en", "de"), ("de", None)):
+    for asked in (("zh", "en"), ("en", "de"), ("de", None), ("en", "zh-TW")):
         with pytest.raises(InputError, match="one pair of languages, en to zh; leave out src_lang"):
             one_pair.between(*asked)
