@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
 """How a text ends, and no name of a file."""
+BETWEEN = re.compile(r"[ ，。？！：；、]")
+"""What parts words, or clauses of Chinese and Japanese, which have no spaces."""
 PATH_LIKE = re.compile(r"[/\\]|\.\w+$")
 """A folder or an ending."""
 
@@ -90,14 +92,15 @@ def talk(*, stderr: bool = True) -> "Console":
 def file_or_text(given: str | None) -> Path | str | None:
     """The file that an argument names, or the text that it is; None means standard input.
 
-    A text is what names no file and ends as a sentence does, or has a space and looks like no path.
+    A text is what names no file and ends as a sentence does, or has a space, or a mark of Chinese
+    that parts clauses, and looks like no path.
     Raises InputError for the rest, such as a misspelt name.
     """
     if given is None:
         return None
     if os.path.exists(given):  # noqa: PTH110 -- pathlib raises for a text longer than a name
         return Path(given)
-    if given.endswith(SENTENCE_ENDS) or (" " in given and not PATH_LIKE.search(given)):
+    if given.endswith(SENTENCE_ENDS) or (BETWEEN.search(given) and not PATH_LIKE.search(given)):
         return given
     if not given:
         raise InputError("The text is empty; give a text, or the name of a file.")

@@ -20,6 +20,7 @@ from dragoman.cli import progress
 from dragoman.cli.output import Lines, to_json
 from dragoman.cli.pipes import Talk, file_or_text, lines_from, to_stdout
 from dragoman.cli.progress import pace_of, progress_of
+from dragoman.errors import InputError
 from dragoman.files.arriving import InputLines
 from dragoman.tasks.lines import windows
 
@@ -40,10 +41,19 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize("text", ["ውሃ።", "पानी।", "ماذا؟", "水。"])
+@pytest.mark.parametrize(
+    "text", ["ውሃ።", "पानी।", "ماذا؟", "水。", "我喜欢茶，你呢", "注意：下雨", "はい、そうです"]
+)
 def test_a_word_with_a_mark_of_its_script_is_a_text(text: str) -> None:
-    """As one with a full stop is."""
+    """As one with a full stop is; between the words too, where these have no spaces."""
     assert file_or_text(text) == text
+
+
+@pytest.mark.parametrize("name", ["报告", "第一章：开始.txt", "资料/一、总则", "a,b", "a b.txt"])
+def test_what_looks_like_a_name_is_no_text(name: str) -> None:
+    """Whatever marks it has, so that a misspelt one is told."""
+    with pytest.raises(InputError, match=f"There is no file '{name}'; if it is a text"):
+        file_or_text(name)
 
 
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
