@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda f: weights(f, model__shared__weight=torch.zeros(29, 12).to(torch.float8_e4m3fn)),
         r"model.shared.weight holds float8_e4m3fn|shared.weight holds float8_e4m3fn",
     ),
-    "code": (lambda f: set_keys(f, auto_map={"AutoModel": "m.M"}), "auto_map"),
+    "code": (lambda f: set_keys(f, auto_map={"AutoModel": "m.M"}), "not run; take a model of a"),
     "class": (lambda f: set_keys(f, architectures=["MarianForCausalLM"]), "MarianForCausalLM"),
     "family": (
         lambda f: set_keys(f, model_type="mamba"),

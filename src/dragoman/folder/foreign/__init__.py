@@ -39,6 +39,8 @@ WRITTEN = (*FAMILIES.values(), bart.PEGASUS)
 RULES = {name: rules for each in FAMILIES.values() for name, rules in each.tokenizers.items()}
 """The rules of all kinds of tokenizers."""
 
+_TAKE = f"take a model of a family that is read (docs/pretrained.md): {', '.join(FAMILIES)}"
+
 
 def family(hf: HF) -> Family:
     """Return the family that the `model_type` of a config names.
@@ -55,14 +57,13 @@ def family(hf: HF) -> Family:
         raise InputError(unsupported("quantization_config", method, known))
     if hf.get("auto_map"):
         raise InputError(
-            "auto_map in the model's config asks for code of its own, which is not run"
+            f"auto_map in the model's config asks for code of its own, which is not run; {_TAKE}"
         )
     if name is None:
         raise InputError("the model's config has no model_type; get the whole file")
     if not isinstance(name, str) or name not in FAMILIES:
         raise InputError(
             f"model_type = {json.dumps(str(name))} in the model's config is not supported, and no "
-            "conversion makes it so; take a model of a family that is read (docs/pretrained.md): "
-            f"{', '.join(FAMILIES)}"
+            f"conversion makes it so; {_TAKE}"
         )
     return FAMILIES[name]
