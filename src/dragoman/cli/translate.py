@@ -90,8 +90,8 @@ def translate(  # noqa: PLR0913 -- the options of the verb
     dragoman translate runs/en-zh manual/*.docx --output manual.zh
     """
     n_best, as_json = decoding.given().get("n_best", 1), asked.as_json
-    languages = languages_of(model, pair.languages)
-    terms = None if asked.glossary is None else Glossary.read(asked.glossary, languages)
+    languages = cache(partial(languages_of, model, pair.languages))
+    terms = None if asked.glossary is None else Glossary.read(asked.glossary, languages())
     command = command_of(decoding, asked.ensemble, pair.languages, loading) | {
         "--n-best": n_best,
         "--prefixes": content_hash(asked.prefixes),
@@ -110,7 +110,7 @@ def translate(  # noqa: PLR0913 -- the options of the verb
             command=command | {"model": digest_of(model)},
             load=load,
             glossary=terms,
-            languages=languages,
+            languages=languages(),
         )
         if files and (several or to.is_folder):
             places = places_of(files, to.output, model, plain=plain)
