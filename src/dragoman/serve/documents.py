@@ -9,8 +9,7 @@ import hmac
 import math
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,15 @@ from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from dragoman.documents.formats import format_of_name, read_document
 from dragoman.documents.translate import Draft, Places
 from dragoman.serve.admission import GUESS
 from dragoman.serve.metrics import log, log_failure
-from dragoman.serve.refusals import Gone, Refusal, busy, ended
+from dragoman.serve.refusals import Refusal, busy, ended
 from dragoman.serve.settings import digest_of
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, ServeJob
+from dragoman.serve.web import Call, Download, ServeJob
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary, GlossaryTerm
 from dragoman.text.unreadable import is_library_error
@@ -47,8 +45,6 @@ LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
 AGAIN = 60.0
 """Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
-PIECE = 1 << 16
-"""Bytes of a translation that are sent before more of it is."""
 SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
@@ -328,44 +324,6 @@ class DocumentDesk:
                 if refusal.status not in {429, 503} or (queue.closed and job not in queue.costs):
                     raise
             await asyncio.sleep(PAUSE)
-
-
-class Download(Response):
-    """A file, sent in pieces."""
-
-    media_type = "application/octet-stream"
-
-    def __init__(
-        self, sent: Callable[[], None], content: bytes, headers: Mapping[str, str]
-    ) -> None:
-        """`sent` is called when the client has stayed until the last piece."""
-        super().__init__(content, headers=headers)
-        self._sent = sent
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, or for HEAD its headers alone, with which it does not count as sent.
-
-        Raises Gone where the client leaves before the last piece; one that leaves behind it may
-        have read all. That it is there is known by `receive`, which has its leaving at once, and
-        waits otherwise (ASGI, `http.disconnect`).
-        """
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        if scope["method"] == "HEAD":
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-            return
-        last = max(0, len(self.body) - 1) // PIECE * PIECE
-        for place in range(0, last, PIECE):
-            piece = self.body[place : place + PIECE]
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0):
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                raise Gone
-        await send({"type": "http.response.body", "body": self.body[last:], "more_body": False})
-        self._sent()
 
 
 def no_document() -> Refusal:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from time import monotonic
@@ -38,6 +38,8 @@ COMPRESSED = {"gzip", "deflate", "br", "zstd"}
 CLOSE = {"connection": "close"}
 FIELDS = 2000
 """Most fields of a form."""
+PIECE = 1 << 16
+"""Bytes of a file that are sent before more of it is."""
 
 
 def json_response(
@@ -78,6 +80,44 @@ class EventStream(Response):
                     answer = self._call.error(error)
                     event, self.status_code = bytes(answer.body), answer.status_code
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class Download(Response):
+    """A file, sent in pieces."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(
+        self, sent: Callable[[], None], content: bytes, headers: Mapping[str, str]
+    ) -> None:
+        """`sent` is called when the client has stayed until the last piece."""
+        super().__init__(content, headers=headers)
+        self._sent = sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, or for HEAD its headers alone, with which it does not count as sent.
+
+        Raises Gone where the client leaves before the last piece; one that leaves behind it may
+        have read all. That it is there is known by `receive`, which has its leaving at once, and
+        waits otherwise (ASGI, `http.disconnect`).
+        """
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        last = max(0, len(self.body) - 1) // PIECE * PIECE
+        for place in range(0, last, PIECE):
+            piece = self.body[place : place + PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for them
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                raise Gone
+        await send({"type": "http.response.body", "body": self.body[last:], "more_body": False})
+        self._sent()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.serve.documents import PIECE, Download
 from dragoman.serve.refusals import Gone
+from dragoman.serve.web import PIECE, Download
 
 Message = MutableMapping[str, Any]
 
