@@ -56,7 +56,7 @@ class AdmissionQueue:
         self.closed = False
         """Whether nothing more is accepted."""
         self.costs: dict[ServeJob, int] = {}
-        """What each accepted request counts."""
+        """What each accepted request counts; a document is one until it is translated."""
         self._rate = 0.0
         self._since = monotonic()
 
@@ -74,7 +74,7 @@ class AdmissionQueue:
         Raises Refusal where there is no room for more.
         """
         before = self.costs.get(job, 0)
-        if self.closed and not before:
+        if self.closed and job not in self.costs:
             raise ended()
         if cost > self.most:
             raise Refusal(

@@ -9,7 +9,7 @@ import hmac
 import math
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -80,8 +80,25 @@ class DocumentDesk:
                         self.remove(one)
                 await asyncio.sleep(SWEEP)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
+            self.cancel()
+
+    def cancel(self, but: Container[str] = ()) -> list[asyncio.Task[Refusal | None]]:
+        """Translate no more, but for some documents; return the tasks that end."""
+        tasks = [task for name, task in self._tasks.items() if name not in but]
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def pause(self) -> int:
+        """Leave what nobody waits for to the next server, if there is a folder for one.
+
+        Returns how many documents that are.
+        """
+        if self._service.settings.state is None:
+            return 0
+        tasks = self.cancel(self._awaited)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(tasks)
 
     def add(  # noqa: PLR0913 -- what differs from door to door has a name
         self,
@@ -97,9 +114,11 @@ class DocumentDesk:
         """Take the document of a request and begin to translate it; `key` opens it beside its id.
 
         The request holds it no longer. One that is `passing` is not kept, and takes a place among
-        its like. Raises Refusal where none came or there is no place, InputError for an unknown
-        format.
+        its like. Raises Refusal where none came or there is no place, and from a server that ends,
+        InputError for an unknown format.
         """
+        if self._service.queue.closed:
+            raise ended()
         if (upload := call.file) is None or not upload.name:
             raise Refusal(400, "No document was sent.", "Send a file with a name.", where="file")
         if format_of_name(upload.name) is None:
@@ -232,26 +251,31 @@ class DocumentDesk:
 
     def _begin(self, one: StoredDocument) -> None:
         self._left[one.id] = time(), 1.0
-        task = asyncio.get_running_loop().create_task(self._translate(one))
+        job = ServeJob(deadline=monotonic() + LONGEST)
+        self._service.queue.take(job, 0)  # it is accepted, and has its place piece by piece
+        task = asyncio.get_running_loop().create_task(self._translate(one, job))
         self._tasks[one.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(one.id, None))
 
-    async def _translate(self, one: StoredDocument) -> Refusal | None:
+        def leave(_: object) -> None:
+            self._tasks.pop(one.id, None)
+            self._service.queue.leave(job, answered=True)
+
+        task.add_done_callback(leave)
+
+    async def _translate(self, one: StoredDocument, job: ServeJob) -> Refusal | None:
         """Translate a document, whatever comes of it. Returns why it could not be."""
         refusal: Refusal | None = None
         async with self._turn:
             one.status = "translating"
             self._put(one)
             try:
-                await self._written(one)
+                await self._written(one, job)
                 one.status = "done"
                 self._service.characters += one.characters
             except BaseException as error:
                 if not isinstance(error, Exception) and not is_library_error(error):
                     raise
                 refusal = self._service.refusal(error)
-                if self._service.draining:
-                    return None  # and it begins again
                 one.status, one.error = "error", refusal.sentence
                 self._store.file(one, "target").unlink(missing_ok=True)
             one.ended = time()
@@ -262,10 +286,9 @@ class DocumentDesk:
             log("document", fields | {"seconds": round(time() - one.made, 3)})
         return refusal
 
-    async def _written(self, one: StoredDocument) -> None:
+    async def _written(self, one: StoredDocument, job: ServeJob) -> None:
         """Write the translation of a document."""
         pair = one.source, one.target
-        job = ServeJob(deadline=monotonic() + LONGEST)
         size = job.characters = (file := self._store.file(one, "source")).stat().st_size
         draft, texts, glossary = await self._service.in_thread(
             job,
@@ -285,26 +308,17 @@ class DocumentDesk:
         chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
-        try:
-            for piece in pieces(texts, self._service.queue.most // SHARE):
-                if self._service.queue.closed and self._waits(one):
-                    raise ended()
-                found += await self._piece(how, piece)
-                self._left[one.id] = self._left[one.id][0], 1 - len(found) / len(texts)
-            job.characters = size
-            content = await self._service.in_thread(job, partial(finished, draft, found))
-        finally:
-            self._service.queue.leave(job, answered=True)
+        for piece in pieces(texts, self._service.queue.most // SHARE):
+            found += await self._piece(how, piece)
+            self._left[one.id] = self._left[one.id][0], 1 - len(found) / len(texts)
+        job.characters = size
+        content = await self._service.in_thread(job, partial(finished, draft, found))
         self._store.write(one, "target", content)
 
     def _glossary(self, one: StoredDocument) -> Glossary | None:
         if not (file := self._store.file(one, "glossary")).exists():
             return None
         return Glossary(msgspec.json.decode(file.read_bytes(), type=list[GlossaryTerm]))
-
-    def _waits(self, one: StoredDocument) -> bool:
-        """Whether a document can wait for the next server."""
-        return self._service.settings.state is not None and one.id not in self._awaited
 
     async def _piece(self, how: Translating, piece: Sequence[tuple[str, Places]]) -> list[Any]:
         """Return the translations of texts, as soon as the queue has room for them."""
@@ -315,13 +329,12 @@ class DocumentDesk:
                 queue.guess(job, job.characters)
                 return await self._service.translate_marked(how, piece)
             except Refusal as refusal:
-                if job in queue.costs:
-                    queue.take(job, 1)  # it stays accepted
+                queue.take(job, 0)  # it stays accepted
                 if refusal.status == 413 and len(piece) > 1:
                     half = len(piece) // 2
                     first = await self._piece(how, piece[:half])
                     return first + await self._piece(how, piece[half:])
-                if refusal.status not in {429, 503} or (queue.closed and job not in queue.costs):
+                if refusal.status not in {429, 503}:
                     raise
             await asyncio.sleep(PAUSE)
 

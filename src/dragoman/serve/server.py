@@ -167,9 +167,11 @@ class DrainingServer(uvicorn.Server):
         log("draining", {"requests": len(service.queue.costs)})
         await asyncio.sleep(min(settings.drain_delay, settings.shutdown_timeout))
         service.queue.closed = True
+        kept = await service.documents.pause()
         while service.queue.costs and monotonic() < end - GRACE:
             await asyncio.sleep(TICK)
         self.lost = service.abandon()
+        log("drained", {"lost": self.lost, "kept": kept}, "error" if self.lost else "info")
         left = max(TICK, end - monotonic())
         last = Timer(left, lambda: os._exit(1 if self.lost else 0))  # whatever a thread computes
         last.daemon = True

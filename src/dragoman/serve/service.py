@@ -289,9 +289,11 @@ class Service:
 
     def abandon(self) -> int:
         """Let go of all that is not answered; return how many requests that are."""
-        for job in self.queue.costs:
+        lost = [*self.queue.costs]
+        for job in lost:
             job.end(ended())
-        return len(self.queue.costs)
+        self.documents.cancel()
+        return len(lost)
 
     def close(self) -> None:
         """Let idle threads end."""

@@ -2,9 +2,6 @@
 
 import gc
 import json
-import os
-import signal
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -13,10 +10,8 @@ from urllib.parse import urlencode
 from weakref import ref
 
 import pytest
-from tests.system.conftest import CommandLine, Ended, Running
-from tests.system.ranks import free_port
-from tests.system.serve.live import Answered, Gate, Live, in_background, serving, taken, until
-from tests.unit.tasks.tiny import save_translator
+from tests.system.conftest import CommandLine
+from tests.system.serve.live import Gate, Live, in_background, serving, until
 
 from dragoman.errors import InputError
 from dragoman.serve import app, shelf
@@ -253,115 +248,6 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
             assert len(live.post(TRANSLATE, {"text": "a"} | asked).body) < 500
 
 
-# ---------------------------------------------------------------- the end
-
-
-class Process:
-    """A server that was started by the command line."""
-
-    def __init__(self, running: Running, port: int) -> None:
-        self.running = running
-        self.ended = False
-        self.live = Live(None, port)  # type: ignore[arg-type] # which is in another process
-
-    def end(self, number: int | None = None) -> Ended:
-        """Wait for its end, which a signal may bring."""
-        self.ended = True
-        return self.running.end(number)
-
-    def status(self, path: str = "/health/ready") -> int:
-        """The status of a path; 0 where nobody listens."""
-        try:
-            return self.live.get(path).status
-        except OSError:
-            return 0
-
-
-@pytest.fixture
-def process(
-    dragoman: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Process]:
-    """`dragoman serve`, ready, killed in the end: the parameter is what runs first, and options."""
-    first, *options = request.param
-    patch, port = tmp_path / "patch.py", free_port()
-    patch.write_text(first, encoding="utf-8")
-    folder = save_translator(tmp_path / "en-zh", max_length_constant=400, min_length=300)
-    words = ["serve", folder, "--port", port, *options]
-    running = dragoman.start(words, environment={"PATCH": str(patch)})
-    found = Process(running, port)
-    assert running.wait_until(lambda: found.status() == 200), running.said()
-    yield found
-    if not found.ended:
-        found.end(signal.SIGKILL)
-
-
-DRAINING = ["--drain-delay", "2", "--shutdown-timeout", "60"]
-GRACE = "from dragoman.serve import server; server.GRACE = 20"
-SAME_SIGNAL = "from dragoman.serve import server; server.SAME_SIGNAL = {}"
-ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a text
-
-
-@pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
-def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
-    """First it is not ready, then refuses, then answers what it has, and exits with 0."""
-    lines = [f"the cat {number} sees a dog" for number in range(3)]
-    ask = {"text": lines, "beam_size": 5, "retry": False}
-    connections = [process.live.begin(TRANSLATE, ask) for _ in range(4)]
-    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
-    os.kill(process.running.pid, signal.SIGTERM)
-    until(lambda: process.status() == 503)
-    assert process.status("/health/live") == 200
-    quick = {"text": "a", "min_length": 0, "beam_size": 1}
-    assert process.live.post(TRANSLATE, quick).status == 200
-    late = process.live.connect()
-    late.connect()
-    until(lambda: process.status("/v1/models") in {0, 503})
-    answers = [taken(connection.getresponse()) for connection in connections]
-    for connection in [*connections, late]:
-        connection.close()
-    assert [one.status for one in answers] == [200] * 4
-    assert [len(one.json["translations"]) for one in answers] == [3] * 4
-    assert process.end().code == 0
-
-
-@pytest.mark.parametrize(
-    "process", [[SAME_SIGNAL.format(0), *ROOM, "--shutdown-timeout", "60"]], indirect=True
-)
-def test_a_second_signal_ends_at_once(process: Process) -> None:
-    """Whatever is not answered."""
-    ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
-    connection = process.live.begin(TRANSLATE, ask)
-    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
-    os.kill(process.running.pid, signal.SIGTERM)
-    until(lambda: "draining" in process.running.said())
-    assert process.end(signal.SIGTERM).code == 143
-    connection.close()
-
-
-@pytest.mark.parametrize("process", [[SAME_SIGNAL.format(60)]], indirect=True)
-def test_a_signal_that_comes_twice_is_one(process: Process) -> None:
-    """As `timeout` sends it: to the process, and to its group; a hangup is like the others."""
-    os.kill(process.running.pid, signal.SIGHUP)
-    until(lambda: "draining" in process.running.said())
-    assert process.end(signal.SIGTERM).code == 0
-
-
-@pytest.mark.parametrize("process", [[GRACE, *ROOM, "--shutdown-timeout", "20.5"]], indirect=True)
-def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
-    """The rest is told so, and the exit code says that something was lost."""
-
-    def ask() -> Answered:
-        lines = ["the cat sees a dog"] * 200
-        return process.live.post(TRANSLATE, {"text": lines, "beam_size": 20, "retry": True})
-
-    call = in_background(ask)
-    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
-    ended = process.end(signal.SIGTERM)
-    assert ended.code == 1
-    assert "could not be answered within --shutdown-timeout" in ended.said
-    assert call().status == 503
-
-
 def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
     """As it is written on the command line."""
     for limit, said in (
@@ -369,29 +255,3 @@ def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder:
         ("cached", "--limit cached: write it as key=value, such as texts=100"),
     ):
         dragoman.run("serve", translator_folder, "--limit", limit).assert_refused(said)
-
-
-PRICING = """
-import time
-from dragoman.tasks.translate.translator import Translator
-courses = Translator.courses
-Translator.courses = lambda *given: time.sleep(600) or courses(*given)
-"""
-
-
-@pytest.mark.parametrize("process", [[PRICING, "--shutdown-timeout", "1.5"]], indirect=True)
-def test_what_a_thread_computes_does_not_hold_up_the_end(process: Process) -> None:
-    """A request that is still priced when time is up is told so, in our words."""
-    asked = {"text": ["the cat " * 100], "target_lang": "ZH"}
-    call = in_background(partial(process.live.post, "/v2/translate", asked))
-    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
-    assert process.end(signal.SIGTERM).code == 1
-    answer = call()
-    assert (answer.status, "shutting down" in answer.json["message"]) == (503, True)
-
-
-@pytest.mark.parametrize("process", [[""]], indirect=True)
-def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
-    """As other commands: with 130."""
-    ended = process.end(signal.SIGINT)
-    assert (ended.code, "Traceback" in ended.said) == (130, False)

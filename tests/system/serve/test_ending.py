@@ -1,0 +1,231 @@
+"""The end of a server by a signal: what was accepted is answered, or it is told."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import CommandLine, Ended, Running
+from tests.system.ranks import free_port
+from tests.system.serve.live import Answered, Live, in_background, serving, taken, until
+from tests.system.serve.test_documents import sent, uploaded
+from tests.unit.tasks.tiny import save_translator
+
+from dragoman.serve.state import StoredDocument
+
+TRANSLATE = "/v1/translate"
+
+
+class Process:
+    """A server that was started by the command line."""
+
+    def __init__(self, running: Running, port: int) -> None:
+        self.running = running
+        self.ended = False
+        self.live = Live(None, port)  # type: ignore[arg-type] # which is in another process
+
+    def end(self, number: int | None = None) -> Ended:
+        """Wait for its end, which a signal may bring."""
+        self.ended = True
+        return self.running.end(number)
+
+    def status(self, path: str = "/health/ready") -> int:
+        """The status of a path; 0 where nobody listens."""
+        try:
+            return self.live.get(path).status
+        except OSError:
+            return 0
+
+
+@pytest.fixture
+def process(
+    dragoman: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Process]:
+    """`dragoman serve`, ready, killed in the end: the parameter is what runs first, and options.
+
+    In these {0} is a folder of the test's own, in which `tmp` is that for temporary files.
+    """
+    first, *options = request.param
+    patch, port = tmp_path / "patch.py", free_port()
+    patch.write_text(first, encoding="utf-8")
+    folder = save_translator(tmp_path / "en-zh", max_length_constant=400, min_length=300)
+    words = ["serve", folder, "--port", port, *(each.format(tmp_path) for each in options)]
+    (tmp_path / "tmp").mkdir()
+    more = {"PATCH": str(patch), "TMPDIR": str(tmp_path / "tmp")}
+    running = dragoman.start(words, environment=more)
+    found = Process(running, port)
+    assert running.wait_until(lambda: found.status() == 200), running.said()
+    yield found
+    if not found.ended:
+        found.end(signal.SIGKILL)
+
+
+DRAINING = ["--drain-delay", "2", "--shutdown-timeout", "60"]
+GRACE = "from dragoman.serve import server; server.GRACE = 20"
+SAME_SIGNAL = "from dragoman.serve import server; server.SAME_SIGNAL = {}"
+ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a text
+
+
+@pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
+def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
+    """First it is not ready, then refuses, then answers what it has, and exits with 0."""
+    lines = [f"the cat {number} sees a dog" for number in range(3)]
+    ask = {"text": lines, "beam_size": 5, "retry": False}
+    connections = [process.live.begin(TRANSLATE, ask) for _ in range(4)]
+    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
+    os.kill(process.running.pid, signal.SIGTERM)
+    until(lambda: process.status() == 503)
+    assert process.status("/health/live") == 200
+    quick = {"text": "a", "min_length": 0, "beam_size": 1}
+    assert process.live.post(TRANSLATE, quick).status == 200
+    late = process.live.connect()
+    late.connect()
+    until(lambda: process.status("/v1/models") in {0, 503})
+    answers = [taken(connection.getresponse()) for connection in connections]
+    for connection in [*connections, late]:
+        connection.close()
+    assert [one.status for one in answers] == [200] * 4
+    assert [len(one.json["translations"]) for one in answers] == [3] * 4
+    assert process.end().code == 0
+
+
+@pytest.mark.parametrize(
+    "process", [[SAME_SIGNAL.format(0), *ROOM, "--shutdown-timeout", "60"]], indirect=True
+)
+def test_a_second_signal_ends_at_once(process: Process) -> None:
+    """Whatever is not answered."""
+    ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
+    connection = process.live.begin(TRANSLATE, ask)
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    os.kill(process.running.pid, signal.SIGTERM)
+    until(lambda: "draining" in process.running.said())
+    assert process.end(signal.SIGTERM).code == 143
+    connection.close()
+
+
+@pytest.mark.parametrize("process", [[SAME_SIGNAL.format(60)]], indirect=True)
+def test_a_signal_that_comes_twice_is_one(process: Process) -> None:
+    """As `timeout` sends it: to the process, and to its group; a hangup is like the others."""
+    os.kill(process.running.pid, signal.SIGHUP)
+    until(lambda: "draining" in process.running.said())
+    assert process.end(signal.SIGTERM).code == 0
+
+
+@pytest.mark.parametrize("process", [[GRACE, *ROOM, "--shutdown-timeout", "20.5"]], indirect=True)
+def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
+    """The rest is told so, and the exit code says that something was lost."""
+
+    def ask() -> Answered:
+        lines = ["the cat sees a dog"] * 200
+        return process.live.post(TRANSLATE, {"text": lines, "beam_size": 20, "retry": True})
+
+    call = in_background(ask)
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    ended = process.end(signal.SIGTERM)
+    assert ended.code == 1
+    assert "could not be answered within --shutdown-timeout" in ended.said
+    assert call().status == 503
+
+
+PRICING = """
+import time
+from dragoman.tasks.translate.translator import Translator
+courses = Translator.courses
+Translator.courses = lambda *given: time.sleep(600) or courses(*given)
+"""
+
+
+@pytest.mark.parametrize("process", [[PRICING, "--shutdown-timeout", "1.5"]], indirect=True)
+def test_what_a_thread_computes_does_not_hold_up_the_end(process: Process) -> None:
+    """A request that is still priced when time is up is told so, in our words."""
+    asked = {"text": ["the cat " * 100], "target_lang": "ZH"}
+    call = in_background(partial(process.live.post, "/v2/translate", asked))
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    assert process.end(signal.SIGTERM).code == 1
+    answer = call()
+    assert (answer.status, "shutting down" in answer.json["message"]) == (503, True)
+
+
+@pytest.mark.parametrize("process", [[""]], indirect=True)
+def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
+    """As other commands: with 130."""
+    ended = process.end(signal.SIGINT)
+    assert (ended.code, "Traceback" in ended.said) == (130, False)
+
+
+def drained(ended: Ended) -> dict[str, int]:
+    """What the log says in the end of what is not answered."""
+    (line,) = (line for line in ended.said.splitlines() if '"drained"' in line)
+    return {name: count for name, count in json.loads(line).items() if isinstance(count, int)}
+
+
+SLOW = """
+import asyncio
+from dragoman.serve.service import Service
+marked = Service.translate_marked
+
+async def slowly(*given):
+    await asyncio.sleep({})
+    return await marked(*given)
+
+Service.translate_marked = slowly
+"""
+
+
+@pytest.mark.parametrize("process", [[SLOW.format(1), "--shutdown-timeout", "60"]], indirect=True)
+def test_documents_that_were_accepted_are_translated_after_the_signal(process: Process) -> None:
+    """Those in work, and those behind them; no more are accepted."""
+    ours = in_background(partial(sent, process.live, "/v1/documents", {"tgt_lang": "zh"}))
+    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
+    for _ in range(3):
+        uploaded(process.live)
+    os.kill(process.running.pid, signal.SIGTERM)
+    until(lambda: process.status("/v1/models") == 503)
+    assert sent(process.live, "/v2/document", {"target_lang": "ZH"}).status == 503
+    ended = process.end()
+    assert (ended.code, ours().status, drained(ended)) == (0, 200, {"lost": 0, "kept": 0})
+    assert ended.said.count('"event": "document", "outcome": "done"') == 4
+    assert '"event": "draining", "requests": 4' in ended.said
+
+
+STATE = ["--state", "{0}/state"]
+
+
+@pytest.mark.parametrize(
+    ("process", "told"),
+    [
+        ([SLOW.format(600), "--shutdown-timeout", "1.5"], {"lost": 4, "kept": 0}),
+        ([SLOW.format(600), "--shutdown-timeout", "1.5", *STATE], {"lost": 1, "kept": 3}),
+    ],
+    indirect=["process"],
+)
+def test_documents_that_are_lost_are_told(process: Process, told: dict[str, int]) -> None:
+    """With a folder that is the one for which a client waits; others go on with the next server."""
+    for _ in range(3):
+        uploaded(process.live)
+    ours = in_background(partial(sent, process.live, "/v1/documents", {"tgt_lang": "zh"}))
+    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
+    ended = process.end(signal.SIGTERM)
+    assert (ended.code, drained(ended)) == (1, told)
+    assert f"{told['lost']} accepted request" in ended.said
+    answer = ours()
+    assert (answer.status, "shutting down" in answer.json["error"]["what"]) == (503, True)
+
+
+@pytest.mark.parametrize(
+    "process", [[SLOW.format(600), "--shutdown-timeout", "60", *STATE]], indirect=True
+)
+def test_what_the_next_server_translates_does_not_hold_up_the_end(
+    process: Process, tmp_path: Path
+) -> None:
+    """Nothing is lost, and the exit code says so."""
+    for _ in range(3):
+        uploaded(process.live)
+    ended = process.end(signal.SIGTERM)
+    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 3})
+    with serving(tmp_path / "en-zh", state=tmp_path / "state") as live:
+        stored = partial(live.service.store.all, StoredDocument)
+        until(lambda: [one.status for one in stored()] == ["done"] * 3)
