@@ -384,6 +384,6 @@ ENDPOINTS = (
     _at("GET", "/v2/usage", usage, None, DeepLUsage),
     _at("GET", "/v2/glossary-language-pairs", glossary_pairs),
     _at("POST", "/v2/document", upload, DeepLDocumentForm, DeepLHandle, large=True),
-    _at("POST", "/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus),
-    _at("POST", "/v2/document/{document_id}/result", result, DeepLKeyForm),
+    _at("POST", "/v2/document/{document_id}", status, DeepLKeyForm, DeepLStatus, always=True),
+    _at("POST", "/v2/document/{document_id}/result", result, DeepLKeyForm, always=True),
 )

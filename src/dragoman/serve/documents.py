@@ -100,6 +100,19 @@ class DocumentDesk:
         await asyncio.gather(*tasks, return_exceptions=True)
         return len(tasks)
 
+    def unfetched(self) -> int:
+        """How many documents go with this server that may be about to be fetched."""
+        if self._service.settings.state is not None:
+            return 0
+        try:
+            kept = self._store.all(StoredDocument)
+        except sqlite3.Error as error:  # it ends all the same
+            log_failure(error)
+            return 0
+        return sum(
+            one.status == "done" and not one.passing and self._needed(one) > 0 for one in kept
+        )
+
     def add(  # noqa: PLR0913 -- what differs from door to door has a name
         self,
         call: Call,

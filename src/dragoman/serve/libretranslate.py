@@ -262,5 +262,5 @@ ENDPOINTS = (
     _at("GET", "/health", health),
     _at("POST", "/suggest", suggest),
     _at("POST", "/translate_file", translate_file, LibreFileForm, large=True),
-    _at("GET", "/download_file/{name}", download_file),
+    _at("GET", "/download_file/{name}", download_file, always=True),
 )

@@ -97,8 +97,8 @@ class DrainingServer(uvicorn.Server):
     """A server that answers what it has accepted before it ends.
 
     The first signal makes it unready; after a delay new requests are refused; it ends when all
-    others are answered, or time is up. A second signal ends the process at once, but for one
-    that comes with the first: `timeout` signals a process and then the group that it leads.
+    others are answered, and documents fetched, or time is up. A second signal ends the process at
+    once, but for one that comes with the first: `timeout` signals a process and then its group.
     """
 
     def __init__(self, service: Service) -> None:
@@ -168,10 +168,13 @@ class DrainingServer(uvicorn.Server):
         await asyncio.sleep(min(settings.drain_delay, settings.shutdown_timeout))
         service.queue.closed = True
         kept = await service.documents.pause()
-        while service.queue.costs and monotonic() < end - GRACE:
+        while service.queue.costs or service.documents.unfetched():
+            if monotonic() >= end - GRACE:
+                break
             await asyncio.sleep(TICK)
+        told = {"kept": kept, "unfetched": service.documents.unfetched()}
         self.lost = service.abandon()
-        log("drained", {"lost": self.lost, "kept": kept}, "error" if self.lost else "info")
+        log("drained", {"lost": self.lost} | told, "error" if self.lost else "info")
         left = max(TICK, end - monotonic())
         last = Timer(left, lambda: os._exit(1 if self.lost else 0))  # whatever a thread computes
         last.daemon = True

@@ -11,7 +11,7 @@ import pytest
 from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.ranks import free_port
 from tests.system.serve.live import Answered, Live, in_background, serving, taken, until
-from tests.system.serve.test_documents import sent, uploaded
+from tests.system.serve.test_documents import filed, sent, uploaded
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.serve.state import StoredDocument
@@ -177,16 +177,19 @@ Service.translate_marked = slowly
 
 @pytest.mark.parametrize("process", [[SLOW.format(1), "--shutdown-timeout", "60"]], indirect=True)
 def test_documents_that_were_accepted_are_translated_after_the_signal(process: Process) -> None:
-    """Those in work, and those behind them; no more are accepted."""
+    """Those in work, and those behind them, which can be fetched; no more are accepted."""
     ours = in_background(partial(sent, process.live, "/v1/documents", {"tgt_lang": "zh"}))
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
-    for _ in range(3):
-        uploaded(process.live)
+    others = [uploaded(process.live) for _ in range(3)]
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: process.status("/v1/models") == 503)
     assert sent(process.live, "/v2/document", {"target_lang": "ZH"}).status == 503
+    for path, key in others:
+        until(lambda: process.live.post(path, key).json["status"] == "done")  # noqa: B023 -- it ends here
+        assert process.live.post(f"{path}/result", key).body
+    told = {"lost": 0, "kept": 0, "unfetched": 0}
     ended = process.end()
-    assert (ended.code, ours().status, drained(ended)) == (0, 200, {"lost": 0, "kept": 0})
+    assert (ended.code, ours().status, drained(ended)) == (0, 200, told)
     assert ended.said.count('"event": "document", "outcome": "done"') == 4
     assert '"event": "draining", "requests": 4' in ended.said
 
@@ -197,8 +200,11 @@ STATE = ["--state", "{0}/state"]
 @pytest.mark.parametrize(
     ("process", "told"),
     [
-        ([SLOW.format(600), "--shutdown-timeout", "1.5"], {"lost": 4, "kept": 0}),
-        ([SLOW.format(600), "--shutdown-timeout", "1.5", *STATE], {"lost": 1, "kept": 3}),
+        ([SLOW.format(600), "--shutdown-timeout", "1.5"], {"lost": 4, "kept": 0, "unfetched": 0}),
+        (
+            [SLOW.format(600), "--shutdown-timeout", "1.5", *STATE],
+            {"lost": 1, "kept": 3, "unfetched": 0},
+        ),
     ],
     indirect=["process"],
 )
@@ -225,7 +231,26 @@ def test_what_the_next_server_translates_does_not_hold_up_the_end(
     for _ in range(3):
         uploaded(process.live)
     ended = process.end(signal.SIGTERM)
-    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 3})
+    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 3, "unfetched": 0})
     with serving(tmp_path / "en-zh", state=tmp_path / "state") as live:
         stored = partial(live.service.store.all, StoredDocument)
         until(lambda: [one.status for one in stored()] == ["done"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("process", "unfetched"),
+    [(["", "--shutdown-timeout", "2.5"], 1), (["", "--shutdown-timeout", "60", *STATE], 0)],
+    indirect=["process"],
+)
+def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
+    process: Process, unfetched: int
+) -> None:
+    """What was fetched, and what the next server has, holds nothing up; it is no loss."""
+    fetched, left = filed(process.live), filed(process.live)
+    assert process.live.get(fetched).status == 200
+    os.kill(process.running.pid, signal.SIGTERM)
+    if unfetched:
+        until(lambda: process.status("/v1/models") == 503)
+        assert process.live.send("HEAD", left).status == 200
+    ended = process.end()
+    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 0, "unfetched": unfetched})
