@@ -133,7 +133,7 @@ class DrainingServer(uvicorn.Server):
             return
         self.signals.append(sig)
         if len(self.signals) > 1:
-            os._exit(128 + sig)
+            self._exit(128 + sig)
         self._draining = asyncio.run_coroutine_threadsafe(self._drain(), self._loop)
 
     @contextmanager
@@ -165,7 +165,7 @@ class DrainingServer(uvicorn.Server):
         end = monotonic() + settings.shutdown_timeout
         service.draining = True
         log("draining", {"requests": len(service.queue.costs)})
-        await asyncio.sleep(min(settings.drain_delay, settings.shutdown_timeout))
+        await asyncio.sleep(settings.drain_delay)
         service.queue.closed = True
         kept = await service.documents.pause()
         while service.queue.costs or service.documents.unfetched():
@@ -176,8 +176,13 @@ class DrainingServer(uvicorn.Server):
         self.lost = service.abandon()
         log("drained", {"lost": self.lost} | told, "error" if self.lost else "info")
         left = max(TICK, end - monotonic())
-        last = Timer(left, lambda: os._exit(1 if self.lost else 0))  # whatever a thread computes
+        last = Timer(left, lambda: self._exit(1 if self.lost else 0))
         last.daemon = True
         last.start()
         self.config.timeout_graceful_shutdown = max(left / 2, left - GRACE)  # type: ignore[assignment] # any number
         self.should_exit = True
+
+    def _exit(self, code: int) -> None:
+        """End the process, whatever a thread computes."""
+        self._service.store.discard()
+        os._exit(code)

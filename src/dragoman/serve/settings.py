@@ -221,6 +221,11 @@ class ServeSettings:
     def __post_init__(self) -> None:
         """Raise InputError for a value out of range, and for what is no name of a host."""
         check_ranges(self)
+        if self.drain_delay >= self.shutdown_timeout:
+            raise InputError(
+                f"--drain-delay {self.drain_delay:g} is not less than --shutdown-timeout "
+                f"{self.shutdown_timeout:g}, of which it is a part; allow more seconds for the end"
+            )
         for name in self.host_name:
             if not re.fullmatch(r"[\w.-]+(:\d+)?", name):
                 raise InputError(

@@ -157,6 +157,10 @@ class StateFolder:
     def close(self) -> None:
         """Let go of the folder."""
         self._base.close()
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what goes with the server; any thread may do so just before the process ends."""
         if self._temporary is not None:
             with suppress(OSError):
                 self._temporary.cleanup()

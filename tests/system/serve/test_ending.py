@@ -50,12 +50,12 @@ def process(
     """
     first, *options = request.param
     patch, port = tmp_path / "patch.py", free_port()
-    patch.write_text(first, encoding="utf-8")
+    (tmp_path / "tmp").mkdir()
+    ours = f"import tempfile\ntempfile.tempdir = {str(tmp_path / 'tmp')!r}\n"
+    patch.write_text(ours + first, encoding="utf-8")
     folder = save_translator(tmp_path / "en-zh", max_length_constant=400, min_length=300)
     words = ["serve", folder, "--port", port, *(each.format(tmp_path) for each in options)]
-    (tmp_path / "tmp").mkdir()
-    more = {"PATCH": str(patch), "TMPDIR": str(tmp_path / "tmp")}
-    running = dragoman.start(words, environment=more)
+    running = dragoman.start(words, environment={"PATCH": str(patch)})
     found = Process(running, port)
     assert running.wait_until(lambda: found.status() == 200), running.said()
     yield found
@@ -95,14 +95,16 @@ def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> Non
 @pytest.mark.parametrize(
     "process", [[SAME_SIGNAL.format(0), *ROOM, "--shutdown-timeout", "60"]], indirect=True
 )
-def test_a_second_signal_ends_at_once(process: Process) -> None:
-    """Whatever is not answered."""
+def test_a_second_signal_ends_at_once(process: Process, tmp_path: Path) -> None:
+    """Whatever is not answered; what goes with the server goes."""
+    assert [*(tmp_path / "tmp").rglob("*.sqlite")]
     ask = {"text": ["the cat sees a dog"] * 50, "beam_size": 10}
     connection = process.live.begin(TRANSLATE, ask)
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
     os.kill(process.running.pid, signal.SIGTERM)
     until(lambda: "draining" in process.running.said())
     assert process.end(signal.SIGTERM).code == 143
+    assert not [*(tmp_path / "tmp").rglob("*.sqlite")]
     connection.close()
 
 
@@ -254,3 +256,14 @@ def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
         assert process.live.send("HEAD", left).status == 200
     ended = process.end()
     assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 0, "unfetched": unfetched})
+
+
+@pytest.mark.parametrize("process", [["", "--shutdown-timeout", "0.01"]], indirect=True)
+def test_what_goes_with_the_server_goes_however_short_the_time(
+    process: Process, tmp_path: Path
+) -> None:
+    """The folder of documents, which would stay on the disk with their texts."""
+    uploaded(process.live)
+    assert [*(tmp_path / "tmp").rglob("*.sqlite")]
+    process.end(signal.SIGTERM)
+    assert not [*(tmp_path / "tmp").rglob("*.*")]

@@ -248,10 +248,11 @@ def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path:
             assert len(live.post(TRANSLATE, {"text": "a"} | asked).body) < 500
 
 
-def test_a_limit_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
+def test_an_option_out_of_range_is_named(dragoman: CommandLine, translator_folder: Path) -> None:
     """As it is written on the command line."""
-    for limit, said in (
-        ("beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
-        ("cached", "--limit cached: write it as key=value, such as texts=100"),
+    for option, value, said in (
+        ("--limit", "beam=0", "--limit beam=0: beam is 0; it must be at least 1"),
+        ("--limit", "cached", "--limit cached: write it as key=value, such as texts=100"),
+        ("--drain-delay", "30", "--drain-delay 30 is not less than --shutdown-timeout 30"),
     ):
-        dragoman.run("serve", translator_folder, "--limit", limit).assert_refused(said)
+        dragoman.run("serve", translator_folder, option, value).assert_refused(said)
