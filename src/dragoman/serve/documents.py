@@ -43,6 +43,10 @@ LOOKED_AT = 100
 """Texts by which the language of a document is found."""
 LONGEST = 30 * 86_400.0
 """Seconds after which a document is given up: it is removed long before."""
+TELLING = 0.05
+"""The part of a document by which the time for the rest is told."""
+SOON = 5
+"""Seconds after which one may ask again for what is not translated, where nothing tells more."""
 AGAIN = 60.0
 """Seconds for which a document stays, for its owner to ask for it, or to fetch it once more."""
 SWEEP = 10.0
@@ -56,8 +60,8 @@ class DocumentDesk:
         self._service, self._store = service, store
         self._tasks = dict[str, asyncio.Task[Refusal | None]]()
         self._turn = asyncio.Semaphore(TOGETHER)
-        self._left = dict[str, tuple[float, float]]()
-        """When this server began with a document, and which part is to be translated yet."""
+        self._begun = dict[str, tuple[float, ServeJob, int]]()
+        """When this server began with the texts of a document, and how many characters it has."""
         self._awaited = set[str]()
         """Documents for which a client waits."""
         self._unkept = dict[str, StoredDocument]()
@@ -196,7 +200,7 @@ class DocumentDesk:
             return
         if passing:
             what = "As many documents as may wait for their translation do so."
-            raise busy(429, what, min(map(self.seconds_left, kept)))
+            raise busy(429, what, min(self.seconds_left(one) or SOON for one in kept))
         first = min(kept, key=self._needed)
         if (seconds := self._needed(first)) > 0:
             what = "The server keeps as many documents as it may."
@@ -208,7 +212,7 @@ class DocumentDesk:
         if one.sent:
             return -math.inf
         oldest = one.made + self._service.settings.limits.file_seconds - time()
-        ended = one.ended or time() + self.seconds_left(one)
+        ended = one.ended or time() + (self.seconds_left(one) or SOON)
         return min(oldest, ended + AGAIN - time())
 
     def find(self, name: str, key: str = "", owner: str | None = None) -> StoredDocument:
@@ -219,15 +223,18 @@ class DocumentDesk:
             raise no_document()
         return one
 
-    def seconds_left(self, one: StoredDocument) -> int:
-        """About how long the rest of a document takes."""
-        began, left = self._left.get(one.id, (one.made, 1.0))
-        return max(1, min(int((time() - began) * left / max(1 - left, 0.1)), 3600))
+    def seconds_left(self, one: StoredDocument) -> int | None:
+        """About how long the rest of a document takes; None until enough is translated to tell."""
+        began, job, characters = self._begun.get(one.id, (0.0, None, 0))
+        if job is None or job.translated < TELLING * characters:
+            return None
+        share = min(1.0, job.translated / characters)
+        return max(1, math.ceil((time() - began) * (1 / share - 1)))
 
     def fetched(self, one: StoredDocument) -> Response:
         """Return the answer that has the translation of a document. Raises Refusal."""
         if one.status != "done":
-            raise busy(503, "Document not ready", self.seconds_left(one))
+            raise busy(503, "Document not ready", self.seconds_left(one) or SOON)
         named = f"attachment; filename*=UTF-8''{quote(one.name, safe='')}"
         try:
             content = self._store.file(one, "target").read_bytes()
@@ -246,7 +253,7 @@ class DocumentDesk:
         """Keep a document no longer; what cannot be removed is when it is old."""
         if (task := self._tasks.pop(one.id, None)) is not None:
             task.cancel()
-        self._left.pop(one.id, None)
+        self._begun.pop(one.id, None)
         self._unkept.pop(one.id, None)
         try:
             self._store.remove(one)
@@ -263,7 +270,6 @@ class DocumentDesk:
             log_failure(error)
 
     def _begin(self, one: StoredDocument) -> None:
-        self._left[one.id] = time(), 1.0
         job = ServeJob(deadline=monotonic() + LONGEST)
         self._service.queue.take(job, 0)  # it is accepted, and has its place piece by piece
         task = asyncio.get_running_loop().create_task(self._translate(one, job))
@@ -321,9 +327,9 @@ class DocumentDesk:
         chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
+        self._begun[one.id] = time(), job, max(1, one.characters)
         for piece in pieces(texts, self._service.queue.most // SHARE):
             found += await self._piece(how, piece)
-            self._left[one.id] = self._left[one.id][0], 1 - len(found) / len(texts)
         job.characters = size
         content = await self._service.in_thread(job, partial(finished, draft, found))
         self._store.write(one, "target", content)

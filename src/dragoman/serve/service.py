@@ -24,7 +24,7 @@ from dragoman.serve.shelf import Served, Shelf
 from dragoman.serve.state import StateFolder
 from dragoman.serve.tracing import open_tracing
 from dragoman.serve.web import Call, ServeJob
-from dragoman.serve.work import PricedRequest, Translating, run_steps
+from dragoman.serve.work import PricedRequest, Translating, run_steps, tracked
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.generate.prompts import TextStream
 from dragoman.tasks.results import Translation
@@ -242,7 +242,8 @@ class Service:
                     columns = zip(texts[some], copied or repeat(()), found, strict=False)
                     for text, places, course in columns:
                         key = languages, aligning, chosen_ones, places
-                        yield course if cache is None else cache.through(text, key, course)
+                        answer = course if cache is None else cache.through(text, key, course)
+                        yield tracked(how.job, text, answer)
 
             longer = partial(lengthened, len(texts), chosen_ones, bound.options)
             return await self.ask(how.job, bound.scheduler, courses, finish, longer)

@@ -139,6 +139,8 @@ class ServeJob:
     """When it is too late for an answer."""
     characters: int = 0
     """Of all its texts."""
+    translated: int = 0
+    """Characters of those that are translated."""
     over: asyncio.Future[Exception] | None = None
     """Has the reason why nobody waits any more for the answer; None as long as nobody asks."""
 

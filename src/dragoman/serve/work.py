@@ -112,6 +112,13 @@ def run_steps(
     return found
 
 
+def tracked(job: ServeJob, text: str, course: Course[Any, Any, Answer]) -> Course[Any, Any, Answer]:
+    """A course of a job, which counts its text when it is translated."""
+    answer = yield from course
+    job.translated += len(text)
+    return answer
+
+
 def padded_tokens(costs: Sequence[int], budget: int) -> int:
     """Return what items cost in batches of their own: in each, as much as its most expensive."""
     return sum(len(batch) * costs[batch[0]] for batch in schedule(costs, budget))

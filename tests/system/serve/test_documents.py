@@ -1,6 +1,5 @@
 """Documents through the doors of LibreTranslate, DeepL and our own."""
 
-import asyncio
 import json
 import re
 import sqlite3
@@ -288,23 +287,28 @@ def test_documents_survive_a_restart(
     assert left == {"letter.source", "2024", f"{one.id}.target"}
 
 
-def test_what_is_left_of_a_document_is_told_from_this_servers_beginning(
-    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_left_of_a_document_is_told_by_what_is_done(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not from its upload, when another server had it."""
-
-    async def never(*_: object) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(documents.DocumentDesk, "_translate", never)
-    with serving(translator_folder, state=tmp_path) as live:
-        uploaded(live)
-        (one,) = live.service.store.all(StoredDocument)
-        one.made -= 900
-        live.service.store.put(one)
-    with serving(translator_folder, state=tmp_path) as live:
-        until(lambda: live.service.documents._tasks)
-        assert live.service.documents.seconds_left(one) < 900
+    """Within its one piece, as soon as some of it is translated, and not before."""
+    now = time()
+    monkeypatch.setattr(documents, "time", lambda: now)
+    with serving(translator_folder) as live:
+        gate = Gate(live, "en-zh")
+        path, key = uploaded(live)
+        until(lambda: bool(gate.batches))
+        answer = live.post(path, key).json
+        assert answer["status"] == "translating"
+        assert "seconds_remaining" not in answer
+        assert live.post(f"{path}/result", key).headers["retry-after"] == "5"
+        (job,) = live.service.queue.costs
+        job.translated, now = len(LINES[0]), now + 36  # of the 25 characters of two texts
+        assert live.post(path, key).json["seconds_remaining"] == 14
+        assert live.post(f"{path}/result", key).headers["retry-after"] == "14"
+        job.translated = 0
+        gate.opened.set()
+        until(lambda: live.post(path, key).json["status"] == "done")
+        assert job.translated == len(LINES[0]) + len(LINES[3])
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
