@@ -117,9 +117,15 @@ class ApiKeys:
     def read(cls, file: Path | None = None) -> Self:
         """Read the environment, and a file with a key a line; one with `#` first is a comment.
 
-        Raises InputError for a file that cannot be read, that has no key, or white space in one.
+        Raises InputError for a file that cannot be read, that has no key, or white space in one,
+        and for a variable that is set and has none.
         """
-        keys = [key.strip() for key in os.environ.get(KEYS_VARIABLE, "").split(",")]
+        given = os.environ.get(KEYS_VARIABLE, "")
+        keys = [key.strip() for key in given.split(",")]
+        if given and not any(keys):
+            raise InputError(
+                f"{KEYS_VARIABLE} has no key; write keys with commas between them, or unset it."
+            )
         if file is not None:
             try:
                 lines = file.read_text("utf-8-sig").splitlines()

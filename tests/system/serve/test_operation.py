@@ -76,12 +76,19 @@ def test_python_does_not_search_what_a_model_is_made_of(
 def test_keys_come_from_the_environment_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that cannot be read, or is empty, is an error: the server would be open."""
+    """What cannot be read, or is blank, is an error: the server would be open."""
     assert not ApiKeys.read(None)
     assert ApiKeys.read(None).allows("")
     monkeypatch.setenv("DRAGOMAN_API_KEYS", "a, b,")
     keys = ApiKeys.read(None)
     assert [keys.allows(key) for key in ("a", "b", "", ",", "a, b")] == [True, True] + [False] * 3
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "")  # as a compose file sets it that has none
+    assert not ApiKeys.read(None)
+    for blank in (" , ,", ",", " ", "\n"):
+        monkeypatch.setenv("DRAGOMAN_API_KEYS", blank)
+        with pytest.raises(InputError, match=r"DRAGOMAN_API_KEYS has no key; .* or unset"):
+            ApiKeys.read(None)
+    monkeypatch.delenv("DRAGOMAN_API_KEYS")
     with pytest.raises(InputError, match="cannot be read"):
         ApiKeys.read(tmp_path / "none")
     (tmp_path / "file").touch(0o600)
