@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from dragoman.errors import InputError, is_out_of_memory
+from dragoman.folder.rereading import FolderFault
 from dragoman.languages import meant, name_of
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -47,6 +48,8 @@ def refusal_of(error: BaseException) -> Refusal:
     """Return what a client is told about an exception: nothing of one that is a bug."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, FolderFault):
+        return Refusal(503, error.sentence, "Tell the operator.", where="model")
     if isinstance(error, InputError):
         what, _, do = str(error).rpartition("; ")
         what, do = what or str(error), do if what else "correct the request."

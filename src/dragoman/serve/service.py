@@ -13,11 +13,12 @@ from dragoman.decode import Course, Scheduler
 from dragoman.decoding import Decoding, merged, wide_enough
 from dragoman.documents.document import Document
 from dragoman.documents.translate import Draft, Places
+from dragoman.folder.rereading import FolderFault
 from dragoman.serve.admission import AdmissionQueue, ArrivingBodies, guessed
 from dragoman.serve.documents import TOGETHER, DocumentDesk
 from dragoman.serve.glossaries import GlossaryDesk
 from dragoman.serve.markup import MarkedAnswer, MarkedResult, answers_of, joined
-from dragoman.serve.metrics import ServeMetrics, log_failure, log_warnings, write_log
+from dragoman.serve.metrics import ServeMetrics, log, log_failure, log_warnings, write_log
 from dragoman.serve.refusals import Refusal, ended, refusal_of
 from dragoman.serve.settings import ServeSettings
 from dragoman.serve.shelf import Served, Shelf
@@ -193,13 +194,15 @@ class Service:
     def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths.
 
-        A bug is logged, and a full disk.
+        A bug is logged, and a full disk, and what is wrong with a folder.
         """
         refusal = refusal_of(error)
         if refusal is error:
             return refusal
         if refusal.status in {500, 507}:
             log_failure(error)
+        elif isinstance(error, FolderFault):
+            log("folder", {"error": str(error)}, "error")
         for served in self.shelf.models.values():
             if len(served.path.parts) > 1:
                 refusal.what = refusal.what.replace(str(served.path), served.name)

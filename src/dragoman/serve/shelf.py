@@ -15,6 +15,7 @@ from typing import Any
 from dragoman.errors import DragomanError, InputError, did_you_mean, is_out_of_memory
 from dragoman.folder.foreign import FAMILIES
 from dragoman.folder.opening import open_folder
+from dragoman.folder.rereading import FolderFault, weights_of
 from dragoman.languages import LangCodes, covers, name_of, resolve, resolve_target, tags
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.native import share_of_threads
@@ -57,6 +58,8 @@ class Served:
     """Whether it is a decoder that answers messages."""
     bytes: int = 0
     """Of its weights in memory."""
+    weights: object = None
+    """What tells them from others, once they were loaded."""
     error: str | None = None
     """Why it could not be opened or loaded."""
     again: float = inf
@@ -316,9 +319,11 @@ class Shelf:
         """Read a model in the loader's thread."""
         settings = self._settings
         try:
-            answering = await asyncio.get_running_loop().run_in_executor(
+            answering, weights = await asyncio.get_running_loop().run_in_executor(
                 self._loader, _read, served.path, settings.device, settings.compute
             )
+            if served.weights not in {None, weights}:  # it was unloaded meanwhile
+                raise FolderFault(f"{served.path} has changed; restart the server to serve it.")
         except BaseException as error:
             if not isinstance(error, Exception) and not is_library_error(error):
                 raise
@@ -327,7 +332,7 @@ class Shelf:
                 log_failure(error)
             self._fail(served, str(error), SOON if short else AGAIN)
         else:
-            served.answering, served.error = answering, None
+            served.answering, served.weights, served.error = answering, weights, None
             hits = self._metrics.cached.labels(served.name)
             served.cache = TranslationCache(settings.limits.cached, hits.inc)
             answering.scheduler.observe = self._metrics.observer(served.name)
@@ -381,9 +386,10 @@ class Shelf:
         self._loader.shutdown(wait=False, cancel_futures=True)
 
 
-def _read(path: Path, device: str, compute: Any) -> Answering[Any, Any]:  # noqa: ANN401 -- a name
+def _read(path: Path, device: str, compute: Any) -> tuple[Answering[Any, Any], object]:  # noqa: ANN401 -- a name
+    folder = open_folder(path)
     with share_of_threads(1):
-        answering: Answering[Any, Any] = load(path, device=device, precision=compute)
+        answering: Answering[Any, Any] = load(folder, device=device, precision=compute)
     gc.collect()
     gc.freeze()  # else Python stops all threads for 0.15 s to look through it, again and again
-    return answering
+    return answering, weights_of(folder)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
+from dragoman.folder.rereading import reread
 from dragoman.languages import LangCodes
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
@@ -244,7 +245,8 @@ async def inspect(call: Call) -> Response:
         )
 
     def look() -> list[dict[str, Any]]:
-        folder = read_folder(served.path, device="cpu")
+        with reread(served.path, served.weights) as folder:
+            read_folder(folder, device="cpu").model  # noqa: B018 -- read here
         return [inspect_folder(folder, form.text, Choices()).to_dict()]
 
     async with service.lease(call, served, 1):

@@ -11,6 +11,7 @@ from dragoman.decode import Model
 from dragoman.engine import can_freeze, freeze, frozen_bytes
 from dragoman.engine.products import Lend, can_pack
 from dragoman.folder.opening import ModelFolder
+from dragoman.folder.rereading import reread, weights_of
 from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderDecoder, EncoderDecoderConfig
 from dragoman.models.build import build_on_meta
 from dragoman.nn import Arithmetic, evaluation_view
@@ -35,7 +36,8 @@ class Held(Generic[WriterT]):
     shape: WriterT
     """The model, perhaps without memory: what it has, and how large."""
     whole: Callable[[], WriterT]
-    """Returns the model, which is read now if it was let go of after it had been frozen."""
+    """Returns the model, which is read now if it was let go of after it had been frozen; raises
+    FolderFault where the folder has another one by then, or a damaged one."""
 
     @property
     def device(self) -> torch.device:
@@ -72,8 +74,13 @@ class Held(Generic[WriterT]):
         if (made := folder.lend_to(make)) is None:
             return cls.of(model_of(folder, kind), arithmetic)
         _give_back()
-        shape, frozen = made
-        whole = cache(lambda: evaluation_view(model_of(folder, kind)))
+        (shape, frozen), weights = made, weights_of(folder)
+
+        @cache
+        def whole() -> WriterT:
+            with reread(folder, weights):
+                return evaluation_view(model_of(folder, kind))
+
         return cls(frozen, shape, whole)
 
 

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from shutil import copytree, rmtree
 
-from tests.system.serve.live import Live, serving
+from tests.system.serve.live import Live, serving, until
+from tests.unit.tasks.tiny import save_another
 
 from dragoman.lens.choices import Choices
 from dragoman.lens.inspecting import inspect_folder
@@ -24,6 +26,38 @@ def test_an_inspection_is_that_of_the_command_line(live: Live, translator_folder
         json.dumps(expected.to_dict() | {"model": "en-zh"})
     )
     assert str(translator_folder) not in answer.body.decode()
+
+
+def test_a_folder_that_has_changed_is_not_read_again(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """One server would answer by two models. Its operator is told, and the client whom to tell."""
+    folder = copytree(translator_folder, tmp_path / "m")
+    asks = (INSPECT, {"text": "the cat"}), ("/v1/score", {"src": "the cat", "tgt": "我"})
+
+    def told() -> str:
+        start = len(live.log.getvalue())
+        answers = [live.post(*ask) for ask in asks]
+        assert [one.status for one in answers] == [503, 503]
+        assert str(tmp_path) not in str(answers)
+        until(lambda: live.log.getvalue()[start:].count('"level": "error", "event": "folder"') == 2)
+        (what,) = {one.json["error"]["what"] for one in answers}
+        assert {one.json["error"]["do"] for one in answers} == {"Tell the operator."}
+        return str(what)
+
+    with serving(folder) as live:
+        before = live.texts(["the cat"])
+        save_another(folder)
+        assert told().startswith("m has changed since its model was loaded; ")
+        rmtree(folder)
+        assert told() == "There is no model folder m."
+        copytree(translator_folder, folder)
+        (folder / "model.safetensors").write_bytes(b"")
+        assert "m/model.safetensors is damaged" in told()
+        rmtree(folder)
+        copytree(translator_folder, folder)
+        assert [live.post(*ask).status for ask in asks] == [200, 200]
+        assert live.texts(["the cat"]) == before
 
 
 def test_what_cannot_be_looked_into_is_refused(translator_folder: Path) -> None:

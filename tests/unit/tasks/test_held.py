@@ -1,7 +1,9 @@
 """What a translator keeps of a folder, and whose requests share a batch."""
 
 import gc
+import json
 import os
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,14 +11,15 @@ from pathlib import Path
 import pytest
 from tests.processors import needs_compiler
 from tests.unit.tasks.readers import CLASSIFY, save_reader
-from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny import save_another, save_translator
 from tests.unit.tasks.tiny_generator import save_generator
 from torch import Tensor
 from torch.nn import Parameter
 
 from dragoman.decoding import TRANSLATING, Decoding, merged
 from dragoman.folder.opening import Lender, ModelFolder, open_folder
-from dragoman.models import EncoderDecoder
+from dragoman.folder.rereading import FolderFault
+from dragoman.models import DecoderOnly, EncoderDecoder
 from dragoman.models.build import Model
 from dragoman.nn import Arithmetic
 from dragoman.tasks.folders import load
@@ -36,6 +39,41 @@ def test_a_model_that_was_read_is_not_read_again(
     assert "model" in vars(folder)
     monkeypatch.delattr(ModelFolder, "lend_to")
     assert Held.read(folder, EncoderDecoder, "fp32").shape.output.weight.device.type == "cpu"
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:.*was written by an older dragoman")
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    ("save", "kind"), [(save_translator, EncoderDecoder), (save_generator, DecoderOnly)]
+)
+def test_a_model_is_read_again_only_where_it_is_the_same(
+    tmp_path: Path, save: Callable[[Path], Path], kind: type[EncoderDecoder], number: int
+) -> None:
+    """Else two models would answer as one; by its hash, or by times where an older one has none."""
+
+    def age() -> None:
+        config = json.loads((path / "config.json").read_text("utf-8")) | {"format": number}
+        if number == 1:
+            del config["weights_sha256"], config["model_sha256"]
+        (path / "config.json").write_text(json.dumps(config), "utf-8")
+
+    path = save(tmp_path / "m")
+    age()
+    held = Held.read(open_folder(path), kind, "fp32")
+    shutil.move(path, kept := tmp_path / "kept")
+    with pytest.raises(FolderFault, match="There is no model folder"):
+        held.whole()
+    shutil.copytree(kept, path)
+    save_another(path)
+    age()
+    for _ in range(2):
+        with pytest.raises(FolderFault, match=r"m has changed since its model was loaded; .*"):
+            held.whole()
+    shutil.rmtree(path)
+    shutil.copytree(kept, path)
+    if number == 2:
+        assert held.whole().output.weight.device.type == "cpu"
 
 
 def tensors() -> dict[int, tuple[int, object]]:

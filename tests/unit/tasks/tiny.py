@@ -11,6 +11,7 @@ import torch
 
 from dragoman.decoding import Decoding
 from dragoman.folder.format import FolderConfig, save_model
+from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderDecoder, EncoderDecoderConfig
 from dragoman.nn import Arithmetic
 from dragoman.tasks.translate.languages import Languages
@@ -100,6 +101,13 @@ def save_translator(
     about = FolderConfig(model=config, decoding=options, src_lang="en", tgt_lang="zh")
     save_model(folder, make_model(config), about, tokenizers=(tokenizer, tokenizer))
     return folder
+
+
+def save_another(folder: Path) -> None:
+    """Put a model of the same form in the place of the one that a folder has."""
+    old = open_folder(folder)
+    weights = {name: -weight for name, weight in old.load().state_dict().items()}
+    save_model(folder, weights, old.config, tokenizers=old.tokenizers)
 
 
 def save_several(folder: Path, *codes: str) -> Path:

@@ -14,6 +14,7 @@ from dragoman.decode.shortlist import Shortlist
 from dragoman.errors import DragomanError, InputError
 from dragoman.files.writing import rename_durably
 from dragoman.folder.format import CONFIG
+from dragoman.folder.rereading import FolderFault
 from dragoman.models.build import open_tensors
 from dragoman.text.tokenizer import Tokenizer
 
@@ -89,7 +90,8 @@ def save_shortlist(
 def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Shortlist:
     """Read the shortlist of a model folder.
 
-    Raises InputError where there is none, it is damaged, or was learnt with other tokenizers.
+    Raises InputError where there is none, FolderFault where it is damaged, or was learnt with other
+    tokenizers.
     """
     path = folder / FILE
     if not path.is_file():
@@ -102,9 +104,9 @@ def load_shortlist(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> Sho
             learnt_with = (stored.metadata() or {}).get("tokenizers")
             starts, ids, always = (stored.get_tensor(n) for n in ("starts", "ids", "always"))
     except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} is damaged ({error}); learn the shortlist again.") from error
+        raise FolderFault(f"{path} is damaged ({error}); learn the shortlist again.") from error
     if learnt_with != _hashes(tokenizers):
-        raise InputError(
+        raise FolderFault(
             f"{path} was learnt with other tokenizers than those of {folder}; learn it again."
         )
     src, tgt = tokenizers

@@ -1,0 +1,43 @@
+"""What an operator chooses."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.serve.settings import ApiKeys
+
+
+def test_keys_come_from_the_environment_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be read, or is blank, is an error: the server would be open."""
+    assert not ApiKeys.read(None)
+    assert ApiKeys.read(None).allows("")
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a, b,")
+    keys = ApiKeys.read(None)
+    assert [keys.allows(key) for key in ("a", "b", "", ",", "a, b")] == [True, True] + [False] * 3
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "")  # as a compose file sets it that has none
+    assert not ApiKeys.read(None)
+    for blank in (" , ,", ",", " ", "\n"):
+        monkeypatch.setenv("DRAGOMAN_API_KEYS", blank)
+        with pytest.raises(InputError, match=r"DRAGOMAN_API_KEYS has no key; .* or unset"):
+            ApiKeys.read(None)
+    monkeypatch.delenv("DRAGOMAN_API_KEYS")
+    with pytest.raises(InputError, match="cannot be read"):
+        ApiKeys.read(tmp_path / "none")
+    (tmp_path / "file").touch(0o600)
+    for content, what in (("# nothing\n", "has no key"), ("key  # ours", "white space")):
+        (tmp_path / "file").write_text(content)
+        with pytest.raises(InputError, match=what):
+            ApiKeys.read(tmp_path / "file")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_file_of_keys_that_others_read_is_told(tmp_path: Path, mode: int) -> None:
+    """The keys open the server all the same."""
+    file = tmp_path / "keys.txt"
+    file.write_text("k")
+    file.chmod(mode)
+    with pytest.warns(UserWarning, match=r"keys.txt can be read by other users .*chmod 600"):
+        assert ApiKeys.read(file).allows("k")
