@@ -72,6 +72,9 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 KINDS = {int: "a whole number", float: "a number"}
 """What an option of this type must be."""
 
+NO_TEMPORARY = "No usable temporary directory"
+"""Words of Python's message, which libraries meet that ask for the folder while they are loaded."""
+
 BEGUN = 3
 """Letters from which a word that begins a name means it, whatever else is near."""
 
@@ -100,6 +103,11 @@ def _failure(error: Exception, given: Sequence[str]) -> DragomanError | None:
         return InputError(_usage(error, given))
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return DragomanError(f"Cannot continue: {error.strerror}.")
+    if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
+        return DragomanError(
+            f"No folder for temporary files can be written ({error.strerror}); set TMPDIR to one "
+            "that can."
+        )
     if is_out_of_memory(error):
         return DragomanError(
             "Out of memory: use smaller batches (--max-batch-tokens; batch.max_tokens in "

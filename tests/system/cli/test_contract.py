@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,25 @@ def test_runs_are_listed(run: Run, tmp_path: Path) -> None:
     (found,) = json.loads(run("runs", folder, "--json").out)["runs"]
     assert (found["best"], found["best_step"], found["state"]) == (45.0, 30, "stopped")
     assert_refused(run("runs", tmp_path, "--price", "0"), "--price is 0.0; it must be above 0")
+
+
+def test_a_lack_of_a_temporary_folder_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the verb, as in a container whose disk is read only."""
+
+    def evaluate() -> None:
+        """Ask for it, as sacreBLEU does while it is loaded."""
+        tempfile.gettempdir()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app, "VERBS", (evaluate,))
+        patch.setattr(tempfile, "tempdir", None)
+        patch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/none"])
+        done = run("evaluate")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert done.err.startswith("dragoman: No folder for temporary files can be written (No usable ")
+    assert done.err.endswith("['/proc/none']); set TMPDIR to one that can.\n")
 
 
 def test_a_lack_of_memory_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
