@@ -20,6 +20,14 @@ KEYS_VARIABLE = "DRAGOMAN_API_KEYS"
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
+HOST = r"([a-z\d_.-]+|\[[\da-f:.]+\])"
+ORIGIN = re.compile(
+    rf"\*|null|http://{HOST}(:(?!80$)\d+)?|https://{HOST}(:(?!443$)\d+)?"
+    r"|(?!(?i:https?):)[\w+.-]+://[^/\s]+",
+    re.ASCII,
+)
+"""An origin: those of web pages have their names as they are sent, others are of programs."""
+
 PARTS = 4
 """Of what a server keeps each of several keys may have one part."""
 
@@ -225,7 +233,7 @@ class ServeSettings:
     compute: Precision = field(default="float32", metadata=NO_FLAG)
 
     def __post_init__(self) -> None:
-        """Raise InputError for a value out of range, and for what is no name of a host."""
+        """Raise InputError for a value out of range, and for what is no name or origin."""
         check_ranges(self)
         if self.drain_delay >= self.shutdown_timeout:
             raise InputError(
@@ -237,6 +245,13 @@ class ServeSettings:
                 raise InputError(
                     f"--host-name {name} is no name of a host; give it without a scheme, a path "
                     "and wildcards, such as translate.example.org"
+                )
+        for origin in self.cors:
+            if not ORIGIN.fullmatch(origin):
+                raise InputError(
+                    f"--cors {origin} is no origin as browsers send it; give the scheme and the "
+                    "name in small letters, no path and no usual port, such as "
+                    "https://their.example, or give * for any"
                 )
 
     def share(self, most: int) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.serve.settings import ApiKeys
+from dragoman.serve.settings import ApiKeys, ServeSettings
 
 
 def test_keys_come_from_the_environment_too(
@@ -41,3 +41,43 @@ def test_a_file_of_keys_that_others_read_is_told(tmp_path: Path, mode: int) -> N
     file.chmod(mode)
     with pytest.warns(UserWarning, match=r"keys.txt can be read by other users .*chmod 600"):
         assert ApiKeys.read(file).allows("k")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *(
+            "https://a.example",
+            "http://a.example:8080",
+            "http://localhost:443",
+            "http://[::1]:3000",
+        ),
+        *("https://a_b.xn--bcher-kva.example:80", "http://127.0.0.1", "*", "null"),
+        *("chrome-extension://abc", "safari-web-extension://E9A4-D2F1", "capacitor://localhost"),
+    ],
+)
+def test_an_origin_is_taken_as_browsers_send_it(origin: str) -> None:
+    """Of a page, of any page, and of programs that are made with a browser."""
+    assert ServeSettings(cors=(origin,)).cors == (origin,)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("their.example", "https://a.example/", "https://a.example/page", "https://A.example", ""),
+        *(
+            "https://*.example",
+            "https://a.example:443",
+            "http://a.example:80",
+            "https://a.example:",
+        ),
+        *("https://bücher.example", "HTTPS://a.example", "https://a.example, https://b.example"),
+        *("https://me@a.example", "https://", "a.example:8000", "*.example"),
+    ],
+)
+def test_what_is_no_origin_is_refused(origin: str) -> None:
+    """It would never be that of a request."""
+    with pytest.raises(
+        InputError, match=r"^--cors .*is no origin .* such as https://their.example"
+    ):
+        ServeSettings(cors=("https://ours.example", origin))
