@@ -3,11 +3,12 @@
 import asyncio
 import json
 import socket
+from collections import deque
 from http import HTTPStatus
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from dragoman.serve.metrics import log
@@ -48,6 +49,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Ends a connection whose headers do not arrive."""
         self._unread: asyncio.TimerHandle | None = None
         """Ends a connection whose client does not read."""
+        self._cycles = deque[RequestResponseCycle]()
+        """The request that is answered, and those behind it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Begin, unless there are too many."""
@@ -66,6 +69,9 @@ class LimitedProtocol(HttpToolsProtocol):
         for timer in (self._late, self._unread):
             if timer is not None:
                 timer.cancel()
+        for cycle in self._cycles:  # uvicorn tells the last alone, which may not have begun
+            cycle.disconnected = not cycle.response_complete
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -99,6 +105,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
         super().on_headers_complete()
+        while self._cycles and self._cycles[0].response_complete:
+            self._cycles.popleft()
+        self._cycles.append(self.cycle)
 
     def pause_writing(self) -> None:
         """Give the client some time to read."""

@@ -5,7 +5,7 @@ import re
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 from tests.system.serve.live import Live, serving, until
@@ -190,7 +190,12 @@ def test_slow_clients_are_not_waited_for(translator_folder: Path) -> None:
             for _ in range(20):
                 unread.sendall(sent)
             until(lambda: not live.service.queue.costs)
+        with live.raw() as unread:
+            unread.setsockopt(1, 8, 4096)
+            unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 200)
+            sleep(1)  # longer than it is waited for
         assert live.texts(["the cat"])
+        assert '"level": "error"' not in live.log.getvalue()
         until(lambda: live.counted('dragoman_requests_total{dialect="v1",outcome="gone"') >= 1)
 
 
