@@ -1,11 +1,14 @@
 """What `deploy/` holds: each file by its own linter, and all of it by what the server has."""
 
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -106,6 +109,28 @@ def test_the_image_has_the_words_of_the_command_line() -> None:
     content = (DEPLOY / "Dockerfile").read_text("utf-8")
     assert 'ENTRYPOINT ["dragoman", "serve", "--host", "0.0.0.0"]' in content
     assert unit_command()[:2] == [PROGRAM, "serve"]
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_the_image_is_healthy_whatever_proxy_it_is_given(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command of the Dockerfile asks the server itself, and fails where that is not ready."""
+
+    class Ready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/health/ready" else 404)
+            self.end_headers()
+
+    content = (DEPLOY / "Dockerfile").read_text("utf-8")
+    (found,) = re.findall(r"HEALTHCHECK .*\\\n +CMD (.*)", content)
+    (program, *words), server = json.loads(found), HTTPServer(("127.0.0.1", 0), Ready)
+    words = [word.replace(":8000", f":{server.server_port}") for word in words]
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    Thread(target=server.handle_request, daemon=True).start()
+    with server:
+        done = subprocess.run([sys.executable, *words], capture_output=True, check=False)
+    assert (program, done.returncode) == ("python", int(status != 200))
 
 
 def test_all_accepted_requests_are_answered_before_the_end() -> None:
