@@ -76,7 +76,7 @@ def serving(folder: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as server:
         try:
             lines = map(json.loads, server.stderr or ())
-            yield next(line["address"].split()[0] for line in lines if "address" in line)
+            yield next(line["address"] for line in lines if "address" in line)
         finally:
             server.kill()
 

@@ -37,28 +37,32 @@ def serve(settings: ServeSettings) -> None:
     """Serve until a signal comes: then nothing that was accepted is lost.
 
     Raises InputError for an address that cannot be had and where no model can be used,
-    DragomanError where time ran out before all was answered, KeyboardInterrupt after Ctrl-C.
+    KeyboardInterrupt after Ctrl-C, and SystemExit, once the log says why, where time ran out before
+    all was answered, or no model could be loaded.
     """
     prepare_threads()
     service = Service(settings)
     listening = _listen(settings)
     host, port = listening.getsockname()[:2]
-    local = " (this machine only)" if host in {"127.0.0.1", "::1"} else ""
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     names = list(service.shelf.models)
-    log("listening", {"address": address + local, "models": names, "keys": bool(settings.keys)})
-    if sys.stderr.isatty():  # a person reads it, beside the log
+    log("listening", {"address": address, "models": names, "keys": bool(settings.keys)})
+    if sys.stderr is not None and sys.stderr.isatty():  # a person reads it, beside the log
         sys.stderr.write(f"Open {_where(host, address)}; Ctrl-C ends the server.\n")
     server = DrainingServer(service)
     server.run([listening])
     service.close()
+    failure = server.failure
     if server.lost:
         requests = counted(server.lost, "accepted request")
-        raise DragomanError(
+        failure = DragomanError(
             f"{requests} could not be answered within --shutdown-timeout; allow more seconds."
         )
-    if server.failure is not None:
-        raise server.failure
+    if failure is not None:
+        if sys.stderr is None:  # there is no log, and the command line tells it
+            raise failure
+        log("failed", {"error": failure.sentence}, "error")
+        sys.exit(failure.exit_code)
     if server.signals == [signal.SIGINT]:
         raise KeyboardInterrupt
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from functools import partial
 from itertools import repeat
 from threading import Event
@@ -57,6 +57,8 @@ class Service:
     def __init__(self, settings: ServeSettings) -> None:
         """Open the folders. Raises InputError if no model can be used."""
         log_warnings()  # those of opening are lines of the log too
+        with suppress(OSError):  # it was read, and may be gone
+            settings.keys.warn_of_readers()
         self.settings = settings
         self.queue = AdmissionQueue(settings.queue_tokens)
         self.bodies = ArrivingBodies(settings.limits)

@@ -118,8 +118,8 @@ class RequestLimits:
 class ApiKeys:
     """Keys that open a server; it is open where there are none."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._digests = [*map(digest_of, keys)]
+    def __init__(self, keys: Sequence[str], file: Path | None = None) -> None:
+        self._digests, self._file = [*map(digest_of, keys)], file
 
     @classmethod
     def read(cls, file: Path | None = None) -> Self:
@@ -137,7 +137,6 @@ class ApiKeys:
         if file is not None:
             try:
                 lines = file.read_text("utf-8-sig").splitlines()
-                _warn_of_readers(file)
             except (OSError, UnicodeError) as error:
                 raise InputError(f"{file} cannot be read ({type(error).__name__}).") from error
             listed = [line.strip() for line in lines if not line.lstrip().startswith("#")]
@@ -148,7 +147,7 @@ class ApiKeys:
                     f"{file} has a key with white space; write comments on lines of their own."
                 )
             keys += listed
-        return cls([key for key in keys if key])
+        return cls([key for key in keys if key], file)
 
     def __len__(self) -> int:
         return len(self._digests)
@@ -157,20 +156,19 @@ class ApiKeys:
         """Return whose what a key makes is: a hash of the key; "" where there are no keys."""
         return digest_of(key) if self else ""
 
+    def warn_of_readers(self) -> None:
+        """Warn where others can read their file; a group may be how we read another user's."""
+        if self._file is not None and hasattr(os, "geteuid"):  # Windows has no such modes
+            status = self._file.stat()
+            readers = 0o044 if status.st_uid == os.geteuid() else 0o004
+            if status.st_mode & readers:
+                told = f"{self._file} can be read by other users of this machine"
+                warnings.warn(f"{told}; run chmod 600 on it.", stacklevel=2)
+
     def allows(self, key: str) -> bool:
         """Whether a key is one of them, in a time that does not depend on which."""
         digest = digest_of(key)
         return not self._digests or sum(hmac.compare_digest(digest, d) for d in self._digests) > 0
-
-
-def _warn_of_readers(file: Path) -> None:
-    """Warn where others can read a file of keys; a group may be how we read another user's."""
-    if hasattr(os, "geteuid"):  # Windows has no such modes
-        status = file.stat()
-        readers = 0o044 if status.st_uid == os.geteuid() else 0o004
-        if status.st_mode & readers:
-            told = f"{file} can be read by other users of this machine; run chmod 600 on it."
-            warnings.warn(told, stacklevel=3)
 
 
 def digest_of(key: str) -> str:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
@@ -128,8 +129,25 @@ def test_time_is_up_where_answers_take_too_long(process: Process) -> None:
     until(lambda: process.live.counted("dragoman_queue_requests") == 1)
     ended = process.end(signal.SIGTERM)
     assert ended.code == 1
-    assert "could not be answered within --shutdown-timeout" in ended.said
+    last = [json.loads(line) for line in ended.said.splitlines()][-1]
+    assert "could not be answered within --shutdown-timeout" in last["error"]
     assert call().status == 503
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_server_that_ends_by_itself_says_why_in_its_log(
+    dragoman: CommandLine, translator_folder: Path, tmp_path: Path, quiet: list[str]
+) -> None:
+    """Each line is JSON; without a log, it is a sentence."""
+    damaged = copytree(translator_folder, tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"")
+    ended = dragoman.run(*quiet, "serve", damaged, "--port", free_port())
+    if quiet:
+        ended.assert_refused("No model can be used: ")
+        return
+    last = [json.loads(line) for line in ended.said.splitlines()][-1]
+    assert (ended.code, last["level"]) == (2, "error")
+    assert last["error"].startswith("No model can be used: ")
 
 
 PRICING = """

@@ -12,7 +12,7 @@ from weakref import ref
 import pytest
 from tests.system.conftest import CommandLine
 from tests.system.serve.live import Gate, Live, in_background, serving, until
-from tests.unit.tasks.tiny import save_another, save_translator
+from tests.unit.tasks.tiny import save_another
 
 from dragoman.errors import InputError
 from dragoman.serve import app, shelf

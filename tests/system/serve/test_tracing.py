@@ -19,6 +19,7 @@ from tests.system.serve.live import serving
 
 from dragoman.errors import InputError
 from dragoman.serve import service, tracing
+from dragoman.serve.settings import ApiKeys
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TEXT = "the cat sees a secret"
@@ -173,14 +174,21 @@ def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_warnings_are_lines_of_the_log(
-    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+    translator_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As all else on standard error; so are those of the start."""
+    """As all else on standard error; so are those of the start, as of a file that others read."""
+    (file := tmp_path / "keys").write_text("k")
+    file.chmod(0o644)
+    keys = ApiKeys.read(file)
     monkeypatch.setattr(service, "open_tracing", lambda: warnings.warn("slow here", stacklevel=1))
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        with serving(translator_folder) as live:
+        with serving(translator_folder, keys=keys) as live:
             warnings.warn("this is zero-shot", stacklevel=1)
     lines = [*map(json.loads, live.log.getvalue().splitlines())]
     found = [(one["level"], one["message"]) for one in lines if one["event"] == "warning"]
+    assert found.pop(0) == (
+        "warning",
+        f"{file} can be read by other users of this machine; run chmod 600 on it.",
+    )
     assert found == [("warning", "slow here"), ("warning", "this is zero-shot")]
