@@ -18,7 +18,7 @@ import pytest
 from tests.docs.pages import READMES, ROOT, Block, blocks
 from tests.system.conftest import CommandLine
 from tests.system.ranks import free_port
-from tests.system.serve.test_operation import Process
+from tests.system.serve.test_ending import Process
 
 from dragoman.cli.app import COMMANDS
 from dragoman.data.made import Pair, demo_corpus

@@ -61,7 +61,7 @@ WRONG = [
     (
         translating,
         {"stop": ("a",)},  # and no options of Python alone are named
-        "stop is no option of this task; its options are .*min_p, seed, forbidden_words, shortlist",
+        "stop is no option of this task; its options are .*seed, forbidden_words, terms, shortlist",
     ),
     (generating, {"n_best": 2}, "n_best is no option of this task; its options are beam_size"),
     (translating, {"n_best": 6}, "n_best is 6 with beam_size 5"),
