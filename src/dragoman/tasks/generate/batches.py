@@ -82,7 +82,8 @@ class LanguageBatch(Batch):
     targets_BL: Tensor
     """The next id at each position; padding where nothing is to be predicted."""
     document_lengths: tuple[int, ...] | None
-    """The lengths of the packed documents, which fill the one row, padding as the last; or None."""
+    """The lengths of the packed documents, which fill the one row, padding as the last ones, none
+    longer than a document may be; or None."""
 
     @property
     def shape(self) -> Shape:
@@ -223,8 +224,9 @@ class _Windows:
         targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id
         documents, rest = None, 0
         if self.config.packing == "documents":
-            rest = self.room - len(inputs.ids)
-            documents = (*lengths.tolist(), *([rest] if rest else []))
+            rest, most = self.room - len(inputs.ids), self.config.length
+            filling = (min(most, rest - at) for at in range(0, rest, most))
+            documents = (*lengths.tolist(), *filling)
             inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
         return LanguageBatch(
             inputs_BL=padded(inputs, special.pad_id, after=rest),
