@@ -202,3 +202,16 @@ def test_new_special_tokens_are_numbered_in_their_order(tmp_path: Path) -> None:
     for name in (*names, "<none>"):
         assert ours.special_id(name) == theirs.convert_tokens_to_ids(name), name
     assert len({ours.special_id(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(("family", "begins"), [("qwen2", 7), ("gpt2", None), ("bert", None)])
+def test_a_config_says_what_begins_texts_where_no_token_does(
+    tmp_path: Path, family: str, begins: int | None
+) -> None:
+    """As Qwen's; a bos or cls that the tokenizer names goes before."""
+    config = FAMILIES[family](tmp_path)
+    plain, said = (
+        read_tokenizers(tmp_path, {**config, **more})[0] for more in ({}, {"bos_token_id": 7})
+    )
+    assert said.bos_id == (plain.bos_id if begins is None else begins)
+    assert plain.bos_id != 7

@@ -4,10 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.foreign_folders import set_keys
 from tests.parity.test_foreign_texts import CODES, make_folder
 from tests.parity.test_verify import make
 from tests.system.conftest import CommandLine
 from tests.unit.train.encoder_recipes import labelled_file
+
+from dragoman.folder.opening import open_folder
 
 RECIPE = """
 task = "{task}"
@@ -71,6 +74,18 @@ def test_a_folder_of_hugging_face_goes_on_learning(
         dragoman.run(task, out, *given).succeeded()
     if task in ("translate", "generate"):
         dragoman.run("convert", out, tmp_path / "back", "--to", "huggingface").succeeded()
+
+
+def test_an_instruct_model_goes_on_learning(dragoman: CommandLine, tmp_path: Path) -> None:
+    """Its config names other tokens than its tokenizer; what ended a text of it still does."""
+    start, out = make(tmp_path / "theirs", "qwen2"), tmp_path / "run"
+    for file in ("config.json", "generation_config.json"):
+        set_keys(start, file, bos_token_id=8, eos_token_id=[7, 5])
+    said = dragoman.run("train", recipe(tmp_path, "generate"), "--from", start, "--out", out)
+    said.succeeded()
+    published = open_folder(out).config.published
+    assert published is not None
+    assert published.ends == (7, 5)
 
 
 @pytest.mark.parametrize("name", ["m2m100", "mbart"])

@@ -30,6 +30,9 @@ from dragoman.wording import counted
 FORMAT = 1
 """Counts up when the ids of a tokenised text change their meaning."""
 
+FRAME = (2, 3)
+"""bos and eos of our own tokenizers."""
+
 BLOCK = 1 << 20
 """Characters of a long document that are tokenised at a time, about."""
 
@@ -208,6 +211,8 @@ def prepare_documents(
     """
     held_out = None if hold_out is None else astuple(hold_out)
     parts = ["documents", FORMAT, encoder.content_hash, split, held_out]
+    if (frame := (encoder.bos_id, encoder.eos_id)) != FRAME:
+        parts.append(frame)  # which models of one publisher change, and nothing else
     sides = ("train",) if hold_out is None else ("train", "held")
     types = dict.fromkeys(sides, id_type(encoder))
     write = partial(_write, read_documents(paths, split, hold_out), SEPARATORS[split], encoder)

@@ -85,10 +85,13 @@ def with_labels(config: ModelConfig) -> ModelConfig:
     return config
 
 
-def check_tokens(config: ModelConfig, *tokenizers: Tokenizer) -> None:
-    """Raise InputError where model and tokenizer differ in special tokens or vocabulary size."""
+def check_tokens(config: ModelConfig, *tokenizers: Tokenizer, named: bool = True) -> None:
+    """Raise InputError where model and tokenizer differ in special tokens or vocabulary size.
+
+    The tokens are not compared unless they are `named`.
+    """
     for tokenizer in tokenizers:
-        for name in ("pad_id", "bos_id", "eos_id"):
+        for name in ("pad_id", "bos_id", "eos_id") if named else ():
             wanted, found = getattr(config, name), getattr(tokenizer, name)
             if wanted != found and wanted >= 0:  # which some of Hugging Face do not say
                 raise InputError(

@@ -38,6 +38,12 @@ class Spacing:
         return [[ord(char) + 4 for char in text] for text in texts]
 
 
+class Ending(Spacing):
+    """The same pieces, and another end."""
+
+    eos_id = 1
+
+
 def written(folder: Path, text: str = TEXT, name: str = "a.txt") -> Path:
     """A file with that text."""
     path = folder / name
@@ -159,7 +165,7 @@ def test_a_long_document_comes_in_blocks(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
-    """The cache answers; another split, hold-out or file is another entry."""
+    """The cache answers; another split, hold-out, file or end of texts is another entry."""
     encoder, cache, path = Spacing(), tmp_path / "cache", written(tmp_path)
     first, _ = prepare_documents([path], "line", encoder, cache)
     calls = encoder.calls
@@ -172,9 +178,10 @@ def test_the_second_time_nothing_is_tokenised(tmp_path: Path) -> None:
         prepare_documents([path], "line", encoder, cache, HoldOut(share=0.2)),
         prepare_documents([path], "line", encoder, cache, HoldOut(share=0.3)),
         prepare_documents([path, path], "line", encoder, cache),
+        prepare_documents([path], "line", Ending(), cache),
     ]
     hashes = [first.content_hash, *(d.content_hash for both in others for d in both if d)]
-    assert len(set(hashes)) == 7
+    assert len(set(hashes)) == 8
 
 
 def test_too_little_text_is_refused(tmp_path: Path) -> None:

@@ -323,6 +323,7 @@ def test_a_model_has_the_special_tokens_of_its_texts() -> None:
     for name, other in others.items():
         with pytest.raises(InputError, match=rf"model\.{name} = 9 contradicts the tokenizer"):
             check_tokens(other, tokenizer)
+        check_tokens(other, tokenizer, named=False)
     with pytest.raises(InputError, match=rf"is less than the {size} pieces of the tokenizer"):
         check_tokens(replace(config, vocab_size=size - 1), tokenizer)
 

@@ -34,14 +34,17 @@ class ForeignTokenizer(Tokenizer):
         """Find the ids of the special tokens.
 
         bos is what a decoder begins with: the config's decoder_start_token_id where there is one,
-        else bos, else cls. Where there is no padding it is eos, which nothing reads.
+        else bos, else cls, else the config's bos_token_id (Qwen). Where there is no padding it is
+        eos, which nothing reads.
         """
         self.vocab_size = max(vocab.values(), default=-1) + 1
         roles = {role: vocab.get(self.folder.name_of(role, vocab) or "") for role in USUAL}
         self._roles = {role: id_ for role, id_ in roles.items() if id_ is not None}
-        start = self.folder.config.get("decoder_start_token_id")
+        start, first = map(self.folder.config.get, ("decoder_start_token_id", "bos_token_id"))
         self.eos_id = self._first("eos", "sep", "bos")
         self.bos_id = start if isinstance(start, int) else self._first("bos", "cls", "eos")
+        if start is None and isinstance(first, int) and first in vocab.values():
+            self.bos_id = self._roles.get("bos", self._roles.get("cls", first))
         self.pad_id = self._first("pad", "eos", "bos")
         self.unk_id = self._first("unk", "pad", "eos")
         self.languages = {

@@ -155,7 +155,8 @@ def assemble(
     middle = Middle(tokenizer) if recipe.batch.fill_in_middle else None
     source = PackedBatches(training, recipe.batch, splits, middle)
     batches = Stream(source, seed=recipe.train.seed, validation=held.content_hash)
-    check_tokens(architecture, tokenizer)
+    published = folder.start is not None and folder.start.config.published is not None
+    check_tokens(architecture, tokenizer, named=not published)  # the publisher's may name others
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
     model = begin_model(DecoderOnly, architecture, recipe)
     model.pad_id = tokenizer.pad_id  # which the config of another library may not say
