@@ -1,7 +1,8 @@
 """The parts of a recipe that all tasks share."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -195,6 +196,13 @@ class RunRecipe:
     def taking_over(self, folder: FolderConfig) -> Self:  # noqa: ARG002 (for those who extend it)
         """Return the recipe with what a model folder decides beside the architecture."""
         return self
+
+    def changed(self, settings: Mapping[str, object]) -> Self:
+        """Return the recipe with other settings, which may contradict those that still follow."""
+        found = copy(self)
+        for name, value in settings.items():
+            object.__setattr__(found, name, value)
+        return found
 
     @staticmethod
     def loss(model: Any, batch: Any, smoothing: float) -> Tensor:  # noqa: ANN401 (of the task's)

@@ -40,12 +40,13 @@ LABELS = ("one", "another")
 def start_from(recipe: RecipeT, folder: ModelFolder) -> RecipeT:
     """Return the recipe with the architecture of a model folder, and starting from its weights.
 
-    Raises InputError for a folder with a model of another kind, or with adapters alone.
+    Its settings may contradict each other until those of a file are laid over them. Raises
+    InputError for a folder with a model of another kind, or with adapters alone.
     """
     start = replace(recipe.start, model=str(folder.path))
     _check_kind(recipe, start.model, folder)
     model = _with_head(folder.config.model, recipe.model)
-    return replace(recipe.taking_over(folder.config), model=model, start=start)
+    return recipe.taking_over(folder.config).changed({"model": model, "start": start})
 
 
 def begun_recipe(kind: RecipeT, out: str) -> RecipeT | None:

@@ -126,7 +126,8 @@ class GenerateRecipe(RunRecipe):
         if not documents or not known:
             raise InputError(
                 'generation.chat needs data.split = "blank-line", batch.packing = "documents" and '
-                f'tokenizer.specials = ["{chat.user}", "{chat.assistant}"]'
+                f'tokenizer.specials = ["{chat.user}", "{chat.assistant}"]; for other texts leave '
+                "it empty: generation.chat="
             )
         if generating.max_tokens >= length:
             raise InputError(
@@ -143,7 +144,8 @@ class GenerateRecipe(RunRecipe):
 
     def taking_over(self, folder: FolderConfig) -> Self:
         """Return the recipe with the folder's way of generating; the context is the run's own."""
-        return replace(self, generation=replace(folder.generation or self.generation, context=None))
+        generation = replace(folder.generation or self.generation, context=None)
+        return self.changed({"generation": generation})
 
     @property
     def generating(self) -> GenerationDefaults:

@@ -282,7 +282,7 @@ class TranslateRecipe(RunRecipe):
             src_lang=self.data.src_lang or folder.src_lang,
             tgt_lang=self.data.tgt_lang or folder.tgt_lang,
         )
-        return replace(self, data=data, decoding=folder.decoding)
+        return self.changed({"data": data, "decoding": folder.decoding})
 
     def use(self, directions: Sequence[Direction] = ()) -> str | None:
         """Return the command for a model of several directions; the run's own is the example."""
