@@ -46,9 +46,9 @@ def next_token_loss(
     documents: Documents | None,
     smoothing: float,
 ) -> Tensor:
-    """Sum the loss over the targets but padding; `documents` that fill one row are apart."""
+    """Sum the loss over targets that are not negative; `documents` that fill one row are apart."""
     hidden_BLD = model.hidden(inputs_BL, None, documents)
-    real_BL = targets_BL != model.pad_id
+    real_BL = targets_BL >= 0
     return _decoder_loss(model, hidden_BLD[real_BL], targets_BL[real_BL], smoothing)
 
 

@@ -31,6 +31,9 @@ from dragoman.tasks.generate.middle import Middle
 Places = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
+NOTHING = -1
+"""The target where nothing is to be predicted; padding may be the id that ends texts (GPT-2)."""
+
 ADDED = 3
 """Inputs that a rearranged document has beyond its own ids."""
 
@@ -80,7 +83,7 @@ class LanguageBatch(Batch):
     inputs_BL: Tensor
     """Ids, then padding."""
     targets_BL: Tensor
-    """The next id at each position; padding where nothing is to be predicted."""
+    """The next id at each position, or `NOTHING`."""
     document_lengths: tuple[int, ...] | None
     """The lengths of the packed documents, which fill the one row, padding as the last ones, none
     longer than a document may be; or None."""
@@ -196,10 +199,7 @@ class _Windows:
             self.bounds = _filled(lengths, self.room)
             if len(self.bounds) <= 2:
                 self.room = int(lengths.sum())
-        self.targets: Ids = dataset.texts.ids
-        if dataset.roles:  # of dialogues, padding replaces all that is not predicted
-            answered = in_answers(self.targets, dataset.roles)
-            self.targets = np.where(answered, self.targets, dataset.special.pad_id)
+        self.answered = in_answers(dataset.texts.ids, dataset.roles) if dataset.roles else None
 
     def epoch(self) -> Epoch[LanguageBatch]:
         count, padding = len(self.bounds) - 1, 0.0
@@ -216,12 +216,8 @@ class _Windows:
     def _make(self, number: int) -> LanguageBatch:
         chosen = slice(*self.bounds[number : number + 2])
         starts, lengths = self.starts[chosen], self.lengths[chosen]
-        special = self.dataset.special
         inputs = gather(self.dataset.texts.ids, starts, lengths)
-        targets = gather(self.targets, starts + 1, lengths)
-        within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
-        seen = within < np.repeat(lengths - self.fresh[chosen], lengths)
-        targets.ids[seen | (targets.ids == special.bos_id)] = special.pad_id
+        targets = Ragged(self._targets(inputs, starts, self.fresh[chosen]), inputs.offsets)
         documents, rest = None, 0
         if self.config.packing == "documents":
             rest, most = self.room - len(inputs.ids), self.config.length
@@ -229,13 +225,30 @@ class _Windows:
             documents = (*lengths.tolist(), *filling)
             inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
         return LanguageBatch(
-            inputs_BL=padded(inputs, special.pad_id, after=rest),
-            targets_BL=padded(targets, special.pad_id, after=rest),
+            inputs_BL=padded(inputs, self.dataset.special.pad_id, after=rest),
+            targets_BL=padded(targets, NOTHING, after=rest),
             document_lengths=documents,
             num_tokens=len(inputs.ids),
-            num_targets=int((targets.ids != special.pad_id).sum()),
+            num_targets=int((targets.ids != NOTHING).sum()),
             indices=starts,
         )
+
+    def _targets(self, inputs: Ragged, starts: Places, fresh: Places) -> Ids:
+        """The ids after the inputs, but for those that others predict, are no answer or begin a
+        text.
+
+        Where one token begins and ends texts (GPT-2), only the last of a text counts.
+        """
+        texts, lengths = self.dataset.texts, inputs.lengths
+        within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
+        after = np.repeat(starts, lengths) + within + 2
+        ids = texts.ids[after - 1].astype(np.int64)
+        ends = texts.offsets[np.searchsorted(texts.offsets, after)] == after
+        hidden = within < np.repeat(lengths - fresh, lengths)
+        hidden |= (ids == self.dataset.special.bos_id) & ~ends
+        if self.answered is not None:
+            hidden |= ~self.answered[after - 1]
+        return np.where(hidden, NOTHING, ids)
 
 
 def _filled(lengths: Places, room: int) -> Places:

@@ -16,7 +16,7 @@ from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Documents, Rotary, Rwkv
-from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
+from dragoman.tasks.generate.batches import NOTHING, LanguageBatch, PackConfig
 from dragoman.train.objective import next_token_loss
 from dragoman.train.recipe import DataFiles, RunRecipe, Work, check_places, sentence_length
 
@@ -175,7 +175,7 @@ class GenerateRecipe(RunRecipe):
         ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
         return LanguageBatch(
             inputs_BL=ids_BL,
-            targets_BL=some_targets(ids_BL, shape.targets, config.pad_id),
+            targets_BL=some_targets(ids_BL, shape.targets, NOTHING),
             document_lengths=shape.documents,
             num_tokens=ids_BL.numel(),
             num_targets=ids_BL.numel() if shape.targets is None else shape.targets,

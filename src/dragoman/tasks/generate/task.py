@@ -134,10 +134,6 @@ def assemble(
     hold_out = None if data.valid else data.hold_out
     texts = DocumentTexts(data.training, data.split, hold_out)
     tokenizer = begin_tokenizer(recipe, texts, folder, say)
-    if tokenizer.pad_id == tokenizer.eos_id:
-        say(
-            "Warning: the tokenizer has no padding of its own, so the end of a text is not learned."
-        )
     chat = recipe.generation.chat
     encoder = tokenizer if chat is None else DialogueCodec(tokenizer, chat)
     training, held = prepare_documents(
@@ -158,8 +154,6 @@ def assemble(
     published = folder.start is not None and folder.start.config.published is not None
     check_tokens(architecture, tokenizer, named=not published)  # the publisher's may name others
     check(architecture, batches, PackedBatches(held, recipe.batch).fixed())
-    model = begin_model(DecoderOnly, architecture, recipe)
-    model.pad_id = tokenizer.pad_id  # which the config of another library may not say
     return GenerateJob(
         recipe=recipe,
         config=FolderConfig(
@@ -167,7 +161,7 @@ def assemble(
             decoding=replace(TRANSLATION, beam_size=1),
             generation=recipe.generating,
         ),
-        model=model,
+        model=begin_model(DecoderOnly, architecture, recipe),
         tokenizer=tokenizer,
         batches=batches,
         validation=held,

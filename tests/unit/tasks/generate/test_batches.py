@@ -1,6 +1,7 @@
 """Batches for language models: windows of the stream, packed documents, validation."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
-from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
+from dragoman.tasks.generate.batches import NOTHING, LanguageBatch, PackConfig, PackedBatches
 from dragoman.text.tokenizer import SubwordSplits
 
 PAD, BOS, EOS = 0, 2, 3
@@ -38,13 +39,13 @@ def made(count: int = 40, longest: int = 60) -> DocumentDataset:
 
 def targets_of(batches: list[LanguageBatch]) -> Counter[int]:
     """How often each id is predicted."""
-    return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != PAD)
+    return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != NOTHING)
 
 
 def assert_consistent(batch: LanguageBatch) -> None:
     """What each batch must be, whatever is in it."""
     assert batch.num_tokens == int((batch.inputs_BL != PAD).sum())
-    assert batch.num_targets == int((batch.targets_BL != PAD).sum())
+    assert batch.num_targets == int((batch.targets_BL != NOTHING).sum())
     assert not (batch.targets_BL == BOS).any()
 
 
@@ -70,7 +71,7 @@ def test_stream_windows_are_shifted_pairs() -> None:
         for row, start in enumerate(batch.indices):
             assert batch.inputs_BL[row].tolist() == ids[start : start + 16].tolist()
             following = ids[start + 1 : start + 17]
-            expected = np.where(following == BOS, PAD, following)
+            expected = np.where(following == BOS, NOTHING, following)
             assert batch.targets_BL[row].tolist() == expected.tolist()
 
 
@@ -121,7 +122,7 @@ def test_packed_documents_fill_one_row() -> None:
         for of_input, of_target in zip(inputs, targets, strict=True):
             if int(of_input[0]) == PAD:
                 assert not of_input.any()
-                assert not of_target.any()
+                assert (of_target == NOTHING).all()
             else:
                 found.append((*of_input.tolist(), int(of_target[-1])))
                 assert of_input[1:].tolist() == of_target[:-1].tolist()
@@ -149,11 +150,26 @@ def test_validation_predicts_each_id_once_with_context(
         for (inputs, targets), start in zip(rows, batch.indices.tolist(), strict=True):
             assert inputs == ids[start : start + len(inputs)].tolist()
             for place, target in enumerate(targets):
-                if target == PAD:
+                if target == NOTHING:
                     continue
                 assert target == ids[start + place + 1]
                 behind = start + place - starts[np.searchsorted(starts, start, "right") - 1]
                 assert place >= min(behind, length - config.step)
+
+
+@pytest.mark.parametrize("packing", ["stream", "documents"])
+@pytest.mark.parametrize("pad", [PAD, EOS])
+def test_one_token_begins_and_ends_texts(packing: Literal["stream", "documents"], pad: int) -> None:
+    """As GPT-2's, which pads them too: it is predicted where it ends one, and nowhere else."""
+    rows = [[EOS, *text, EOS] for text in ([5, 6, 7], [8], [], [9] * 20)]
+    dataset = replace(documents_of(rows), special=SpecialIds(pad, EOS, EOS))
+    config = PackConfig(length=7, rows=3, packing=packing)
+    expected = Counter(id_ for row in rows for id_ in row[1:])
+    validation = [*PackedBatches(dataset, config).fixed()]
+    assert targets_of(validation) == expected
+    if packing == "documents":
+        assert targets_of(epoch_of(Stream(PackedBatches(dataset, config), seed=1))) == expected
+    assert sum(batch.num_targets for batch in validation) == expected.total()
 
 
 def split_rows(batch: LanguageBatch) -> list[tuple[list[int], list[int]]]:
