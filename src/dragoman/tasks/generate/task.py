@@ -133,6 +133,12 @@ def assemble(
     data = recipe.data.write(folder.training / "texts")
     hold_out = None if data.valid else data.hold_out
     texts = DocumentTexts(data.training, data.split, hold_out)
+    for path in (*data.training, *data.validation):
+        if ".jsonl" in path.suffixes:
+            say(
+                f"Warning: {path} is learned as it is, braces and keys too; write its texts to a "
+                "text file, of dialogues a turn a line and a blank line after each."
+            )
     tokenizer = begin_tokenizer(recipe, texts, folder, say)
     chat = recipe.generation.chat
     encoder = tokenizer if chat is None else DialogueCodec(tokenizer, chat)

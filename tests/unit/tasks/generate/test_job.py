@@ -1,5 +1,6 @@
 """Learning to go on with a text."""
 
+import gzip
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,20 @@ def test_the_end_of_the_text_is_held_out(recipe: GenerateRecipe) -> None:
     assert "at least 12 tokens before each" in card.judged
     assert "2 layers, d_model 32" in card.architecture
     assert "dragoman generate" in card.use
+
+
+@pytest.mark.parametrize(
+    ("name", "warned"), [("a.jsonl", True), ("a.jsonl.gz", True), ("a", False)]
+)
+def test_records_are_learned_as_text_with_a_warning(
+    recipe: GenerateRecipe, name: str, *, warned: bool
+) -> None:
+    """Their keys and braces too, which somebody with messages of a chat does not mean."""
+    song = Path(recipe.data.train[0]).read_bytes()
+    path = Path(recipe.out).with_name(name)
+    path.write_bytes(gzip.compress(song) if name.endswith("gz") else song)
+    _, said = make_job(replace(recipe, data=replace(recipe.data, train=(str(path),))))
+    assert any(f"{path} is learned as it is, braces" in words for words in said) == warned
 
 
 def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
