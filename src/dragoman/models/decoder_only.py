@@ -97,11 +97,12 @@ class DecoderOnly(nn.Module):
     def start(self, prompt_BS: Tensor, beam_size: int) -> GenerationState:
         """Read prompts, all but their last token, for `beam_size` rows each.
 
-        Shorter prompts are padded in front. The first `step` is given each prompt's last token.
-        Raises ValueError for such padding where a pattern counts places (`fixed`, Longformer).
+        Shorter prompts are padded in front; elsewhere the id of padding is a token, as the end of
+        a turn is in many chat models. The first `step` is given each prompt's last token. Raises
+        ValueError for padding where a pattern counts places (`fixed`, Longformer).
         """
         ids_NS = prompt_BS.repeat_interleave(beam_size, dim=0)
-        mask_NS = ids_NS != self.pad_id
+        mask_NS = (ids_NS != self.pad_id).cummax(dim=1).values
         padded = not bool(mask_NS.all())
         if padded:
             self._check_front(mask_NS)

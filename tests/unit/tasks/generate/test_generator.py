@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.processors import needs_independent_rows
+from tests.unit.models.family import DECODERS, make_decoder
 from tests.unit.tasks.tiny import random_lines
 from tests.unit.tasks.tiny_generator import DEFAULTS, PROMPTS, make_generator, with_positions
 
@@ -22,6 +23,18 @@ def generator() -> Generator:
 def changed(generator: Generator, **options: object) -> Decoding:
     """Its options, some of them changed."""
     return replace(generator.options, **options)  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def test_padding_is_in_front_alone() -> None:
+    """Inside of a prompt its id is a token, such as the end of a turn, which many models share."""
+    model = make_decoder(DECODERS["llama"]).eval()
+    prompt_BS = torch.tensor([[7, model.pad_id, 5, 6]])
+    padded_BS = torch.cat([prompt_BS.new_full((1, 2), model.pad_id), prompt_BS], dim=1)
+    expected = model(prompt_BS)[:, -1]
+    for ids_BS in (prompt_BS, padded_BS):
+        found = model.step(ids_BS[:, -1], model.start(ids_BS, 1))
+        torch.testing.assert_close(found, expected)
 
 
 @needs_independent_rows
