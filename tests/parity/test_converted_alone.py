@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.unit.models.small import distance, stir
+from tests.unit.tasks import tiny_chat
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
 
 from dragoman.convert.targets import convert
@@ -35,6 +36,7 @@ from dragoman.nn import (
 )
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
+from dragoman.text.tokenizer import Tokenizer
 
 TOKENIZER = make_tokenizer()
 SIZE: dict[str, Any] = {
@@ -109,12 +111,17 @@ REFUSED: list[tuple[str, ModelConfig, str]] = [
 PROMPTS = [*random_lines(5, seed=3, longest=8), "</s> <pad>", "😀 我喜欢  a "]
 
 
-def save(folder: Path, config: ModelConfig, **defaults: Any) -> Model:  # noqa: ANN401
+def save(
+    folder: Path,
+    config: ModelConfig,
+    tokenizer: Tokenizer = TOKENIZER,
+    **defaults: Any,  # noqa: ANN401
+) -> Model:
     """Save a model whose biases and norms, too, are drawn at random."""
     torch.manual_seed(1)
     model = build(config).eval()
     stir(model)
-    tokenizers = (TOKENIZER, TOKENIZER)
+    tokenizers = (tokenizer, tokenizer)
     save_model(folder, model, FolderConfig(model=config, **defaults), tokenizers=tokenizers)
     return model
 
@@ -150,6 +157,36 @@ def test_a_decoder_goes_on_alike(tmp_path: Path, case: str) -> None:
     for row, ours in zip(written, generator.generate(PROMPTS), strict=True):
         assert tuple(row[: len(ours.ids)]) == ours.ids
         assert set(row[len(ours.ids) :]) <= {TOKENIZER.eos_id, TOKENIZER.pad_id}
+
+
+def test_a_dialogue_is_held_alike(tmp_path: Path) -> None:
+    """Its chat template gives the ids that ours reads of turns, and the same answers."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    roles = tiny_chat.make_tokenizer()
+    config = replace(OWN, vocab_size=roles.vocab_size)
+    defaults = replace(tiny_chat.CHAT, temperature=0.0, max_tokens=9)
+    save(tmp_path / "model", config, roles, generation=defaults)
+    assert convert(tmp_path / "model", tmp_path / "out", "huggingface").worst < 1e-5
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    ours = [Generator.load(tmp_path / name, device="cpu") for name in ("model", "out")]
+    for said in (["the cat"], ["  a\nb ", "", "我喜欢\u2028 😀"], [PROMPTS[0], "< user > <b>", ""]):
+        turns = [
+            {"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(said)
+        ]
+        read = tokenizer.apply_chat_template(
+            turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+        )
+        ids = read.input_ids[0].tolist()
+        answer = tokenizer.decode(theirs.generate(**read)[0, len(ids) :], skip_special_tokens=True)
+        for generator in ours:
+            assert generator.asking(said, generator.options).ids == ids
+            chat = generator.chat()
+            chat.turns = said[:-1]
+            assert chat.say(said[-1]) == answer
+    with pytest.raises(Exception, match="must take turns"):
+        tokenizer.apply_chat_template([{"role": "system", "content": "a"}])
 
 
 @pytest.mark.parametrize("case", FOR_CTRANSLATE2)
@@ -192,7 +229,7 @@ def test_what_a_class_cannot_say_is_refused(
     tmp_path: Path, key: str, config: ModelConfig, name: str
 ) -> None:
     """By the key, before anything is written."""
-    kind = {"reading" if config.kind == "encoder-only" else "generation": None}
+    kind: dict[str, Any] = {"reading" if config.kind == "encoder-only" else "generation": None}
     save(tmp_path / "model", config, **kind)
     message = rf"^{key} = .*cannot be expressed in Hugging Face's {name}"
     with pytest.raises(InputError, match=message):

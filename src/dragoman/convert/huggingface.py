@@ -4,6 +4,7 @@ Which class a model becomes, and what of it that class cannot express, says `cou
 weights are filled in and the folder is written. This file alone imports transformers.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,17 @@ from dragoman.text.tokenizer import MASK
 
 SIZES_ONLY = {"max_position_embeddings", "n_positions"}
 """Keys that say how many rows a table of theirs has, where ours computes the positions."""
+TURNS = """
+{{- bos_token }}
+{%- for message in messages %}
+    {%- set turn = loop.index0 % 2 %}
+    {%- if message['role'] != ['user', 'assistant'][turn] %}
+        {{- raise_exception('user and assistant must take turns, the user first') }}
+    {%- endif %}
+    {{- roles[turn] + message['content'].splitlines() | join(' ') + eos_token }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ roles[1] }}{% endif %}"""
+"""A dialogue as ours is encoded, in Jinja's language; `roles` are the tokens of the two roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +92,7 @@ class HuggingFace:
         opening, labels = generation.opening or "", labels_of(folder)
 
         def write(text: str, limit: int) -> Answer:
-            inputs = tokenizer(opening + text, return_tensors="pt")
+            inputs = tokenizer(opening + text, return_tensors="pt", split_special_tokens=True)
             found = model.generate(
                 **inputs,
                 num_beams=1,
@@ -206,7 +218,8 @@ def _hf_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 (their class)
     """Our tokenizer, which frames a text as the model reads it.
 
     A source ends by eos, a prompt begins with bos (or with its opening text, which the caller
-    puts before it), what an encoder reads has both. No text is taken for a special token.
+    puts before it), what an encoder reads has both. No text is taken for a special token, except
+    in a model of dialogues, whose chat template has to write them.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -222,7 +235,12 @@ def _hf_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 (their class)
         "encoder-only": (config.reading.max_tokens if config.reading else 256) + 2,
     }
     writes = config.model.kind == "decoder-only"
-    named = {"mask_token": MASK} if MASK in tokenizer.specials else {}
+    named: dict[str, Any] = {"mask_token": MASK} if MASK in tokenizer.specials else {}
+    chat = None if config.generation is None else config.generation.chat
+    if chat is not None:
+        named["extra_special_tokens"] = [chat.user, chat.assistant]
+        roles = json.dumps([chat.user, chat.assistant], ensure_ascii=False)
+        named["chat_template"] = f"{{%- set roles = {roles} %}}{TURNS}"
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token="<pad>",  # noqa: S106
@@ -230,7 +248,7 @@ def _hf_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 (their class)
         bos_token="<s>",  # noqa: S106
         eos_token="</s>",  # noqa: S106
         **named,
-        split_special_tokens=True,
+        split_special_tokens=chat is None,
         clean_up_tokenization_spaces=False,
         padding_side="left" if writes else "right",
         model_input_names=["input_ids", "attention_mask"],
