@@ -1,5 +1,6 @@
 """From Hugging Face to our folder and back: every tensor, bit for bit, and every other file."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,18 @@ def test_the_way_back_gives_every_bit(case: str, tmp_path: Path) -> None:
             assert not {*load((origin / "rest.safetensors").read_bytes())} - REST
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("case", ["gemma", "bart", "mt5"])
-def test_weights_that_were_trained_go_back_too(case: str, tmp_path: Path) -> None:
-    """What is kept of the old ones does not come back in their place."""
-    make_named(*CASES[case], torch.float32).save_pretrained(tmp_path)
+def test_weights_that_were_trained_go_back_too(
+    case: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """What is kept of the old ones does not come back in their place; 16 bits become 32."""
+    make_named(*CASES[case], torch.float32).to(dtype).save_pretrained(tmp_path)
     opened = kept(tmp_path, tmp_path / "ours")
     model = opened.config.model
     trained = {name: tensor + 0.5 for name, tensor in opened.model.state_dict().items()}
-    found, _ = give_back(tmp_path / "ours" / ORIGIN, trained, model)
+    found, files = give_back(tmp_path / "ours" / ORIGIN, trained, model)
+    assert json.loads(files["config.json"].data)["dtype"] == "float32"
+    assert {tensor.dtype for tensor in found.values()} == {torch.float32}
     for name, tensor in family(opened.hf).each_weight(found, model):
         assert torch.allclose(tensor, trained[name], atol=1e-6), name

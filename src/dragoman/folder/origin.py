@@ -85,18 +85,31 @@ def give_back(
 ) -> tuple[dict[str, Tensor], dict[str, Content]]:
     """Return the tensors that the folder of Hugging Face had, and its other files.
 
-    Those of weights that have not changed are the same bit for bit. `folder` is `huggingface/`.
+    Those of weights that have not changed are the same bit for bit; where 16 bits would round what
+    was trained, all are float32, and the config says so. `folder` is `huggingface/`.
     """
-    layout = read_object(folder / LAYOUT)
+    layout, kind = read_object(folder / LAYOUT), family(hf := read_object(folder / CONFIG))
     rest = load_file(folder / REST)
     tensors = {
         name: rest[name] if name in rest else torch.zeros(shape, dtype=getattr(torch, dtype))
         for name, (dtype, shape) in layout.items()
     }
-    family(read_object(folder / CONFIG)).restore(weights, config, tensors)
+    kind.restore(weights, config, tensors)
     names = sorted({path.name for path in folder.iterdir()} - {LAYOUT, REST})
     theirs = {FLAT_POOLING: POOLING}
-    return tensors, {theirs.get(name, name): Content(read_own(folder / name)) for name in names}
+    files = {theirs.get(name, name): Content(read_own(folder / name)) for name in names}
+    found = kind.each_weight(tensors, config)
+    if any(tensor.itemsize == 2 for tensor in tensors.values()) and not all(
+        torch.equal(tensor.float(), weights[name].float()) for name, tensor in found
+    ):
+        tensors = {
+            name: tensor.float() if tensor.itemsize == 2 else tensor
+            for name, tensor in tensors.items()
+        }
+        kind.restore(weights, config, tensors)
+        hf |= {key: "float32" for key in ("dtype", "torch_dtype") if key in hf}
+        files[CONFIG] = Content(json.dumps(hf, indent=2).encode())
+    return tensors, files
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
