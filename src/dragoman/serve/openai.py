@@ -20,6 +20,7 @@ from starlette.responses import Response
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
+from dragoman.serve.openai_fields import UnusedFields, read_form
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.schema import ModelForm
 from dragoman.serve.shelf import Chosen, Shelf
@@ -37,7 +38,6 @@ LONGEST_PAIR = 80
 """Characters of a pair in a model's name."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-Zero = Annotated[float, msgspec.Meta(ge=0, le=0)]
 
 
 class TextPart(msgspec.Struct):
@@ -66,7 +66,7 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool = False
 
 
-class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
     """Messages to answer, or a text to translate; sampling is for decoders alone."""
 
     model: str
@@ -82,12 +82,6 @@ class ChatForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     top_p: float | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
-    frequency_penalty: Zero | None = None
-    presence_penalty: Zero | None = None
-    logprobs: bool | None = None
-    user: str | None = None
-    metadata: dict[str, str] | None = None
-    store: bool | None = None
 
 
 def error(refusal: Refusal) -> Response:
@@ -167,11 +161,7 @@ class Reply:
 
 async def chat(call: Call) -> Response:
     """Answer messages."""
-    form = await call.json(ChatForm)
-    if form.logprobs:
-        what = "A chat completion has no log-probabilities."
-        do = "Leave logprobs out; /v1/generate and /v1/score return them."
-        raise Refusal(400, what, do, where="logprobs")
+    form = await read_form(call, ChatForm)
     chosen = choose(call.service.shelf, form)
     answer = translated if chosen[0].task == "translate" else generated
     head = {
@@ -346,7 +336,7 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
 
 async def embeddings(call: Call) -> Response:
     """Embed texts."""
-    form = await call.json(EmbeddingsForm)
+    form = await read_form(call, EmbeddingsForm)
     service, texts = call.service, [form.input] if isinstance(form.input, str) else form.input
     service.accept(call, texts)
     served = service.shelf.find(form.model, "embed")

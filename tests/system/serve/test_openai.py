@@ -164,13 +164,18 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "no turns": ({"messages": MESSAGES[:2]}, 400, "do not take turns"),
     "no messages": ({"messages": []}, 400, "messages"),
     "no user": ({"model": "en-zh", "messages": MESSAGES[:2]}, 400, "not a user's"),
-    "tools": ({"tools": []}, 400, "tools"),
+    "tools": ({"tools": [{"type": "function"}]}, 400, "does not support tools"),
+    "a tool": ({"tool_choice": "required"}, 400, "does not support tool_choice"),
+    "a form": ({"response_format": {"type": "json_object"}}, 400, "support response_format"),
+    "a leaning": ({"logit_bias": {"1": 5}}, 400, "does not support logit_bias"),
+    "effort": ({"reasoning_effort": "low"}, 400, "'param': 'reasoning_effort'"),
     "a picture": (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "text": ""}]}]},
         400,
-        "image_url",
+        "text only, no pictures",
     ),
-    "a penalty": ({"presence_penalty": 1}, 400, "presence_penalty"),
+    "a penalty": ({"presence_penalty": 1}, 400, "does not support presence_penalty"),
+    "a bonus": ({"frequency_penalty": -1}, 400, "does not support frequency_penalty"),
     "log-probabilities": ({"logprobs": True}, 400, "has no log-probabilities. Leave logprobs out"),
     "too many": ({"n": 1000}, 400, "at most 20"),
     "too many translations": ({"n": 21, "model": "en-zh"}, 400, "n is 21"),
@@ -180,6 +185,33 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "a stream of several": ({"n": 2, "stream": True}, 400, "streamed"),
     "heat": ({"temperature": -1}, 400, "emperature is -1.0"),
 }
+
+
+NEUTRAL: dict[str, Any] = {
+    "frequency_penalty": 0,
+    "presence_penalty": 0.0,
+    "logit_bias": {},
+    "logprobs": False,
+    "top_logprobs": 0,
+    "n": 1,
+    "response_format": {"type": "text"},
+    "modalities": ["text"],
+    "tools": [],
+    "tool_choice": "none",
+    "parallel_tool_calls": True,
+    "service_tier": "auto",
+    "user": "somebody",
+    "metadata": {"a": "b"},
+    "store": False,
+}
+
+
+def test_what_changes_no_answer_is_taken(client: Client) -> None:
+    """Fields that clients send on their own, with the values that ask for nothing."""
+    ask = {"model": "town", "messages": MESSAGES, "max_tokens": 3, "seed": 1}
+    for name, value in [*NEUTRAL.items(), *((name, None) for name in NEUTRAL)]:
+        answer = client.chat.completions.create(**ask | {name: value})
+        assert answer.usage.prompt_tokens > 0, name
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -1,0 +1,75 @@
+"""Fields of OpenAI's requests that clients send but this server does not act on.
+
+They are taken where they change no answer; a value that would is refused by name.
+"""
+
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.web import Call
+
+T = TypeVar("T")
+Zero = Annotated[float, msgspec.Meta(ge=0, le=0)]
+NoList = Annotated[list[Any], msgspec.Meta(max_length=0)]
+Unforced = Literal["none", "auto"]
+
+
+class TextFormat(msgspec.Struct):
+    """The form of an answer."""
+
+    type: Literal["text"]
+
+
+class FreeFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What may have any value: no answer depends on it."""
+
+    parallel_tool_calls: bool | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    metadata: dict[str, str] | None = None
+    store: bool | None = None
+
+
+class UnusedFields(FreeFields, kw_only=True, forbid_unknown_fields=True):
+    """And what may have only the value that asks for nothing."""
+
+    frequency_penalty: Zero | None = None
+    presence_penalty: Zero | None = None
+    logit_bias: Annotated[dict[str, float], msgspec.Meta(max_length=0)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=0)] | None = None
+    response_format: TextFormat | None = None
+    modalities: list[Literal["text"]] | None = None
+    tools: NoList | None = None
+    tool_choice: Unforced | None = None
+    functions: NoList | None = None
+    function_call: Unforced | None = None
+
+
+LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
+
+
+async def read_form(call: Call, kind: type[T]) -> T:
+    """Read a body as JSON of a type. Raises Refusal that names what this server does not do."""
+    try:
+        form = await call.json(kind)
+    except Refusal as refusal:
+        unknown = re.search("unknown field `(.*)`", refusal.what)
+        name = unknown[1] if unknown else re.split(r"[.[]", refusal.where)[0]
+        if unknown or name in LIMITED:
+            what = f"This server does not support {name[:LONGEST_NAME]}."
+            raise Refusal(400, what, "Leave it out.", where=name[:LONGEST_NAME]) from refusal
+        if re.fullmatch(r"messages.*content.*\.type", refusal.where):
+            what, where = "This server reads text only, no pictures or files.", refusal.where
+            raise Refusal(400, what, "Leave them out of the messages.", where=where) from refusal
+        raise
+    if getattr(form, "logprobs", None):
+        what = "A chat completion has no log-probabilities."
+        do = "Leave logprobs out; /v1/generate and /v1/score return them."
+        raise Refusal(400, what, do, where="logprobs")
+    return form
