@@ -48,6 +48,13 @@ async def openapi(_call: Call) -> Response:
     return json_response(describe(ENDPOINTS))
 
 
+DIALECTS = {
+    **dict.fromkeys(("/v2/", "/v3/"), deepl.DEEPL),
+    **dict.fromkeys(
+        ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/embeddings"), openai.OPENAI
+    ),
+}
+"""Whose clients ask for paths that begin so."""
 _at = partial(Endpoint, "GET", dialect=OPERATOR, always=True)
 TRIM = 10.0
 """Seconds between two times."""
@@ -103,8 +110,9 @@ def make_app(service: Service) -> Starlette:
             where="path",
             headers=error.headers,
         )
-        deepls = request.scope["path"].startswith(("/v2/", "/v3/"))
-        return (deepl.DEEPL if deepls else OPERATOR).error(refusal)
+        path = request.scope["path"]
+        theirs = (each for start, each in DIALECTS.items() if path.startswith(start))
+        return next(theirs, OPERATOR).error(refusal)
 
     origins = list(service.settings.cors)
     cors = Middleware(

@@ -87,7 +87,8 @@ class ChatForm(UnusedFields, kw_only=True, forbid_unknown_fields=True):
 def error(refusal: Refusal) -> Response:
     """Return an error in OpenAI's form."""
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
-    said = ChatFault(refusal.sentence, kind, refusal.where, CODES.get(refusal.status))
+    code = None if refusal.where == "path" else CODES.get(refusal.status)
+    said = ChatFault(refusal.sentence, kind, refusal.where, code)
     return json_response(ChatFaultAnswer(said), refusal.status, refusal.headers)
 
 
@@ -364,7 +365,7 @@ async def model(call: Call) -> Response:
     name = call.named
     if (served := call.service.shelf.models.get(name)) is None:
         what, do = f"No model is called {name[:LONGEST_NAME]}.", "GET /v1/models lists the models."
-        raise Refusal(404, what, do, where="path")
+        raise Refusal(404, what, do, where="model")
     return json_response(msgspec.convert(served, type=ModelForm, from_attributes=True))
 
 

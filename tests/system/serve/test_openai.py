@@ -122,6 +122,9 @@ def test_models_are_listed(client: Client) -> None:
     for name in ("gpt-4o", "a/gpt-4o"):  # as models are called whose folders have one name
         with pytest.raises(openai.NotFoundError, match=f"No model is called {name}"):
             client.models.retrieve(name)
+    with pytest.raises(openai.NotFoundError) as unknown:
+        client.models.retrieve("x")
+    assert (unknown.value.param, unknown.value.code) == ("model", "model_not_found")
 
 
 @pytest.mark.filterwarnings("ignore:1 text is longer")
@@ -264,6 +267,19 @@ def test_a_library_that_panics_is_answered(folders: list[Path]) -> None:
         *_, last = begun.body.removesuffix(b"\n\n").split(b"\n\n")
         assert b'"type":"server_error"' in last
         assert live.post(CHAT, ask, headers).status == 500
+
+
+def test_an_endpoint_that_is_not_there(client: Client) -> None:
+    """Has its reason in their client, and is no unknown model."""
+    asked: list[tuple[Any, dict[str, str]]] = [
+        (client.completions, {"prompt": "a"}),
+        (client.responses, {"input": "a"}),
+    ]
+    for endpoint, text in asked:
+        with pytest.raises(openai.NotFoundError, match="no such path") as found:
+            endpoint.create(model="town", **text)
+        assert found.value.type == "invalid_request_error"
+        assert found.value.code is None
 
 
 def test_a_wrong_key(chatting: Live) -> None:
