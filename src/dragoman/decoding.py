@@ -237,14 +237,19 @@ class Decoding:
         """Maximum number of tokens to generate after a prompt of so many tokens."""
         return max(1, self.max_tokens - prompt) if self.count_prompt else self.max_tokens
 
-    def prompt_room(self, context: int | None) -> int | None:
-        """Most tokens of a prompt that leave room for an answer; None if nothing bounds them.
+    def prompt_room(self, context: int | None) -> tuple[int, int] | None:
+        """Most tokens of several turns that leave room for an answer, and of one turn alone.
 
-        Where one limit is of both, half of it.
+        None if nothing bounds them. Where one limit is of both, or an answer could take all of the
+        context, several turns have half of it; one may leave room for less than `max_tokens`.
         """
         if self.count_prompt:
-            return min(context or self.max_tokens, self.max_tokens) // 2
-        return context and context - self.max_tokens
+            most = min(context or self.max_tokens, self.max_tokens)
+            return most // 2, max(1, most - 1)
+        if context is None:
+            return None
+        room = context - self.max_tokens
+        return room if room > 0 else context // 2, context - 1
 
 
 _ELEMENTS: Mapping[str, tuple[Callable[[Any], object], str]] = {

@@ -75,16 +75,18 @@ class DialogueCodec(PromptCodec):
         assert not texts  # noqa: S101
         return []
 
-    def encode(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:
+    def encode(
+        self, prompts: Sequence[str], room: tuple[int, int] | None = None
+    ) -> list[list[int]]:
         """The ids of prompts; of more than `room` the oldest turns are left out, whole.
 
         What is left begins with a turn of the user's. Raises InputError where the last turn alone
-        is longer.
+        is longer than it may be (`Decoding.prompt_room`).
         """
         dialogues = zip(prompts, self._turns(prompts, first=None), strict=True)
         return [self._cut(prompt, turns, room) for prompt, turns in dialogues]
 
-    def encode_turns(self, turns: Sequence[str], room: int | None) -> list[int]:
+    def encode_turns(self, turns: Sequence[str], room: tuple[int, int] | None) -> list[int]:
         """The same for the turns of one prompt, whose line breaks become spaces."""
         prompt = "\n".join(" ".join(turn.splitlines()) for turn in turns)
         return self.encode([prompt], room)[0]
@@ -107,19 +109,19 @@ class DialogueCodec(PromptCodec):
             found.append(turns)
         return found
 
-    def _cut(self, prompt: str, turns: list[list[int]], room: int | None) -> list[int]:
+    def _cut(self, prompt: str, turns: list[list[int]], room: tuple[int, int] | None) -> list[int]:
         for first in sorted({0, *range(len(turns) - 1, -1, -2)}):
             ids = [self.bos_id, *chain(*turns[first:]), self.roles[1]]
-            if room is None or len(ids) <= room:
+            if room is None or len(ids) <= room[first == len(turns) - 1]:
                 return ids
         raise too_long(prompt.rpartition("\n")[2], len(ids), room)
 
 
-def too_long(turn: str, size: int, room: int | None) -> InputError:
+def too_long(turn: str, size: int, room: tuple[int, int] | None) -> InputError:
     """The error for a prompt of `size` tokens that has only its last turn left."""
     return InputError(
-        f"The turn {turn[:40]!r} has {size} tokens, and the context leaves room for {room} beside "
-        "an answer; shorten it, or lower max_tokens."
+        f"The turn {turn[:40]!r} has {size} tokens with its roles, and the context leaves room for "
+        f"{room and room[1]} beside an answer; shorten it."
     )
 
 
@@ -132,7 +134,7 @@ class PublishedDialogue:
         if system is not None:
             self._before.append({"role": "system", "content": system})
 
-    def encode_turns(self, turns: Sequence[str], room: int | None) -> list[int]:
+    def encode_turns(self, turns: Sequence[str], room: tuple[int, int] | None) -> list[int]:
         """The ids of a prompt; of more than `room` the oldest exchanges are left out.
 
         The first and the last turn are the user's. Raises InputError where the last turn alone is
@@ -146,11 +148,11 @@ class PublishedDialogue:
             messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
             return self._template.encode([*self._before, *messages])
 
-        if room is None or len(encode(0)) <= room:
+        if room is None or len(encode(0)) <= room[0]:
             return encode(0)
-        left_out = bisect_left(range(count), -room, key=lambda number: -len(encode(number)))
-        if left_out == count:
-            raise too_long(turns[-1], len(encode(count - 1)), room)
+        left_out = bisect_left(range(count - 1), -room[0], key=lambda number: -len(encode(number)))
+        if len(encode(left_out)) > room[1]:
+            raise too_long(turns[-1], len(encode(left_out)), room)
         return encode(left_out)
 
 

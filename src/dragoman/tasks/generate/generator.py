@@ -217,7 +217,7 @@ class Generator(Answering[Decoding, Generation]):
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
             ids = dialogue.encode_turns(as_texts(turns), self._room(chosen))
-            return self._stream(Prompt(turns[-1], ids, begins_text=True), chosen)
+            return self._stream(Prompt(turns[-1], ids, begins_text=True, bounded=True), chosen)
 
         return Chat(answer)
 
@@ -268,7 +268,11 @@ class Generator(Answering[Decoding, Generation]):
         return self._result(prompt, best[0][0], options)
 
     def _prompt(self, text: str, options: Decoding) -> Prompt:
-        return Prompt(text, self.encode(text, options), self._codec.begins_text(text))
+        return self._prompt_of(text, self.encode(text, options))
+
+    def _prompt_of(self, text: str, ids: list[int]) -> Prompt:
+        bounded = self.dialogues is not None
+        return Prompt(text, ids, self._codec.begins_text(text), bounded=bounded)
 
     def courses(
         self,
@@ -295,7 +299,7 @@ class Generator(Answering[Decoding, Generation]):
         """
         dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
         ids = dialogue.encode_turns(turns, self._room(options))
-        return Prompt(turns[-1], ids, begins_text=True)
+        return Prompt(turns[-1], ids, begins_text=True, bounded=True)
 
     def _course(
         self, text: str, ids: list[int] | None, number: int, options: Decoding, see: See | None
@@ -304,7 +308,7 @@ class Generator(Answering[Decoding, Generation]):
         if not ids:
             flag = "unreadable" if ids is None else "empty"
             return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
-        prompt = Prompt(text, ids, self._codec.begins_text(text), number, see)
+        prompt = self._prompt_of(text, ids)._replace(number=number, see=see)
         return (yield from self.continued(prompt, options))
 
     def continued(
@@ -314,7 +318,7 @@ class Generator(Answering[Decoding, Generation]):
         (best,) = yield self._ids.continued(prompt, options)
         return self._result(prompt, best, options)
 
-    def _room(self, options: Decoding) -> int | None:
+    def _room(self, options: Decoding) -> tuple[int, int] | None:
         return options.prompt_room(self._ids.context(options))
 
     def _result(self, prompt: Prompt, best: Hypothesis, options: Decoding) -> Generation:

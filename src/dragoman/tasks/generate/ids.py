@@ -55,6 +55,8 @@ class Prompt(NamedTuple):
     """By which it is sampled."""
     see: See | None = None
     """Who watches its text grow."""
+    bounded: bool = False
+    """Whether both have to be seen at once: an answer takes at most what the prompt leaves."""
 
 
 NOTHING = Hypothesis(ids=(), score=0.0, log_prob=0.0, token_log_probs=(), stopped="length")
@@ -118,7 +120,7 @@ class IdGenerator:
             costs=[(length + options.new_tokens(length)) * options.beam_size],
             budget=options.max_batch_tokens,
             how=options,
-            key=(key_of(options), length, prompt.begins_text),
+            key=(key_of(options), length, prompt.begins_text, prompt.bounded),
         )
 
     def _run(
@@ -161,6 +163,8 @@ class IdGenerator:
             strategy = replace(strategy, ends=self._ends)
         length, context = prompts_BS.shape[1], self.context(options)
         most, model = options.new_tokens(length), self._model.frozen
+        if context is not None and prompts[0].bounded:
+            most = min(most, context - length)
         if context is not None and length - 1 + most > context:
             model = Rolling(model, context)
         limits = Limits(

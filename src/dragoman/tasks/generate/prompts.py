@@ -25,7 +25,11 @@ class PromptCodec:
         self._opening = opening
         self._before = [tokenizer.bos_id] if before is None else list(before)
 
-    def encode(self, prompts: Sequence[str], room: int | None = None) -> list[list[int]]:  # noqa: ARG002
+    def encode(
+        self,
+        prompts: Sequence[str],
+        room: tuple[int, int] | None = None,  # noqa: ARG002
+    ) -> list[list[int]]:
         """The ids of each prompt; dialogues alone are cut to what `room` holds.
 
         None for a prompt of which the tokenizer leaves nothing, and for an empty one where nothing

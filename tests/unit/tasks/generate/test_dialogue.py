@@ -78,9 +78,9 @@ def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> N
     last = CODEC.encode([turns[-1]])[0]
     if len(last) > room:
         with pytest.raises(InputError, match=f"leaves room for {room} beside an answer"):
-            CODEC.encode([text], room)
+            CODEC.encode([text], (room, room))
         return
-    [kept] = CODEC.encode([text], room)
+    [kept] = CODEC.encode([text], (room, room))
     assert len(kept) <= room
     expected = decoded(whole)
     assert decoded(kept) == expected[len(expected) - len(decoded(kept)) :]
@@ -202,6 +202,28 @@ def test_a_conversation_outgrows_the_context() -> None:
     with pytest.raises(InputError, match="shorten it"):
         chat.say("the cat " * 30)
     assert len(chat.turns) == 12
+
+
+@pytest.mark.parametrize("most", [50, 64, 500])
+def test_an_answer_takes_what_the_prompt_leaves(most: int) -> None:
+    """Where both would not fit: never more than the context, and what was said is kept in half."""
+    generator = make_chat_generator(context=64)
+    options = replace(generator.options, max_tokens=most, min_length=60, temperature=0.0)
+    turn, chat = "the cat sees a dog", generator.chat(options)
+    alone = len(generator.asking([turn], options).ids)
+    assert chat.say(turn)
+    (written,) = generator.generate([turn], options=options)
+    assert len(written.ids) == min(most, 64 - alone)
+    assert (written.stopped, written.flags) == ("length", ())
+    turns = ["the cat", "a dog", turn]
+    kept = len(generator.asking(turns, options).ids)
+    assert (kept > alone) == (most >= 64)
+    longest = " ".join([turn] * 4)
+    read = len(generator.asking([longest], options).ids)
+    assert 64 - most < read < 64
+    assert len(generator.generate(longest, options=options).ids) == min(most, 64 - read)
+    with pytest.raises(InputError, match="leaves room for 63 beside an answer; shorten it"):
+        chat.say(" ".join([turn] * 60))
 
 
 def test_other_models_do_not_talk() -> None:
