@@ -20,6 +20,40 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 Processor = Callable[[Tensor, Prefixes], Tensor]
 
 
+class Checked:
+    """A processor of somebody else's, whose faults are not taken for the model's."""
+
+    def __init__(self, process: Processor) -> None:
+        self._process = process
+        self._name = getattr(process, "__name__", type(process).__name__)
+        self._spoilt = False
+
+    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        """Process them. Raises InputError for what is returned in their place."""
+        shape, sound = logits_NV.shape, not _is_spoilt(logits_NV)
+        made: object = self._process(logits_NV, prefixes)
+        if not (isinstance(made, Tensor) and made.is_floating_point() and made.shape == shape):
+            what = f"{made.dtype} {(*made.shape,)}" if isinstance(made, Tensor) else type(made)
+            raise InputError(
+                f"The processor {self._name} returns {what}; it must return the logits, floats of "
+                f"shape {(*shape,)}."
+            )
+        self._spoilt = sound and _is_spoilt(made)
+        return made
+
+    def check(self) -> None:
+        """Raise InputError where it has just spoilt logits, which no softmax takes."""
+        if self._spoilt:
+            raise InputError(
+                f"The processor {self._name} makes NaN or infinite logits; correct it: -inf "
+                "forbids a token."
+            )
+
+
+def _is_spoilt(logits_NV: Tensor) -> bool:
+    return bool((logits_NV.isnan() | logits_NV.isposinf()).any())
+
+
 @dataclass(frozen=True, slots=True)
 class Forbid:
     """These tokens are never generated: padding, bos and the unknown token as a rule."""

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from dragoman.decode.attended import AttendedRows
 from dragoman.decode.compiled import BROKEN, CompiledFrontier, StepsAhead, begin
 from dragoman.decode.open_rows import OpenRows
-from dragoman.decode.processors import Processor
+from dragoman.decode.processors import Checked, Processor
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
@@ -90,7 +90,8 @@ def search_steps(
                 rows.attended.add(open_rows.places_N)
             for process in processors:
                 logits_MV = process(logits_MV, open_rows.prefixes(rows.prefixes))
-            advance = _advanced(frontier, log_softmax, logits_MV, open_rows.of(rows.open_N))
+            open_M = open_rows.of(rows.open_N)
+            advance = _advanced(frontier, log_softmax, logits_MV, open_M, processors)
         rows.append(advance)
         undecided = [True] * len(rows.sentences)
         if not advance.quiet:
@@ -122,6 +123,7 @@ def _advanced(
     log_softmax: LogSoftmax,
     logits_MV: Tensor,
     open_M: Tensor,
+    processors: Sequence[Processor],
 ) -> Advance:
     """What the frontier chooses. Raises InputError where an open row has no probabilities."""
     if isinstance(frontier, CompiledFrontier):
@@ -132,6 +134,9 @@ def _advanced(
         # One row of a softmax is NaN as a whole or not at all.
         chosen = None if bool((log_probs_MV[:, 0].isnan() & open_M).any()) else advance
     if chosen is None:
+        for each in processors:
+            if isinstance(each, Checked):
+                each.check()
         raise _broken(logits_MV)
     return chosen
 

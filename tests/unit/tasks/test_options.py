@@ -174,6 +174,27 @@ def test_a_forbidden_word_is_written_by_no_search(
     assert not any(_has(each.text, word) for each in found for word in words)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda logits: logits * torch.nan, "<lambda> makes NaN or infinite logits; correct it"),
+        (lambda logits: logits + torch.inf, "<lambda> makes NaN or infinite logits; .*forbids"),
+        (lambda _: None, r"<lambda> returns <class 'NoneType'>; .* floats of shape \(\d"),
+        (lambda logits: logits[:, :10], r"<lambda> returns torch.float32 \(\d, 10\); it must"),
+        (lambda logits: logits > 0, r"<lambda> returns torch.bool \(\d"),
+    ],
+)
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_fault_of_a_processor_is_its_own(
+    change: Callable[[Tensor], Any], words: str, beam_size: int
+) -> None:
+    """Named, and not said of the weights."""
+    options = Decoding(beam_size=beam_size, temperature=0.0, processors=(lambda x, _: change(x),))
+    for call in (make_translator().translate, make_generator().generate):
+        with pytest.raises(InputError, match=f"^The processor {words}"):
+            call("the cat", options=options)
+
+
 def _has(text: str, word: str) -> bool:
     """Whether a text has a word as a whole word."""
     return any(True for _ in exact(text, word))
