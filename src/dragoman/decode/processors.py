@@ -20,7 +20,7 @@ from dragoman.nn.cpu.ranking import IMPOSSIBLE
 Processor = Callable[[Tensor, Prefixes], Tensor]
 
 
-class Checked:
+class GivenProcessor:
     """A processor of somebody else's, whose faults are not taken for the model's."""
 
     def __init__(self, process: Processor) -> None:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from dragoman.decode.attended import AttendedRows
 from dragoman.decode.compiled import BROKEN, CompiledFrontier, StepsAhead, begin
 from dragoman.decode.open_rows import OpenRows
-from dragoman.decode.processors import Checked, Processor
+from dragoman.decode.processors import GivenProcessor, Processor
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
@@ -135,7 +135,7 @@ def _advanced(
         chosen = None if bool((log_probs_MV[:, 0].isnan() & open_M).any()) else advance
     if chosen is None:
         for each in processors:
-            if isinstance(each, Checked):
+            if isinstance(each, GivenProcessor):
                 each.check()
         raise _broken(logits_MV)
     return chosen

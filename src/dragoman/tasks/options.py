@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from dragoman.decode import Beam, DiverseBeam, ForbidSequences, Greedy, PowerBeam, Processor, Sample
-from dragoman.decode.processors import Checked
+from dragoman.decode.processors import GivenProcessor
 from dragoman.decoding import TRANSLATING, Decoding
 from dragoman.errors import InputError
 from dragoman.folder.format import PublishedDefaults
@@ -82,8 +82,10 @@ def forbidding(tokenizer: Tokenizer) -> Forbidding:
 def extra_processors(options: Decoding, forbid: Forbidding) -> tuple[Processor, ...]:
     """The processors that the options name, that of their forbidden words first."""
     words = options.forbidden_words
-    own = (Checked, ForbidSequences, ForbidWords)
-    others = (each if isinstance(each, own) else Checked(each) for each in options.processors)
+    own = (GivenProcessor, ForbidSequences, ForbidWords)
+    others = (
+        each if isinstance(each, own) else GivenProcessor(each) for each in options.processors
+    )
     return (*([forbid(words)] if words else []), *others)
 
 
