@@ -389,5 +389,7 @@ def valid(read: Callable[[], T]) -> T:
         where = path.rstrip("`").removeprefix("$").removeprefix(".") or "body"
         what += f" at `{where}`" if where != "body" else ""
     except ValueError as error:
-        what, where = f"The body cannot be read ({error})", "body"
+        cut = "was truncated"  # which msgspec also says of a lone surrogate near the end
+        why = str(error).replace(cut, f"{cut}, or has half of a surrogate pair")
+        what, where = f"The body cannot be read ({why})", "body"
     raise Refusal(400, f"{what}.", "Correct it; /openapi.json describes requests.", where=where)
