@@ -88,7 +88,7 @@ def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> 
     with to_stdout(end="") as write:
         for prompt in prompts:
             _say_cut(generator, prompt, options)
-            write(prompt)
+            write(prompt if generator.dialogues is None else f"{prompt}\n")
             for piece in generator.stream(prompt, options):
                 write(piece)
             write("\n")

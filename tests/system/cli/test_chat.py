@@ -57,6 +57,8 @@ def test_generate_takes_the_turns_as_lines(run: Run, folder: Path) -> None:
     prompt = rf"the cat\n{first}\na big dog"
     done = run("generate", folder, prompt, "--temperature", "0", "--json").succeeded()
     assert f'"text": "{second}"' in done.out
+    shown = run("generate", folder, prompt, "--temperature", "0").succeeded()
+    assert shown.out == f"the cat\n{first}\na big dog\n{second}\n"
 
 
 def test_a_line_longer_than_the_context_is_refused(run: Run, folder: Path) -> None:
