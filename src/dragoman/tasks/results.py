@@ -255,7 +255,8 @@ class Scored(Plain):
     """One for each."""
     flags: tuple[str, ...] = ()
     """What was unusual: "empty" (nothing is read before the text, or it has no tokens),
-    "unreadable" (a tokenizer cannot encode one). Where there is no token to score, the sum over them is 0."""
+    "unreadable" (a tokenizer cannot encode one). Where there is no token to score, the sum over
+    them is 0."""
 
 
 Ids = Sequence[int]
