@@ -5,13 +5,13 @@ The search writes a space before it by its own script, not by that of the words 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.line import Line
 from dragoman.tasks.translate.removed import is_ideograph, is_wide_mark, is_wide_text, is_word
+from dragoman.tasks.translate.rewriting import Edit, rewritten
 from dragoman.text.glossary import is_spaced
 from dragoman.text.judging import exact
 from dragoman.text.spans import Span
@@ -36,16 +36,17 @@ def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Tran
     copied = fixed.union(*(exact(text, each) for each in found - {""}))
     inside, unchanged = ({n for span in some for n in range(*span)} for some in (copied, fixed))
     letters = "".join(c for n, c in enumerate(text) if n not in inside and c.isalpha())
-    edits = dict(_spaces(text, copied, letters))
+    edits = {*_spaces(text, copied, letters)}
     for n, char in enumerate(text) if letters and not is_wide_text(letters) else ():
         if n not in unchanged and _WIDE.match(char):
-            edits[n] = unicodedata.normalize("NFKC", edits.get(n, char))
+            edits.add(Edit(n, n + 1, unicodedata.normalize("NFKC", char)))
     others = tuple(fitted(other, line, forced) for other in translation.alternatives)
-    return _edited(replace(translation, alternatives=others).aligned_as(translation), edits)
+    translation = replace(translation, alternatives=others).aligned_as(translation)
+    return rewritten(translation, sorted(edits))[0] if edits else translation
 
 
-def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[tuple[int, str]]:
-    """What is written for characters beside what is copied, by the script of the other `letters`.
+def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
+    """The spaces that come or go beside what is copied, by the script of the other `letters`.
 
     Words of a script with spaces have one on both sides. In Chinese and Japanese there is none
     beside wide marks, nor on one side alone of what stands between two letters.
@@ -54,39 +55,18 @@ def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[tuple[i
     for start, end in copied:
         if has_spaces:
             if is_word(text[start - 1 : start] or " ") and not is_spaced(text[start]):
-                yield start, f" {text[start]}"
+                yield Edit(start, start, " ")
             if is_word(text[end : end + 1] or " ") and not is_spaced(text[end - 1]):
-                yield end, f" {text[end]}"
+                yield Edit(end, end, " ")
         elif is_wide_text(letters):
             before, after = text[max(0, start - 2) : start], text[end : end + 2]
             if before[1:] == " " and _is_closed(before[0], after[:1]):
-                yield start - 1, ""
+                yield Edit(start - 1, start, "")
             if after[:1] == " " and _is_closed(after[1:], before[-1:]):
-                yield end, ""
+                yield Edit(end, end + 1, "")
 
 
 def _is_closed(behind: str, opposite: str) -> bool:
     """Whether there is no space, given the character behind it and that on the other side."""
     beside = is_ideograph(behind or " ") and is_ideograph(opposite or " ")
     return is_wide_mark(behind) or beside
-
-
-def _edited(translation: Translation, edits: Mapping[int, str]) -> Translation:
-    """The translation with other text in the place of some characters, which ends as they do."""
-    if not edits:
-        return translation
-    written = [edits.get(n, char) for n, char in enumerate(translation.text)]
-    ends = [*accumulate(map(len, written), initial=0)]
-
-    def moved(span: Span) -> Span:
-        return ends[span[0] + 1] - 1, ends[span[1]]
-
-    copied = ((a, b, *moved((c, d))) for a, b, c, d in translation.copied)
-    return replace(
-        translation,
-        text="".join(written),
-        sentences=tuple((a, b, ends[c], ends[d]) for a, b, c, d in translation.sentences),
-        copied=tuple(copied),
-    ).aligned_by(
-        lambda: tuple(each.moved(lambda span: span, moved) for each in translation.alignments)
-    )

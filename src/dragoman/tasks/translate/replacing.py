@@ -13,11 +13,13 @@ Axes as in the package; U words of a text.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import protected
 from dragoman.tasks.translate.removed import whole_words
+from dragoman.tasks.translate.rewriting import Edit, rewritten
 from dragoman.text.glossary import Occurrence, in_capitals, is_spaced
 from dragoman.text.judging import judged_places
 from dragoman.text.spans import Span, in_common
@@ -30,23 +32,12 @@ _REST = re.compile(r"(?:['’]\w+)*")
 """What goes on behind a word without a space: `l'homme`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    """What is written in place of a part of a text, which may be empty."""
+class _Put(NamedTuple):
+    """A term, and where it is written."""
 
-    start: int
-    end: int
+    edit: Edit
     form: str
     term: Occurrence
-    before: str = ""
-    """A space before the form."""
-    after: str = ""
-    """One behind it."""
-
-    @property
-    def letters(self) -> str:
-        """All of it."""
-        return self.before + self.form + self.after
 
 
 def replaced(
@@ -76,17 +67,23 @@ def replaced(
         free[start:end] = bytes(end - start)
     begins = {start for _, _, start, _ in translation.sentences}
     parts = translation.alignments
-    edits = [edit for part in parts for edit in _edits(part, text, missed, free, begins)]
-    return _edited(translation, sorted(edits, key=lambda edit: (edit.start, edit.end)))
+    puts = [put for part in parts for put in _puts(part, text, missed, free, begins)]
+    puts.sort(key=lambda put: put.edit[:2])
+    result, written = rewritten(translation, [each.edit for each in puts])
+    copied = list(result.copied)
+    for each, (start, _) in zip(puts, written, strict=True):
+        place = start + each.edit.letters.index(each.form)
+        copied.append((each.term.start, each.term.end, place, place + len(each.form)))
+    return replace(result, copied=tuple(copied)).aligned_as(result)
 
 
-def _edits(
+def _puts(
     part: Alignment,
     text: str,
     missed: Sequence[Occurrence],
     free_places: bytearray,
     begins: set[int],
-) -> Iterator[_Edit]:
+) -> Iterator[_Put]:
     """Where each of the missed terms that this part of the source has is written."""
     tokens = [(n, span) for n, span in enumerate(part.tgt_spans) if span is not None]
     words = [
@@ -123,7 +120,8 @@ def _edits(
         free.difference_update(run)
         start, end = words[run[0]][0], words[run[-1]][1]
         stops[run[0] : run[-1] + 1] = [end] * len(run)
-        yield _Edit(start, end, _form(term, text[start:end], begins=start in begins), term)
+        form = _form(term, text[start:end], begins=start in begins)
+        yield _Put(Edit(start, end, form), form, term)
     for term, first in rest:
         before_U = shares(slice(first - 1, first)) if first else [0.0]
         after = stops[before_U.index(max(before_U))] if first else None
@@ -160,14 +158,14 @@ def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:
     return range(first, last + 1)
 
 
-def _inserted(term: Occurrence, text: str, start: int, after: int | None) -> _Edit:
+def _inserted(term: Occurrence, text: str, start: int, after: int | None) -> _Put:
     """A term for which no word stands: behind the word that ends there, or before the first."""
     form = _form(term, "", begins=False)
     if after is None:
-        return _Edit(start, start, form, term, after=" " * is_spaced(text[start]))
+        return _Put(Edit(start, start, form + " " * is_spaced(text[start])), form, term)
     rest = _REST.match(text, after)
     end = after if rest is None else rest.end()
-    return _Edit(end, end, form, term, before=" " * is_spaced(form))
+    return _Put(Edit(end, end, " " * is_spaced(form) + form), form, term)
 
 
 def _form(term: Occurrence, was: str, *, begins: bool) -> str:
@@ -183,44 +181,3 @@ def _form(term: Occurrence, was: str, *, begins: bool) -> str:
 
 def _overlap(one: Span, other: Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
-
-
-def _edited(translation: Translation, edits: Sequence[_Edit]) -> Translation:
-    """The translation after these, which are in order and apart."""
-    text, pieces, end, size = translation.text, list[str](), 0, 0
-    written = list[Span]()
-    for edit in edits:
-        pieces += text[end : edit.start], edit.letters
-        size += edit.start - end + len(edit.letters)
-        end = edit.end
-        written.append((size - len(edit.letters), size))
-
-    def after(place: int, done: int) -> int:
-        """Where a place is that `done` edits precede, or are around."""
-        if not done:
-            return place
-        stop = edits[done - 1].end
-        return written[done - 1][1] + max(0, place - stop)
-
-    def moved(span: Span) -> Span:
-        """What is replaced is where the term is."""
-        done = sum(edit.end <= span[0] for edit in edits)
-        begun = done < len(edits) and edits[done].start <= span[0]
-        start = written[done][0] if begun else after(span[0], done)
-        return start, after(span[1], sum(edit.start < span[1] for edit in edits))
-
-    sentences, last = list[tuple[int, int, int, int]](), 0
-    for a, b, start, stop in translation.sentences:
-        first = max(last, after(start, sum(edit.start < start for edit in edits)))
-        last = after(stop, sum(edit.start <= stop for edit in edits))
-        sentences.append((a, b, first, last))
-    copied = [(a, b, *moved((c, d))) for a, b, c, d in translation.copied]
-    for edit, (start, stop) in zip(edits, written, strict=True):
-        place = start + len(edit.before), stop - len(edit.after)
-        copied.append((edit.term.start, edit.term.end, *place))
-    return replace(
-        translation,
-        text="".join([*pieces, text[end:]]),
-        sentences=tuple(sentences),
-        copied=tuple(copied),
-    ).aligned_by(lambda: tuple(p.moved(lambda span: span, moved) for p in translation.alignments))
