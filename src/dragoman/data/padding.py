@@ -8,6 +8,9 @@ from torch import Tensor
 
 from dragoman.data.dataset import Ragged, SpecialIds
 
+NO_TARGET = -1
+"""Stands in targets where nothing is to be predicted; the id of padding may be one (GPT-2)."""
+
 
 def padded(ragged: Ragged, padding: int, *, before: int = 0, after: int = 0) -> Tensor:
     """The sequences with `padding` around them to one width; shape (B, L).

@@ -195,7 +195,7 @@ def generate(folder: Path) -> Case:
 
     def read(model: DecoderOnly, part: generate_.LanguageBatch) -> tuple[Tensor, Tensor]:
         assert part.document_lengths is not None
-        real_BL = part.targets_BL != 0
+        real_BL = part.targets_BL >= 0
         logits_BLV = model(part.inputs_BL, None, Documents(part.document_lengths))
         return logits_BLV[real_BL], part.targets_BL[real_BL]
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from dragoman.data.batches import Batch, Epoch, fingerprint_of
 from dragoman.data.dataset import Ragged, Splits, gather, sampled
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.padding import padded
+from dragoman.data.padding import NO_TARGET, padded
 from dragoman.data.shape import Shape
 from dragoman.errors import InputError
 from dragoman.ranges import Count, Probability, check_ranges
@@ -30,9 +30,6 @@ from dragoman.tasks.generate.middle import Middle
 
 Places = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
-
-NOTHING = -1
-"""The target where nothing is to be predicted; padding may be the id that ends texts (GPT-2)."""
 
 ADDED = 3
 """Inputs that a rearranged document has beyond its own ids."""
@@ -83,7 +80,7 @@ class LanguageBatch(Batch):
     inputs_BL: Tensor
     """Ids, then padding."""
     targets_BL: Tensor
-    """The next id at each position, or `NOTHING`."""
+    """The next id at each position, or `NO_TARGET`."""
     document_lengths: tuple[int, ...] | None
     """The lengths of the packed documents, which fill the one row, padding as the last ones, none
     longer than a document may be; or None."""
@@ -226,10 +223,10 @@ class _Windows:
             inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
         return LanguageBatch(
             inputs_BL=padded(inputs, self.dataset.special.pad_id, after=rest),
-            targets_BL=padded(targets, NOTHING, after=rest),
+            targets_BL=padded(targets, NO_TARGET, after=rest),
             document_lengths=documents,
             num_tokens=len(inputs.ids),
-            num_targets=int((targets.ids != NOTHING).sum()),
+            num_targets=int((targets.ids != NO_TARGET).sum()),
             indices=starts,
         )
 
@@ -248,7 +245,7 @@ class _Windows:
         hidden |= (ids == self.dataset.special.bos_id) & ~ends
         if self.answered is not None:
             hidden |= ~self.answered[after - 1]
-        return np.where(hidden, NOTHING, ids)
+        return np.where(hidden, NO_TARGET, ids)
 
 
 def _filled(lengths: Places, room: int) -> Places:

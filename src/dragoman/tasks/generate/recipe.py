@@ -10,13 +10,14 @@ from torch import Tensor
 
 from dragoman.data.documents import HoldOut, Split, standard_library
 from dragoman.data.made import write_town
+from dragoman.data.padding import NO_TARGET
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.decoding import GENERATING, merged
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.models import DecoderOnly, DecoderOnlyConfig
 from dragoman.nn import Documents, Rotary, Rwkv
-from dragoman.tasks.generate.batches import NOTHING, LanguageBatch, PackConfig
+from dragoman.tasks.generate.batches import LanguageBatch, PackConfig
 from dragoman.train.objective import next_token_loss
 from dragoman.train.recipe import DataFiles, RunRecipe, Work, check_places, sentence_length
 
@@ -175,7 +176,7 @@ class GenerateRecipe(RunRecipe):
         ids_BL = random_ids((shape.rows, shape.length), config.vocab_size, config.pad_id, rng)
         return LanguageBatch(
             inputs_BL=ids_BL,
-            targets_BL=some_targets(ids_BL, shape.targets, NOTHING),
+            targets_BL=some_targets(ids_BL, shape.targets, NO_TARGET),
             document_lengths=shape.documents,
             num_tokens=ids_BL.numel(),
             num_targets=ids_BL.numel() if shape.targets is None else shape.targets,

@@ -17,14 +17,11 @@ from torch import Tensor
 
 from dragoman.data.batches import BatchConfig, Epoch, fingerprint_of, plan_epoch
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
-from dragoman.data.padding import framed
+from dragoman.data.padding import NO_TARGET, framed
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
 from dragoman.tasks.encoders import TextBatch
 from dragoman.text.tokenizer import MASK, Tokenizer
-
-NO_TARGET = -1
-"""Stands in `targets_BL` where nothing is to be predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from torch import Tensor
 from dragoman.data.dataset import Splits, TextDataset, format_held_out, hold_out_rows
 from dragoman.data.documents import DocumentTexts, Split, prepare_documents
 from dragoman.data.labelled import LabelledLayout, load_labelled, read_labelled
+from dragoman.data.padding import NO_TARGET
 from dragoman.data.shape import Shape, random_ids, some_targets
 from dragoman.data.tagged import TaggedLayout, load_tagged, read_tagged
 from dragoman.errors import InputError
@@ -21,7 +22,6 @@ from dragoman.models.heads import MaskedLanguageHead
 from dragoman.tasks.embedder import Embedder
 from dragoman.tasks.encoders import EncoderJob, EncoderRecipe
 from dragoman.tasks.pretrain.batches import (
-    NO_TARGET,
     MaskConfig,
     MaskedBatch,
     MaskedBatches,

@@ -12,8 +12,9 @@ from tests.unit.data.streams import assert_resumes, epoch_of
 from dragoman.data.batches import Stream
 from dragoman.data.dataset import Ragged, SpecialIds
 from dragoman.data.documents import DocumentDataset
+from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
-from dragoman.tasks.generate.batches import NOTHING, LanguageBatch, PackConfig, PackedBatches
+from dragoman.tasks.generate.batches import LanguageBatch, PackConfig, PackedBatches
 from dragoman.text.tokenizer import SubwordSplits
 
 PAD, BOS, EOS = 0, 2, 3
@@ -39,13 +40,13 @@ def made(count: int = 40, longest: int = 60) -> DocumentDataset:
 
 def targets_of(batches: list[LanguageBatch]) -> Counter[int]:
     """How often each id is predicted."""
-    return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != NOTHING)
+    return Counter(int(t) for b in batches for t in b.targets_BL.flatten() if t != NO_TARGET)
 
 
 def assert_consistent(batch: LanguageBatch) -> None:
     """What each batch must be, whatever is in it."""
     assert batch.num_tokens == int((batch.inputs_BL != PAD).sum())
-    assert batch.num_targets == int((batch.targets_BL != NOTHING).sum())
+    assert batch.num_targets == int((batch.targets_BL != NO_TARGET).sum())
     assert not (batch.targets_BL == BOS).any()
 
 
@@ -71,7 +72,7 @@ def test_stream_windows_are_shifted_pairs() -> None:
         for row, start in enumerate(batch.indices):
             assert batch.inputs_BL[row].tolist() == ids[start : start + 16].tolist()
             following = ids[start + 1 : start + 17]
-            expected = np.where(following == BOS, NOTHING, following)
+            expected = np.where(following == BOS, NO_TARGET, following)
             assert batch.targets_BL[row].tolist() == expected.tolist()
 
 
@@ -122,7 +123,7 @@ def test_packed_documents_fill_one_row() -> None:
         for of_input, of_target in zip(inputs, targets, strict=True):
             if int(of_input[0]) == PAD:
                 assert not of_input.any()
-                assert (of_target == NOTHING).all()
+                assert (of_target == NO_TARGET).all()
             else:
                 found.append((*of_input.tolist(), int(of_target[-1])))
                 assert of_input[1:].tolist() == of_target[:-1].tolist()
@@ -150,7 +151,7 @@ def test_validation_predicts_each_id_once_with_context(
         for (inputs, targets), start in zip(rows, batch.indices.tolist(), strict=True):
             assert inputs == ids[start : start + len(inputs)].tolist()
             for place, target in enumerate(targets):
-                if target == NOTHING:
+                if target == NO_TARGET:
                     continue
                 assert target == ids[start + place + 1]
                 behind = start + place - starts[np.searchsorted(starts, start, "right") - 1]

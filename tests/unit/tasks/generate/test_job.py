@@ -17,10 +17,11 @@ from tests.unit.train.made import make_job
 
 from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset
+from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.nn import ALiBi, Learned
-from dragoman.tasks.generate.batches import NOTHING, PackConfig, PackedBatches
+from dragoman.tasks.generate.batches import PackConfig, PackedBatches
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.generate.task import text_loss
 from dragoman.text.train import TokenizerConfig
@@ -46,7 +47,7 @@ def test_the_loss_of_a_stream_is_that_of_its_windows(name: str) -> None:
     expected = F.cross_entropy(
         logits_BLV.flatten(0, 1),
         batch.targets_BL.flatten(),
-        ignore_index=NOTHING,
+        ignore_index=NO_TARGET,
         reduction="sum",
         label_smoothing=0.2,
     )

@@ -13,9 +13,9 @@ from tests.unit.data.streams import assert_resumes, epoch_of
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
+from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
 from dragoman.tasks.pretrain.batches import (
-    NO_TARGET,
     MaskConfig,
     MaskedBatch,
     MaskedBatches,

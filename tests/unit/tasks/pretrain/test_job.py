@@ -9,11 +9,11 @@ import torch
 from tests.unit.train.encoder_recipes import masked_recipe
 from tests.unit.train.made import make_job, trained
 
+from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
 from dragoman.folder.opening import open_folder
 from dragoman.models import EncoderOnly
 from dragoman.models.heads import MaskedLanguageOutput
-from dragoman.tasks.pretrain.batches import NO_TARGET
 from dragoman.tasks.pretrain.task import MaskedJob, MaskedRecipe, UnlabelledFiles
 from dragoman.train.objective import masked_loss, reference_loss
 
