@@ -26,7 +26,7 @@ BENCHMARKS = {
     "variants": "one small decoder with every position scheme, pattern and block",
     "bag-of-words": "linear models on the data of the classifiers and taggers",
     "nearest-answer": "dialogues answered by the nearest question of training",
-    "terms": "a glossary: terms obeyed, BLEU and time, without and with it",
+    "terms": "a glossary: terms obeyed, BLEU and time, without it and in both ways",
     "placeholders": "text that is copied: whether it is there, in its place, and time",
     "attention-cost": "time and memory of every attention pattern by length",
     "checkpointing": "what activation checkpointing costs and saves",
