@@ -6,11 +6,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from dragoman import Glossary
+from dragoman.decode import Prefixes
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.tasks.results import Alignment, Translation
+from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.replacing import replaced
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import GlossaryTerm
@@ -172,6 +175,24 @@ def test_the_search_is_that_without_terms(translator: Translator) -> None:
     assert [each.terms[0].outcome for each in sampled] == ["applied"] * 3
     with pytest.raises(InputError, match=r"temperature is 1\.0 with a glossary"):
         translator.translate(line, glossary=terms, options=Decoding(temperature=1.0))
+
+
+def test_the_alignment_is_that_of_the_search(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model reads no finished translation once more, which takes time."""
+
+    def read_again(*_: object) -> None:
+        pytest.fail("the translation was read again")
+
+    def end(logits_MV: Tensor, written: Prefixes) -> Tensor:
+        logits_MV[:, translator.specials.eos_id] += 100.0 * (written.ids_NL.shape[1] > 4)
+        return logits_MV
+
+    monkeypatch.setattr(IdTranslator, "attention", read_again)
+    options = Decoding(terms="replace", retry=False, processors=(end,))
+    found = translator.translate("the cat sees a dog", glossary={"cat": "tree"}, options=options)
+    assert found.terms[0].outcome == "applied"
 
 
 def test_text_that_is_kept_is_searched_for_in_any_case(translator: Translator) -> None:
