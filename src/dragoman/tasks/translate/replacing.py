@@ -65,7 +65,10 @@ def replaced(
     free = bytearray(b"\1") * len(text)
     for start, end in taken:
         free[start:end] = bytes(end - start)
-    begins = {start for _, _, start, _ in translation.sentences}
+    begins = {
+        next((n for n in range(start, end) if text[n].isalpha()), start)
+        for _, _, start, end in translation.sentences
+    }
     parts = translation.alignments
     puts = [put for part in parts for put in _puts(part, text, missed, free, begins)]
     puts.sort(key=lambda put: put.edit[:2])

@@ -56,6 +56,7 @@ def put(line: str, text: str, reads: str, terms: dict[str, str]) -> str:
         ("a| red| hat|.", "ein| roter| Hut|.", "0123", {"hat": "Helm"}, "ein roter Helm."),
         ("a| red| hat", "ein| roter| H|ut", "0122", {"hat": "Helm"}, "ein roter Helm"),
         ("red| hats", "Rote| Hüte", "01", {"red": "blaue"}, "Blaue Hüte"),
+        ("1|.| red| hats", "1|.| „|Rote| Hüte", "01-23", {"red": "blaue"}, "1. „Blaue Hüte"),
         ("a| hat", "ein| T|-|Hut", "0---", {"hat": "Helm"}, "ein Helm T-Hut"),
         ("a| hat", "ein| T|-|Hut", "0111", {"hat": "Helm"}, "ein Helm"),
         ("a| hat", "ein| alter| Hut", "011", {"hat": "Helm"}, "ein Helm"),
