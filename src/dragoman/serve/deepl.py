@@ -28,8 +28,6 @@ from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
 from dragoman.text.glossary import Glossary
 
-LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
-"""Fields of a form that may be given several times."""
 UNLIMITED = 10**12
 """The limit of an account without one."""
 TARGETS = {
@@ -150,7 +148,14 @@ def error(refusal: Refusal) -> Response:
     return json_response(DeepLFault(refusal.what, refusal.do), status, refusal.headers)
 
 
-DEEPL = Dialect(name="deepl", error=error, scheme="DeepL-Auth-Key", forms=True, fault=DeepLFault)
+DEEPL = Dialect(
+    name="deepl",
+    error=error,
+    scheme="DeepL-Auth-Key",
+    forms=True,
+    lists=("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags"),
+    fault=DeepLFault,
+)
 
 
 def unsupported(name: str, detail: str = "") -> Refusal:
@@ -262,9 +267,8 @@ def marked(form: DeepLForm, text: str) -> Document:
     )
 
 
-async def translate(call: Call) -> Response:
+async def translate(call: Call, form: DeepLForm) -> Response:
     """Translate texts, each from its own language where none is given."""
-    form = await call.form(DeepLForm, LISTS)
     check(form, "text", "target_lang")
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
@@ -336,9 +340,8 @@ async def glossary_pairs(call: Call) -> Response:
     return json_response({"supported_languages": listed})
 
 
-async def upload(call: Call) -> Response:
+async def upload(call: Call, form: DeepLDocumentForm) -> Response:
     """Take a document."""
-    form = await call.form(DeepLDocumentForm, LISTS)
     check(form, "target_lang")
     service, file = call.service, call.file
     if file is not None and form.filename:
@@ -354,9 +357,8 @@ async def upload(call: Call) -> Response:
     return json_response(DeepLHandle(one.id, key))
 
 
-async def status(call: Call) -> Response:
+async def status(call: Call, form: DeepLKeyForm) -> Response:
     """Say how far a document is."""
-    form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key, call.owner)
     answer = DeepLStatus(one.id, one.status)
@@ -369,9 +371,8 @@ async def status(call: Call) -> Response:
     return json_response(answer)
 
 
-async def result(call: Call) -> Response:
+async def result(call: Call, form: DeepLKeyForm) -> Response:
     """Send a translated document."""
-    form = await call.form(DeepLKeyForm)
     documents = call.service.documents
     one = documents.find(call.named, form.document_key, call.owner)
     return documents.fetched(one)

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
@@ -27,11 +27,16 @@ QUOTA = 456
 TSV = "text/tab-separated-values"
 
 
-class DictionaryForm(msgspec.Struct):
-    """Terms from one language to another, one a line."""
+class PairForm(msgspec.Struct):
+    """A pair of languages."""
 
     source_lang: str
     target_lang: str
+
+
+class DictionaryForm(PairForm):
+    """Terms from one language to another, one a line."""
+
     entries: str
     entries_format: Literal["tsv", "csv"] = "tsv"
 
@@ -54,13 +59,6 @@ class GlossaryChangeForm(msgspec.Struct):
 
     name: str | None = None
     dictionaries: list[DictionaryForm] = []
-
-
-class PairForm(msgspec.Struct):
-    """A pair of languages."""
-
-    source_lang: str
-    target_lang: str
 
 
 class DictionaryAnswer(PairForm):
@@ -137,34 +135,21 @@ def rows(form: DictionaryForm) -> Iterator[list[str]]:
         yield from (line.split("\t") for line in form.entries.splitlines() if line.strip())
 
 
-def terms(form: DictionaryForm) -> dict[str, str]:
-    """Return the terms of a dictionary. Raises Refusal for none, and for what cannot be terms."""
+def checked(rows: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return terms by which texts can be translated. Raises Refusal for others, and for none."""
     entries = dict[str, str]()
     try:
-        for number, row in enumerate(rows(form), start=1):
+        for number, row in enumerate(rows, start=1):
             first, second = (cell.strip() for cell in (*row, "", "")[:2])
             if not first or not second or first in entries:
                 raise InputError(f"line {number} has not a source of its own and a target")
             entries[first] = second
-    except (InputError, csv.Error) as error:
-        raise invalid(error) from None
-    return checked(entries)
-
-
-def checked(entries: dict[str, str]) -> dict[str, str]:
-    """Return terms by which texts can be translated. Raises Refusal for others, and for none."""
-    try:
         if not Glossary(entries):
             raise InputError("there is none")
-    except InputError as error:
-        raise invalid(error) from None
+    except (InputError, csv.Error) as error:
+        what = f"Invalid glossary entries provided: {error}."
+        raise Refusal(400, what, "Send a source and a target in each line.") from None
     return entries
-
-
-def invalid(error: Exception) -> Refusal:
-    """Return the refusal of terms."""
-    what = f"Invalid glossary entries provided: {error}."
-    return Refusal(400, what, "Send a source and a target in each line.")
 
 
 async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[str, str]]:
@@ -186,7 +171,7 @@ async def read(call: Call, forms: Sequence[DictionaryForm]) -> dict[str, dict[st
     call.characters = sum(len(form.entries) for form in forms)
     call.service.queue.guess(call, call.characters)
     return await call.service.in_thread(
-        call, lambda: {pair: terms(form) for pair, form in by_pair.items()}
+        call, lambda: {pair: checked(rows(form)) for pair, form in by_pair.items()}
     )
 
 
@@ -195,10 +180,11 @@ def find(call: Call) -> StoredGlossary:
     return call.service.glossaries.find(call.owner, call.named)
 
 
-async def create(show: Show, kind: Any, call: Call) -> Response:  # noqa: ANN401 -- a type
+async def create(show: Show, call: Call, form: PairGlossaryForm | GlossaryForm) -> Response:
     """Make a glossary."""
-    form, service = await call.form(kind), call.service
-    dictionaries = await read(call, getattr(form, "dictionaries", [form]))
+    service = call.service
+    forms = [form] if isinstance(form, DictionaryForm) else form.dictionaries
+    dictionaries = await read(call, forms)
     if not form.name.strip() or not dictionaries:
         raise Refusal(400, "A glossary needs a name and a dictionary.", "", where="name")
     made = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -246,9 +232,9 @@ async def entries(call: Call) -> Response:
     return json_response(EntriesAnswer([DictionaryForm(source, target, tsv(found))]))
 
 
-async def change(call: Call) -> Response:
+async def change(call: Call, form: GlossaryChangeForm) -> Response:
     """Name a glossary anew, and add terms, which go before those with the same source."""
-    form, service = await call.form(GlossaryChangeForm), call.service
+    service = call.service
     if not form.name and not form.dictionaries:
         raise Refusal(400, "Nothing is to be changed.", "Send a name or terms.", where="name")
     added = await read(call, form.dictionaries)
@@ -257,13 +243,13 @@ async def change(call: Call) -> Response:
         for pair, more in added.items():
             terms = one.dictionaries.get(pair, {}) | more
             call.characters += len(terms)
-            one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms))
+            one.dictionaries[pair] = await service.in_thread(call, partial(checked, terms.items()))
     return json_response(shown(one))
 
 
-async def replace(call: Call) -> Response:
+async def replace(call: Call, form: DictionaryForm) -> Response:
     """Put a dictionary in place of that of its pair."""
-    ((pair, found),) = (await read(call, [await call.form(DictionaryForm)])).items()
+    ((pair, found),) = (await read(call, [form])).items()
     async with call.service.glossaries.changing(call.owner, call.named) as one:
         one.dictionaries[pair] = found
     return json_response(counted(pair, found))
@@ -281,15 +267,13 @@ async def delete_dictionary(call: Call) -> Response:
 _at = partial(Endpoint, dialect=DEEPL, large=True)
 _V2, _V3 = "/v2/glossaries", "/v3/glossaries"
 _PAIR, _ONE = f"{_V2}/{{glossary_id}}", f"{_V3}/{{glossary_id}}"
-_make_pair = partial(create, shown_pair, PairGlossaryForm)
-_make = partial(create, shown, GlossaryForm)
 ENDPOINTS = (
-    _at("POST", _V2, _make_pair, PairGlossaryForm, PairGlossaryAnswer),
+    _at("POST", _V2, partial(create, shown_pair), PairGlossaryForm, PairGlossaryAnswer),
     _at("GET", _V2, partial(listed, shown_pair), None, PairGlossaryList),
     _at("GET", _PAIR, partial(details, shown_pair), None, PairGlossaryAnswer),
     _at("DELETE", _PAIR, delete),
     _at("GET", f"{_PAIR}/entries", pair_entries),
-    _at("POST", _V3, _make, GlossaryForm, GlossaryAnswer),
+    _at("POST", _V3, partial(create, shown), GlossaryForm, GlossaryAnswer),
     _at("GET", _V3, partial(listed, shown), None, GlossaryList),
     _at("GET", _ONE, partial(details, shown), None, GlossaryAnswer),
     _at("PATCH", _ONE, change, GlossaryChangeForm, GlossaryAnswer),

@@ -29,13 +29,14 @@ class Dialect:
     error: Callable[[Refusal], Response] = plain_error
     scheme: str = "Bearer"
     """The word before the key in the header `authorization`."""
+    read: Callable[[Call, Any], Awaitable[Any]] = Call.read
+    """Reads the body of a request as a type."""
     forms: bool = False
     """Whether forms are read beside JSON."""
+    lists: tuple[str, ...] = ()
+    """Fields of a form that may be given several times."""
     fault: Any = None
     """The type of its errors, for the description, unless it is our own."""
-
-
-Handler = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ class Endpoint:
 
     method: str
     path: str
-    handler: Handler
-    """Its docstring is the summary of the description."""
+    handler: Callable[..., Awaitable[Response]]
+    """Answers a call, and what it `takes`; its docstring is the summary of the description."""
     takes: Any = None
-    """The type of the body, for the description."""
+    """The type of the body."""
     returns: Any = None
     """The type of the answer."""
     dialect: Dialect = field(kw_only=True)
@@ -100,7 +101,10 @@ class BoundPath:
             if self.service.queue.closed and not call.endpoint.always:
                 raise ended()
             call.begin()
-            return await call.endpoint.handler(call)
+            endpoint = call.endpoint
+            if endpoint.takes is None:
+                return await endpoint.handler(call)
+            return await endpoint.handler(call, await endpoint.dialect.read(call, endpoint.takes))
         except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
             return call.error(error)
 

@@ -5,7 +5,7 @@ Suggestions are answered as by a server that has them switched off.
 
 from functools import partial
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from starlette.responses import Response
@@ -28,6 +28,7 @@ FALLBACK = "en"
 class LibreDetectForm(msgspec.Struct):
     """A text whose language is asked for."""
 
+    needed: ClassVar[tuple[str, ...]] = ("q",)
     q: str | list[str] | None = None
     api_key: str | None = None
 
@@ -35,6 +36,7 @@ class LibreDetectForm(msgspec.Struct):
 class LibreTranslateForm(LibreDetectForm):
     """Texts to translate."""
 
+    needed: ClassVar[tuple[str, ...]] = ("q", "source", "target")
     source: str | None = None
     target: str | None = None
     format: str | None = None
@@ -67,6 +69,7 @@ class LibrePairs(msgspec.Struct):
 class LibreFileForm(msgspec.Struct):
     """A document to translate; the file itself is a part of the form."""
 
+    needed: ClassVar[tuple[str, ...]] = ("source", "target")
     source: str | None = None
     target: str | None = None
     api_key: str | None = None
@@ -91,9 +94,6 @@ class LibreFault(msgspec.Struct):
     error: str
 
 
-LIBRE = Dialect(name="libretranslate", error=error, forms=True, fault=LibreFault)
-
-
 def bad(what: str) -> Refusal:
     """Return the refusal of a request."""
     return Refusal(400, what, "")
@@ -104,7 +104,7 @@ def code_of(tag: str) -> str:
     return "zh-Hans" if tag == "zh" else tag
 
 
-async def read(call: Call, kind: type[Form], *needed: str) -> Form:
+async def read(call: Call, kind: type[Form]) -> Form:
     """Read a request. Raises Refusal for a missing field, and for a missing or wrong key."""
     form = await call.form(kind)
     keys = call.service.settings.keys
@@ -114,15 +114,17 @@ async def read(call: Call, kind: type[Form], *needed: str) -> Form:
         call.owner = keys.owner(form.api_key)
     elif not call.known:
         raise bad("Please contact the server operator to get an API key")
-    for name in needed:
+    for name in kind.needed:
         if not getattr(form, name):
             raise bad(f"Invalid request: missing {name} parameter")
     return form
 
 
-async def translate(call: Call) -> Response:
+LIBRE = Dialect(name="libretranslate", error=error, read=read, forms=True, fault=LibreFault)
+
+
+async def translate(call: Call, form: LibreTranslateForm) -> Response:
     """Translate a text, or a list of them."""
-    form = await read(call, LibreTranslateForm, "q", "source", "target")
     texts = form.q if isinstance(form.q, list) else [form.q or ""]
     source, target, limits = form.source or "", form.target or "", call.service.settings.limits
     try:
@@ -188,9 +190,8 @@ def candidates(detected: Detected) -> list[dict[str, Any]]:
     ] or [{"confidence": 0.0, "language": FALLBACK}]
 
 
-async def detect(call: Call) -> Response:
+async def detect(call: Call, form: LibreDetectForm) -> Response:
     """Name the languages that a text may be in."""
-    form = await read(call, LibreDetectForm, "q")
     text = form.q if isinstance(form.q, str) else "\n".join(form.q or ())
     call.service.accept(call, [text])
     return json_response(candidates(*await call.service.detect(call, [text])))
@@ -222,9 +223,8 @@ async def frontend_settings(call: Call) -> Response:
     return json_response(answer)
 
 
-async def translate_file(call: Call) -> Response:
+async def translate_file(call: Call, form: LibreFileForm) -> Response:
     """Translate a document, and say where it is."""
-    form = await read(call, LibreFileForm, "source", "target")
     if call.file is None:
         raise bad("Invalid request: missing file parameter")
     source, documents = form.source or "", call.service.documents

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
-from dragoman.serve.openai_fields import UnusedFields, read_form
+from dragoman.serve.openai_fields import UnusedFields, read
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
 from dragoman.serve.schema import ModelForm
 from dragoman.serve.shelf import Chosen, Shelf
@@ -102,7 +102,7 @@ class ChatFault(msgspec.Struct):
 
 
 ChatFaultAnswer = msgspec.defstruct("ChatFaultAnswer", [("error", ChatFault)])
-OPENAI = Dialect(name="openai", error=error, fault=ChatFaultAnswer)
+OPENAI = Dialect(name="openai", error=error, read=read, fault=ChatFaultAnswer)
 
 
 class ChatChoice(msgspec.Struct):
@@ -160,9 +160,8 @@ class Reply:
     finish_reason: Literal["stop", "length"] = "stop"
 
 
-async def chat(call: Call) -> Response:
+async def chat(call: Call, form: ChatForm) -> Response:
     """Answer messages."""
-    form = await read_form(call, ChatForm)
     chosen = choose(call.service.shelf, form)
     answer = translated if chosen[0].task == "translate" else generated
     head = {
@@ -282,25 +281,20 @@ async def generated(
         options = with_seed(given, generator.options)
         asking = partial(generator.asking, turns, options, system=system)
         prompt = await service.in_thread(call, asking)
-        read = len(prompt.ids)
 
-        def course(see: See | None = None, number: int = 0) -> Course[Any, Any, Generation]:
-            found: Course[Any, Any, Generation] = generator.continued(
-                prompt._replace(see=see, number=number), options
-            )
-            return found
+        def courses(see: See | None = None) -> list[Course[Any, Any, Generation]]:
+            prompts = [prompt._replace(see=see, number=number) for number in range(count)]
+            return [generator.continued(each, options) for each in prompts]
 
         if form.stream:
             text = generator.growing(options, begins_text=True)
-            answers = service.growing(call, generator.scheduler, course, text)
+            answers = service.growing(call, generator.scheduler, courses, text)
             async with aclosing(answers):
                 async for each in answers:
-                    yield each if isinstance(each, str) else reply_of(each, read)
+                    yield each if isinstance(each, str) else reply_of(each, len(prompt.ids))
             return
-        courses = [partial(course, number=number) for number in range(count)]
-        found = await service.ask(call, generator.scheduler, lambda: [begin() for begin in courses])
-        for each in found:
-            yield reply_of(each, read)
+        for each in await service.ask(call, generator.scheduler, courses):
+            yield reply_of(each, len(prompt.ids))
 
 
 def with_n(call: Call, form: ChatForm) -> Decoding | None:
@@ -335,9 +329,8 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
     return Reply(generation.text, read, len(generation.tokens), reason)
 
 
-async def embeddings(call: Call) -> Response:
+async def embeddings(call: Call, form: EmbeddingsForm) -> Response:
     """Embed texts."""
-    form = await read_form(call, EmbeddingsForm)
     service, texts = call.service, [form.input] if isinstance(form.input, str) else form.input
     service.accept(call, texts)
     served = service.shelf.find(form.model, "embed")

@@ -54,7 +54,7 @@ class UnusedFields(FreeFields, kw_only=True, forbid_unknown_fields=True):
 LIMITED = {*UnusedFields.__struct_fields__} - {*FreeFields.__struct_fields__}
 
 
-async def read_form(call: Call, kind: type[T]) -> T:
+async def read(call: Call, kind: type[T]) -> T:
     """Read a body as JSON of a type. Raises Refusal that names what this server does not do."""
     try:
         form = await call.json(kind)

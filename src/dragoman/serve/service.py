@@ -157,17 +157,17 @@ class Service:
         self,
         call: Call,
         scheduler: Scheduler[Any, Any],
-        course: Callable[[See], Course[Any, Any, Any]],
+        courses: Callable[[See], Iterable[Course[Any, Any, Any]]],
         text: TextStream,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the pieces of a text while it grows, then its answer; raises as `ask`."""
+        """Yield the pieces of the text of one course while it grows, then its answer, as `ask`."""
         loop = asyncio.get_running_loop()
         known = asyncio.Queue[Sequence[int] | None]()
 
         def see(ids: Sequence[int]) -> None:
             loop.call_soon_threadsafe(known.put_nowait, ids)
 
-        work = loop.create_task(self.ask(call, scheduler, lambda: [course(see)]))
+        work = loop.create_task(self.ask(call, scheduler, lambda: courses(see)))
         work.add_done_callback(lambda _: known.put_nowait(None))
         try:
             while (ids := await known.get()) is not None:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from dragoman.decode import Course
 from dragoman.decoding import Decoding, with_seed
 from dragoman.folder.rereading import reread
 from dragoman.languages import LangCodes
@@ -25,6 +24,7 @@ from dragoman.serve.schema import (
     DocumentForm,
     EmbedAnswer,
     GenerateAnswer,
+    GenerateForm,
     GenerateRequest,
     InspectAnswer,
     InspectForm,
@@ -35,6 +35,7 @@ from dragoman.serve.schema import (
     TagAnswer,
     TextForm,
     TranslateAnswer,
+    TranslateForm,
     TranslateRequest,
     options_of,
 )
@@ -42,8 +43,7 @@ from dragoman.serve.shelf import Served
 from dragoman.serve.web import Call, EventStream, json_response
 from dragoman.serve.work import Translating
 from dragoman.tasks.folders import read_folder
-from dragoman.tasks.generate.ids import See
-from dragoman.tasks.results import Generation, Translation
+from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
 from dragoman.wording import format_bytes
 
@@ -56,19 +56,14 @@ STEP = 32
 LARGEST = 1 << 30
 """Bytes of the weights that are read a second time for an inspection: decoding has its own form."""
 TO_DICT = methodcaller("to_dict")
-NOTHING: dict[str, dict[str, Any]] = {
-    "translate": {"text": ""},
-    "generate": {"prompt": "", "text": "", "stopped": "stop"},
-    "classify": {"label": "", "probabilities": {}},
-    "tag": {"text": "", "words": [], "spans": []},
-    "embed": {"vector": []},
+FAILED: dict[str, dict[str, Any]] = {
+    "translate": {"text": "", "flags": ["failed"]},
+    "generate": {"prompt": "", "text": "", "stopped": "stop", "flags": ["failed"]},
+    "classify": {"label": "", "probabilities": {}, "flags": ["failed"]},
+    "tag": {"text": "", "words": [], "spans": [], "flags": ["failed"]},
+    "embed": {"vector": [], "flags": ["failed"]},
 }
-"""What an answer of a task must have."""
-
-
-def failed(task: str) -> dict[str, Any]:
-    """Return the answer to a text at which a library failed."""
-    return NOTHING[task] | {"flags": ["failed"]}
+"""The answer to a text at which a library failed, by the task."""
 
 
 def as_list(given: str | list[str]) -> list[str]:
@@ -76,9 +71,8 @@ def as_list(given: str | list[str]) -> list[str]:
     return [given] if isinstance(given, str) else given
 
 
-async def translate(call: Call) -> Response:
+async def translate(call: Call, form: TranslateForm) -> Response:
     """Translate texts."""
-    form = await call.json(TranslateRequest)
     service, texts = call.service, as_list(form.text)
     chosen = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
     prefixes = None if form.prefix is None else as_list(form.prefix)
@@ -108,13 +102,12 @@ async def translate(call: Call) -> Response:
         how, texts, prefixes=prefixes, finish=finish, aligning=form.alignment
     )
     service.characters += sum(map(len, texts))
-    answers = [each or failed("translate") for each in found]
+    answers = [each or FAILED["translate"] for each in found]
     return json_response({"model": chosen[0].name, "translations": answers})
 
 
-async def generate(call: Call) -> Response:
+async def generate(call: Call, form: GenerateForm) -> Response:
     """Continue prompts, or stream one's continuation."""
-    form = await call.json(GenerateRequest)
     service, texts, given = call.service, as_list(form.text), options_of(form)
     service.accept(call, texts, given)
     served = service.shelf.find(form.model, "generate")
@@ -127,7 +120,7 @@ async def generate(call: Call) -> Response:
         found = await service.ask(
             call, generator.scheduler, lambda: generator.courses(texts, options), TO_DICT
         )
-    answers = [each or failed("generate") for each in found]
+    answers = [each or FAILED["generate"] for each in found]
     answer = {"model": served.name, "generations": answers, "seed": seed_of(options)}
     return json_response(answer)
 
@@ -144,25 +137,19 @@ async def _events(
     async with call.service.lease(call, served, 1) as generator:
         options = with_seed(given, generator.options)
         text = generator.growing(options, begins_text=generator.begins_text(prompt))
-
-        def course(see: See) -> Course[Any, Any, Generation]:
-            (only,) = generator.courses([prompt], options, see=see)
-            found: Course[Any, Any, Generation] = only
-            return found
-
-        growing = call.service.growing(call, generator.scheduler, course, text)
+        courses = partial(generator.courses, [prompt], options, None)
+        growing = call.service.growing(call, generator.scheduler, courses, text)
         async with aclosing(growing):
             async for piece in growing:
                 if isinstance(piece, str):
                     yield msgspec.json.encode({"text": piece})
                 else:
-                    answer = failed("generate") if piece is None else piece.to_dict()
+                    answer = FAILED["generate"] if piece is None else piece.to_dict()
                     yield msgspec.json.encode({"done": answer, "seed": seed_of(options)})
 
 
-async def label(task: str, key: str, call: Call) -> Response:
+async def label(task: str, key: str, call: Call, form: TextForm) -> Response:
     """Read texts by an encoder."""
-    form = await call.json(TextForm)
     service, texts = call.service, as_list(form.text)
     service.accept(call, texts)
     served = service.shelf.find(form.model, task)
@@ -170,13 +157,12 @@ async def label(task: str, key: str, call: Call) -> Response:
         found = await service.ask(
             call, reader.scheduler, lambda: reader.courses(texts, BATCH_TOKENS), TO_DICT
         )
-    answers = [each or failed(task) for each in found]
+    answers = [each or FAILED[task] for each in found]
     return json_response({"model": served.name, key: answers})
 
 
-async def score(call: Call) -> Response:
+async def score(call: Call, form: ScoreForm) -> Response:
     """Score pairs by a translator, or by a generator."""
-    form = await call.json(ScoreForm)
     service, sources, targets = call.service, as_list(form.src), as_list(form.tgt)
     if len(sources) != len(targets):
         raise Refusal(400, "There are not as many src as tgt.", "Send pairs.", where="src, tgt")
@@ -198,9 +184,8 @@ async def score(call: Call) -> Response:
     return json_response({"model": served.name, "scores": scores})
 
 
-async def document(call: Call) -> Response:
+async def document(call: Call, form: DocumentForm) -> Response:
     """Translate a document, and send it back."""
-    form = await call.form(DocumentForm)
     service = call.service
     if form.src_lang is not None or form.tgt_lang is not None:
         service.shelf.choose(form.model, form.src_lang, form.tgt_lang)
@@ -215,9 +200,8 @@ async def document(call: Call) -> Response:
         documents.remove(one)
 
 
-async def detect(call: Call) -> Response:
+async def detect(call: Call, form: DetectForm) -> Response:
     """Name the languages of texts."""
-    form = await call.json(DetectForm)
     call.service.accept(call, as_list(form.text))
     return json_response(DetectAnswer(await call.service.detect(call, as_list(form.text))))
 
@@ -229,9 +213,8 @@ async def models(call: Call) -> Response:
     return json_response(ModelsAnswer([*map(convert, listed)]))
 
 
-async def inspect(call: Call) -> Response:
+async def inspect(call: Call, form: InspectForm) -> Response:
     """Return what a translator does with a text."""
-    form = await call.json(InspectForm)
     service = call.service
     service.accept(call, [form.text])
     served, _ = service.shelf.choose(form.model, form.src_lang, form.tgt_lang)

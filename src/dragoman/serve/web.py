@@ -3,7 +3,7 @@
 import asyncio
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -292,6 +292,11 @@ class Call(ServeJob):
         """What the body is, by its header."""
         return self.headers.get("content-type", FORM).partition(";")[0].strip().lower()
 
+    async def read(self, kind: type[T]) -> T:
+        """Read the body as JSON of a type, or as a form where one is taken; raises as `json`."""
+        is_form = self.endpoint.dialect.forms or self.endpoint.large
+        return await (self.form(kind) if is_form else self.json(kind))
+
     async def json(self, kind: type[T]) -> T:
         """Read the body as JSON of a type. Raises Refusal for anything else."""
         if not self.media_type.endswith(("/json", "+json")):
@@ -303,10 +308,10 @@ class Call(ServeJob):
             raise Refusal(415, "The body is in UTF-16.", "Send it in UTF-8.", where="body")
         return valid(lambda: msgspec.json.decode(body, type=kind))
 
-    async def form(self, kind: type[T], lists: Container[str] = ()) -> T:
+    async def form(self, kind: type[T]) -> T:
         """Read the body as JSON of a type, or as a form with its fields; raises as `json`.
 
-        The query may have fields too. `lists` are those that may be given several times.
+        The query may have fields too.
         """
         if self.media_type.endswith(("/json", "+json")):
             return await self.json(kind)
@@ -318,7 +323,8 @@ class Call(ServeJob):
         fields: dict[str, Any] = {}
         for name, value in given:
             text = value.replace("\r\n", "\n")
-            fields[name] = [*fields.get(name, ()), text] if name in lists else text
+            is_list = name in self.endpoint.dialect.lists
+            fields[name] = [*fields.get(name, ()), text] if is_list else text
         return valid(lambda: msgspec.convert(fields, kind, strict=False))
 
     async def _parts(self, body: bytes) -> list[tuple[str, str]]:

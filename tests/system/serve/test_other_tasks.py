@@ -24,7 +24,7 @@ from dragoman.serve.schema import (
     TranslateAnswer,
     VectorForm,
 )
-from dragoman.serve.v1 import failed
+from dragoman.serve.v1 import FAILED
 
 GENERATE = "/v1/generate"
 ANSWERS = {
@@ -192,7 +192,7 @@ def test_an_answer_without_a_text_has_the_form_of_its_task(
     answer_type = ANSWERS[task]
     assert msgspec.convert(found, answer_type)
     assert found[answers.get(task, "translations")][0]["flags"] == ["failed"]
-    assert msgspec.convert(failed("embed"), VectorForm).vector == []
+    assert msgspec.convert(FAILED["embed"], VectorForm).vector == []
 
 
 def test_languages_are_detected(every: Live) -> None:
