@@ -9,7 +9,8 @@ import hmac
 import math
 import secrets
 import sqlite3
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -53,17 +54,26 @@ SWEEP = 10.0
 """Seconds between two looks for documents that are to be removed."""
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class DocumentJob(ServeJob):
+    """The translation of a document, until it is done."""
+
+    task: asyncio.Task[Refusal | None] = field(init=False)
+    awaited: bool = False
+    """Whether a client waits for it."""
+    began: float = 0.0
+    """When its first texts were translated: seconds since 1970."""
+    size: int = 1
+    """Characters of its texts, at least one; `characters` are those of the piece in work."""
+
+
 class DocumentDesk:
     """All documents of a server. Used in the event loop alone."""
 
     def __init__(self, service: "Service", store: StateFolder) -> None:
         self._service, self._store = service, store
-        self._tasks = dict[str, asyncio.Task[Refusal | None]]()
+        self._jobs = dict[str, DocumentJob]()
         self._turn = asyncio.Semaphore(TOGETHER)
-        self._begun = dict[str, tuple[float, ServeJob, int]]()
-        """When this server began with the texts of a document, and how many characters it has."""
-        self._awaited = set[str]()
-        """Documents for which a client waits."""
         self._unkept = dict[str, StoredDocument]()
         """Documents whose state could not be written yet, as on a full disk."""
 
@@ -86,9 +96,9 @@ class DocumentDesk:
         finally:
             self.cancel()
 
-    def cancel(self, but: Container[str] = ()) -> list[asyncio.Task[Refusal | None]]:
-        """Translate no more, but for some documents; return the tasks that end."""
-        tasks = [task for name, task in self._tasks.items() if name not in but]
+    def cancel(self, *, but_awaited: bool = False) -> list[asyncio.Task[Refusal | None]]:
+        """Translate no more, or only that for which a client waits; return the tasks that end."""
+        tasks = [job.task for job in self._jobs.values() if not (but_awaited and job.awaited)]
         for task in tasks:
             task.cancel()
         return tasks
@@ -100,7 +110,7 @@ class DocumentDesk:
         """
         if self._service.settings.state is None:
             return 0
-        tasks = self.cancel(self._awaited)
+        tasks = self.cancel(but_awaited=True)
         await asyncio.gather(*tasks, return_exceptions=True)
         return len(tasks)
 
@@ -165,23 +175,21 @@ class DocumentDesk:
         return one
 
     async def done(self, call: Call, one: StoredDocument) -> StoredDocument:
-        """Return a document when it is translated. Raises Refusal where it cannot be, or too late.
+        """Return one just added when it is translated. Raises Refusal where it cannot be, or late.
 
         It is removed if nobody waits for it any more.
         """
-        self._awaited.add(one.id)
+        job = self._jobs[one.id]
+        job.awaited = True
         try:
-            if (task := self._tasks.get(one.id)) is not None:
-                await call.unless_gone(asyncio.wait([task]))
-                if one.status == "error" and (refusal := task.result()) is not None:
-                    raise Refusal(400, refusal.what, refusal.do, where="file")
+            await call.unless_gone(asyncio.wait([job.task]))
+            if one.status == "error" and (refusal := job.task.result()) is not None:
+                raise Refusal(400, refusal.what, refusal.do, where="file")
             if one.status != "done":
                 raise ended() if self._service.draining else no_document()
         except BaseException:
             self.remove(one)
             raise
-        finally:
-            self._awaited.discard(one.id)
         return one
 
     def _make_room(self, owner: str, *, passing: bool) -> None:
@@ -225,11 +233,11 @@ class DocumentDesk:
 
     def seconds_left(self, one: StoredDocument) -> int | None:
         """About how long the rest of a document takes; None until enough is translated to tell."""
-        began, job, characters = self._begun.get(one.id, (0.0, None, 0))
-        if job is None or job.translated < TELLING * characters:
+        job = self._jobs.get(one.id)
+        if job is None or job.translated < TELLING * job.size:
             return None
-        share = min(1.0, job.translated / characters)
-        return max(1, math.ceil((time() - began) * (1 / share - 1)))
+        share = min(1.0, job.translated / job.size)
+        return max(1, math.ceil((time() - job.began) * (1 / share - 1)))
 
     def fetched(self, one: StoredDocument) -> Response:
         """Return the answer that has the translation of a document. Raises Refusal."""
@@ -251,9 +259,8 @@ class DocumentDesk:
 
     def remove(self, one: StoredDocument) -> None:
         """Keep a document no longer; what cannot be removed is when it is old."""
-        if (task := self._tasks.pop(one.id, None)) is not None:
-            task.cancel()
-        self._begun.pop(one.id, None)
+        if (job := self._jobs.pop(one.id, None)) is not None:
+            job.task.cancel()
         self._unkept.pop(one.id, None)
         try:
             self._store.remove(one)
@@ -270,18 +277,18 @@ class DocumentDesk:
             log_failure(error)
 
     def _begin(self, one: StoredDocument) -> None:
-        job = ServeJob(deadline=monotonic() + LONGEST)
+        job = DocumentJob(deadline=monotonic() + LONGEST)
         self._service.queue.take(job, 0)  # it is accepted, and has its place piece by piece
-        task = asyncio.get_running_loop().create_task(self._translate(one, job))
-        self._tasks[one.id] = task
+        job.task = asyncio.get_running_loop().create_task(self._translate(one, job))
+        self._jobs[one.id] = job
 
         def leave(_: object) -> None:
-            self._tasks.pop(one.id, None)
+            self._jobs.pop(one.id, None)
             self._service.queue.leave(job, answered=True)
 
-        task.add_done_callback(leave)
+        job.task.add_done_callback(leave)
 
-    async def _translate(self, one: StoredDocument, job: ServeJob) -> Refusal | None:
+    async def _translate(self, one: StoredDocument, job: DocumentJob) -> Refusal | None:
         """Translate a document, whatever comes of it. Returns why it could not be."""
         refusal: Refusal | None = None
         async with self._turn:
@@ -305,7 +312,7 @@ class DocumentDesk:
             log("document", fields | {"seconds": round(time() - one.made, 3)})
         return refusal
 
-    async def _written(self, one: StoredDocument, job: ServeJob) -> None:
+    async def _written(self, one: StoredDocument, job: DocumentJob) -> None:
         """Write the translation of a document."""
         pair = one.source, one.target
         size = job.characters = (file := self._store.file(one, "source")).stat().st_size
@@ -327,7 +334,7 @@ class DocumentDesk:
         chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []
-        self._begun[one.id] = time(), job, max(1, one.characters)
+        job.began, job.size = time(), max(1, one.characters)
         for piece in pieces(texts, self._service.queue.most // SHARE):
             found += await self._piece(how, piece)
         job.characters = size

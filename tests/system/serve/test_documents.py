@@ -272,10 +272,9 @@ def test_documents_survive_a_restart(
         (one,) = live.service.store.all(StoredDocument)
         live.service.draining = True  # as a signal does
         gate.opened.set()
-        live.service.documents._tasks[one.id].get_loop().call_soon_threadsafe(
-            live.service.documents._tasks[one.id].cancel
-        )
-        until(lambda: not live.service.documents._tasks)
+        task = live.service.documents._jobs[one.id].task
+        task.get_loop().call_soon_threadsafe(task.cancel)
+        until(lambda: not live.service.documents._jobs)
     (state / "documents" / f"{'0' * 32}.source").write_bytes(b"secret")
     (state / "documents" / "letter.source").write_bytes(b"a user's own")
     (state / "documents" / "2024").mkdir()
