@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.datastructures import Headers, QueryParams
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.origins import check_page
@@ -49,16 +49,16 @@ def json_response(
     return Response(msgspec.json.encode(content), status, headers, JSON)
 
 
-class EventStream(Response):
-    """An answer of server-sent events."""
+class EventStream(StreamingResponse):
+    """An answer of server-sent events, sent as they come; an error is the last of them."""
 
     media_type = "text/event-stream"
 
     def __init__(self, call: "Call", first: bytes, others: AsyncGenerator[bytes, None]) -> None:
         """Events are the data of each."""
-        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
-        del self.headers["content-length"]
-        self._call, self._first, self._others = call, first, others
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(self._pieces(first), headers=headers)
+        self._call, self._others = call, others
 
     @classmethod
     async def begun(cls, call: "Call", events: AsyncGenerator[bytes, None]) -> Self:
@@ -66,20 +66,18 @@ class EventStream(Response):
         return cls(call, await anext(events), events)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
-        """Send the events as they come; an error is the last of them."""
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        event: bytes | None = self._first
+        """Send all; the call itself watches whether its client leaves."""
         async with aclosing(self._others):
-            while event is not None:
-                body = b"data: " + event + b"\n\n"
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                try:
-                    event = await anext(self._others, None)
-                except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
-                    answer = self._call.error(error)
-                    event, self.status_code = bytes(answer.body), answer.status_code
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self.stream_response(send)
+
+    async def _pieces(self, event: bytes | None) -> AsyncGenerator[bytes, None]:
+        while event is not None:
+            yield b"data: " + event + b"\n\n"
+            try:
+                event = await anext(self._others, None)
+            except BaseException as error:  # noqa: BLE001 -- raised again if it is no failure
+                answer = self._call.error(error)
+                event, self.status_code = bytes(answer.body), answer.status_code
 
 
 class Download(Response):
