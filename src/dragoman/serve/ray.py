@@ -77,7 +77,8 @@ class RayOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`auto` follows the number of requests."""
     cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
     """Of a replica."""
-    api_keys: Path | None = None
+    api_keys: str | None = None
+    """The file of them."""
 
 
 SHARED = ("lazy", "max_memory", "queue_tokens", "deadline", "compute")
@@ -92,20 +93,17 @@ def build(given: Mapping[str, Any]) -> serve.Application:
     shared = {name: value for name, value in given.items() if name in SHARED}
     own = {name: value for name, value in given.items() if name not in SHARED}
     try:
-        options = msgspec.convert(own, RayOptions, strict=False, dec_hook=_as_path)
+        options = msgspec.convert(own, RayOptions, strict=False)
         settings = msgspec.convert(shared, ServeSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{error}; dragoman.serve.ray has the options.") from error
-    models, keys = map(Path, options.models.split(",")), ApiKeys.read(options.api_keys)
+    models = tuple(map(Path, options.models.split(",")))
+    keys = ApiKeys.read(Path(options.api_keys) if options.api_keys else None)
     deployment = serve.deployment(
         num_replicas=options.replicas,
         ray_actor_options={"num_cpus": options.cpus},
         max_ongoing_requests=WAITING,
         max_queued_requests=QUEUED,
     )
-    settings = replace(settings, models=tuple(models), keys=keys, host="")  # Ray's, by any name
+    settings = replace(settings, models=models, keys=keys, host="")  # Ray's, by any name
     return deployment(TranslationReplica).bind(settings)
-
-
-def _as_path(_kind: type, value: Any) -> Path:  # noqa: ANN401 -- msgspec's hook
-    return Path(value)
