@@ -307,10 +307,8 @@ class Shelf:
     async def load_all(self) -> None:
         """Load all models that there is room for, one after the other."""
         try:
-            for served in self.usable():
-                if not self._settings.lazy and self._room(served) >= 0:
-                    self.load(served)
-            await asyncio.gather(*(one.loading for one in self.usable() if one.loading))
+            wanted = [] if self._settings.lazy else self.usable()
+            await asyncio.gather(*(self.load(one) for one in wanted if self._room(one) >= 0))
             self.failed = not self.usable()
         finally:
             self.pending = False

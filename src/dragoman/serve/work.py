@@ -65,8 +65,6 @@ class PricedRequest(Generic[Answer]):
 
     def run(self) -> list[Any]:
         """Wait for the answers, computing meanwhile. Raises Refusal where it was withdrawn."""
-        if self._withdrawn.is_set():
-            raise ended()
         self._request = self._scheduler.submit(self._courses)
         if self._withdrawn.is_set():
             self._request.withdraw()
