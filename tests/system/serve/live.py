@@ -202,6 +202,21 @@ class Gate:
         return calls
 
 
+class Held:
+    """A function that goes on when a test lets it, and counts how often it has begun."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.begun = 0
+        self.go_on = Event()
+        self._function = function
+
+    def __call__(self, *given: Any, **more: Any) -> Any:  # noqa: ANN401 -- as the function's
+        """Wait, and call it."""
+        self.begun += 1
+        assert self.go_on.wait(PATIENCE)
+        return self._function(*given, **more)
+
+
 class PanicException(BaseException):
     """As pyo3's."""
 

@@ -1,13 +1,13 @@
 """What is counted before it is computed: pricing, deadlines, and what an option makes longer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from tests.system.serve.live import Live, in_background, serving, until
+from tests.system.serve.live import Held, Live, in_background, serving, until
 
 from dragoman.serve.settings import RequestLimits
 
@@ -15,31 +15,24 @@ TRANSLATE = "/v1/translate"
 LONG = "the cat sees a dog " * 40
 
 
-class SlowReading:
-    """Turning texts into ids, of a model that takes its time for it."""
-
-    def __init__(self, live: Live) -> None:
-        self.go_on, self.begun = Event(), 0
-        translator = live.answering("en-zh")
-        self._courses = translator.courses
-        translator.courses = self._slowly
-
-    def _slowly(self, texts: Sequence[str], *rest: Any) -> Any:  # noqa: ANN401 -- courses
-        self.begun += 1
-        assert self.go_on.wait(20)
-        return self._courses(texts, *rest)
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small(translator_folder: Path) -> Iterator[Live]:
     """A server that accepts little."""
     with serving(translator_folder, queue_tokens=5000) as live:
         yield live
 
 
-def test_what_is_priced_is_counted(small: Live) -> None:
+@pytest.fixture
+def slow(small: Live, monkeypatch: pytest.MonkeyPatch) -> Held:
+    """What turns texts into ids, by which requests are priced."""
+    translator = small.answering("en-zh")
+    held = Held(translator.courses)
+    monkeypatch.setattr(translator, "courses", held)
+    return held
+
+
+def test_what_is_priced_is_counted(small: Live, slow: Held) -> None:
     """By its length until then: others are refused at once where that fills the queue."""
-    slow = SlowReading(small)
     ask = {"text": LONG, "beam_size": 1}
     calls = [in_background(partial(small.post, TRANSLATE, ask)) for _ in range(20)]
     until(lambda: len(small.service.queue.costs) == 20)
@@ -51,9 +44,8 @@ def test_what_is_priced_is_counted(small: Live) -> None:
     assert small.service.queue.tokens == 0
 
 
-def test_a_deadline_stops_the_pricing(small: Live) -> None:
+def test_a_deadline_stops_the_pricing(small: Live, slow: Held) -> None:
     """504 in time; the texts that were not looked at yet are left alone."""
-    slow = SlowReading(small)
     ask = {"text": [LONG[:100]] * 100}
     late = small.post(TRANSLATE, ask, {"x-deadline": "0.2"})
     assert late.status == 504
@@ -79,11 +71,9 @@ def test_what_may_be_written_is_priced(small: Live) -> None:
     """A greater length than the model's own costs as much as it is greater."""
 
     def price(options: dict[str, Any]) -> int:
-        costs = list[int]()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small.service.queue, "take", lambda _, cost: costs.append(cost))
+        with patch.object(small.service.queue, "take") as take:
             small.post(TRANSLATE, {"text": "the cat", "beam_size": 2} | options)
-        return costs[-1]
+        return int(take.call_args.args[1])
 
     own, options = price({}), small.answering("en-zh").options
     constant, factor = options.max_length_constant, options.max_length_factor

@@ -1,13 +1,13 @@
 """DeepL's official client."""
 
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 import pytest
 from tests.processors import needs_independent_translations
 from tests.system.serve.live import Client, Live
 
-from dragoman.serve.web import Call
 from dragoman.tasks.translate.translator import Translator
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
@@ -82,15 +82,8 @@ def test_other_refusals(live: Live) -> None:
 
 def test_texts_of_one_model_are_accepted_together(live: Live) -> None:
     """Whatever language each is found to be in, or none: one request is not refused half way."""
-    notes = list[int]()
-    take = live.service.queue.take
-
-    def counted(call: Call, cost: int) -> None:
-        notes.append(cost)
-        take(call, cost)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live.service.queue, "take", counted)
+    queue = live.service.queue
+    with patch.object(queue, "take", wraps=queue.take) as take:
         answer = live.post(TRANSLATE, {"text": [TEXT, "123", "the house"], "target_lang": "ZH"})
     assert answer.status == 200
-    assert len(notes) == 2  # by its length, and priced
+    assert take.call_count == 2  # by its length, and priced

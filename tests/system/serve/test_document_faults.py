@@ -11,10 +11,9 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from tests.system.serve.live import Gate, Live, in_background, serving, until
+from tests.system.serve.live import Gate, Held, Live, in_background, serving, until
 from tests.system.serve.test_documents import PAIR, filed, sent, uploaded
 
-from dragoman.documents.document import Document
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 from dragoman.serve import documents
@@ -28,35 +27,20 @@ def test_texts_do_not_wait_for_documents_to_be_read(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor to be written: long ones take seconds."""
-    go_on, states = Event(), list[str]()
-
-    def held(state: str) -> None:
-        states.append(state)
-        assert go_on.wait(20)
-
-    def slowly(*given: Any, **more: Any) -> Document:  # noqa: ANN401 -- as `read_document`
-        held("read")
-        return read_document(*given, **more)
-
-    def written(_draft: Draft) -> bytes:
-        held("written")
-        return b""
-
-    monkeypatch.setattr("dragoman.serve.documents.read_document", slowly)
-    monkeypatch.setattr(Draft, "written", written)
+    reading, writing = Held(read_document), Held(lambda: b"")
+    monkeypatch.setattr(documents, "read_document", reading)
+    monkeypatch.setattr(Draft, "written", lambda _: writing())
     with serving(translator_folder) as live:
         content = b"a house\n" * 100
         calls = [
             in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}, content))
             for _ in range(documents.TOGETHER)
         ]
-        for state in ("read", "written"):
-            until(lambda: states == [state] * documents.TOGETHER)  # noqa: B023 -- it ends here
+        for held in (reading, writing):
+            until(lambda: held.begun == documents.TOGETHER)  # noqa: B023 -- it ends here
             answer = live.post("/v1/detect", {"text": "a " * 300}, {"x-deadline": "3"})
-            states.clear()
-            go_on.set()
+            held.go_on.set()
             assert answer.status == 200
-            go_on.clear()
         assert [call().status for call in calls] == [200] * len(calls)
 
 

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from tests.system.serve.live import Answered, Client, Live, in_background, serving, until
+from tests.system.serve.live import Answered, Client, Held, Live, in_background, serving, until
 
 from dragoman.serve import deepl_glossaries, glossaries
 from dragoman.serve.settings import ApiKeys, RequestLimits
 from dragoman.serve.state import StoredGlossary
-from dragoman.text.glossary import Glossary
 
 deepl = pytest.importorskip("deepl", reason="the client 'deepl' is not installed")
 
@@ -175,14 +174,8 @@ def test_glossaries_are_of_the_key_that_made_them(translator_folder: Path) -> No
 
 def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the glossary is the same; not too many are held."""
-    made = list[int]()
-    united = glossaries.united
-
-    def counted(given: list[dict[str, str]]) -> Glossary:
-        made.append(1)
-        return united(given)
-
-    monkeypatch.setattr(glossaries, "united", counted)
+    made = Mock(wraps=glossaries.united)
+    monkeypatch.setattr(glossaries, "united", made)
     names = [create(live, "cat\t我").json["glossary_id"] for _ in range(2)]
     told = {"text": ["the cat"], "source_lang": "EN", "target_lang": "ZH"}
 
@@ -191,7 +184,7 @@ def test_terms_are_made_ready_once(live: Live, monkeypatch: pytest.MonkeyPatch) 
 
     assert "我" in translated(names[0])
     assert "我" in translated(names[0])
-    assert len(made) == 1
+    assert made.call_count == 1
     new = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t习", "entries_format": "tsv"}
     path = f"/v3/glossaries/{names[0]}/dictionaries"
     assert live.post(path, new, method="PUT").json["entry_count"]
@@ -225,18 +218,12 @@ def test_terms_that_differ_in_capitals_are_refused_when_they_are_stored(live: Li
     assert live.post("/v2/translate", told).status == 200
 
 
-class Reading:
-    """Reading of terms that takes as long as a test wants."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.begun, self.go_on = Event(), Event()
-        self._checked = deepl_glossaries.checked
-        monkeypatch.setattr(deepl_glossaries, "checked", self._slowly)
-
-    def _slowly(self, entries: dict[str, str]) -> dict[str, str]:
-        self.begun.set()
-        assert self.go_on.wait(20)
-        return self._checked(entries)
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """The reading of terms."""
+    held = Held(deepl_glossaries.checked)
+    monkeypatch.setattr(deepl_glossaries, "checked", held)
+    return held
 
 
 def many(first: int) -> dict[str, str]:
@@ -250,10 +237,11 @@ def change(live: Live, name: str, first: int) -> Answered:
     return live.post(f"/v3/glossaries/{name}", {"dictionaries": [many(first)]}, method="PATCH")
 
 
-def test_changes_at_once_are_all_kept(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_at_once_are_all_kept(live: Live, reading: Held) -> None:
     """Each adds to what the others have added; no more are made than may be."""
+    reading.go_on.set()
     name = create(live, "cat\t我").json["glossary_id"]
-    reading = Reading(monkeypatch)
+    reading.go_on.clear()
     calls = [in_background(partial(change, live, name, 1000 * n)) for n in range(4)]
     until(lambda: len(live.service.queue.costs) == 4)
     reading.go_on.set()
@@ -266,12 +254,13 @@ def test_changes_at_once_are_all_kept(live: Live, monkeypatch: pytest.MonkeyPatc
     assert sorted(make().status for make in makes) == [201, 201, 456, 456]
 
 
-def test_a_glossary_that_was_deleted_stays_so(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_glossary_that_was_deleted_stays_so(live: Live, reading: Held) -> None:
     """Also where a change to it is being read."""
+    reading.go_on.set()
     name = create(live, "cat\t我").json["glossary_id"]
-    reading = Reading(monkeypatch)
+    reading.go_on.clear()
     changing = in_background(partial(change, live, name, 0))
-    assert reading.begun.wait(20)
+    until(lambda: reading.begun == 2)
     assert live.send("DELETE", f"/v3/glossaries/{name}").status == 204
     reading.go_on.set()
     assert changing().status == 404

@@ -151,9 +151,11 @@ def test_other_answers(live: Live) -> None:
 def test_the_key_is_a_field(translator_folder: Path) -> None:
     """Missing it is 400, a wrong one 403; languages can be asked for without."""
     with serving(translator_folder, keys=ApiKeys(["k"])) as live:
-        statuses = [posted(live, {"q": "a", "api_key": k} | PAIR).status for k in ("", "x", "k")]
-        assert statuses == [400, 403, 200]
-        assert translated(live, {"q": "a", "api_key": "k"})["translatedText"] is not None
+        for key, status in ("", 400), ("x", 403), ("k", 200):
+            fields = {"q": "a", "api_key": key} | PAIR
+            ways = (posted(live, fields), live.post("/translate", fields))
+            in_the_query = live.send("POST", f"/translate?{urlencode(fields)}")
+            assert {each.status for each in (*ways, in_the_query)} == {status}
         assert live.get("/languages").status == 200
         assert live.get("/frontend/settings").json["keyRequired"]
 

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.system.serve.live import Client, Live
@@ -59,19 +60,18 @@ def test_flags_and_terms_of_texts_with_tags(live: Live) -> None:
     assert (third["flags"], third["terms"]) == ([], [])
 
 
-def test_links_are_found_with_the_translations(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("more", "times"), [({}, 0), ({"format": "html"}, 1), ({"alignment": True}, 1)]
+)
+def test_links_are_found_with_the_translations(
+    live: Live, more: dict[str, Any], times: int
+) -> None:
     """Where they are needed, and not by reading once more."""
-    found = list[str]()
-    aligning = Translator.aligning
-
-    def counted(translator: Translator) -> Translator:
-        found.append("once")
-        return aligning(translator)
-
-    monkeypatch.setattr(Translator, "aligning", counted)
-    for more, times in (({}, 0), ({"format": "html"}, 1), ({"alignment": True}, 2)):
+    with patch.object(
+        Translator, "aligning", autospec=True, side_effect=Translator.aligning
+    ) as one:
         live.texts(["<b>the</b> cat"], more)
-        assert len(found) == times
+    assert one.call_count == times
 
 
 XML = "<doc><t>the cat <i>sees</i> a dog</t><t>a <x>big house</x></t><m>the</m></doc>"

@@ -68,20 +68,14 @@ def test_a_decoder_answers(client: Client, folders: list[Path]) -> None:
     (choice,) = answer.choices
     assert (choice.message.role, choice.message.content) == ("assistant", expected)
     assert choice.finish_reason in {"stop", "length"}
-    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
-    assert 0 < answer.usage.completion_tokens <= 9
     several = client.chat.completions.create(**ask, max_completion_tokens=9, n=3)
     assert [one.index for one in several.choices] == [0, 1, 2]
     assert several.choices[0].message.content == expected
     assert len({one.message.content for one in several.choices}) > 1
-    stream = client.chat.completions.create(
-        **ask, max_tokens=9, stream=True, stream_options={"include_usage": True}
-    )
-    chunks = list(stream)
+    chunks = list(client.chat.completions.create(**ask, max_tokens=9, stream=True))
     assert said(chunks) == expected
     assert chunks[0].choices[0].delta.role == "assistant"
-    assert chunks[-2].choices[0].finish_reason == choice.finish_reason
-    assert chunks[-1].usage == answer.usage
+    assert chunks[-1].choices[0].finish_reason == choice.finish_reason
 
 
 def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> None:
@@ -95,6 +89,7 @@ def test_usage_counts_the_whole_prompt(client: Client, folders: list[Path]) -> N
     )
     for usage in (client.chat.completions.create(**ask).usage, last.usage):
         assert usage.prompt_tokens == len(read)
+        assert usage.completion_tokens <= 2
         assert usage.total_tokens == len(read) + usage.completion_tokens
 
 

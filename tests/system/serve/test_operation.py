@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from shutil import copytree
 from typing import Any
-from urllib.parse import urlencode
 from weakref import ref
 
 import pytest
@@ -22,7 +21,7 @@ TRANSLATE = "/v1/translate"
 
 
 def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
-    """All but its health asks for one; none is logged."""
+    """None is logged."""
     file = tmp_path / "keys.txt"
     file.write_text("secret-one\n\n  # ours\nsecret-two#2\nsecret-zwölf\n", "utf-8-sig")
     file.chmod(0o600)
@@ -36,10 +35,6 @@ def test_keys_open_the_server(translator_folder: Path, tmp_path: Path) -> None:
             header = f"Bearer {key}".encode().decode("latin-1")
             allowed = live.post(TRANSLATE, {"text": "a"}, {"authorization": header})
             assert allowed.status == 200
-        fields = {"q": "a", "source": "en", "target": "zh", "api_key": "secret-one"}
-        assert live.post("/translate", fields).status == 200
-        assert live.send("POST", f"/translate?{urlencode(fields)}").status == 200
-        assert live.send("POST", "/translate?api_key=secret-three").status == 403
     assert "secret" not in live.log.getvalue()
 
 

@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from random import Random
-from time import sleep
 from typing import Any
 
 import pytest
@@ -46,22 +44,21 @@ def test_answers_are_those_of_the_translator(live: Live, translator_folder: Path
 
 
 @needs_independent_translations
-def test_the_sentences_of_clients_share_a_batch(translator_folder: Path) -> None:
+def test_the_sentences_of_clients_share_a_batch(live: Live, translator_folder: Path) -> None:
     """What comes while batches are computed is computed together in the next."""
-    with serving(translator_folder) as live:
-        gate, plain = Gate(live, "en-zh"), {"retry": False}
-        lines = [[f"a dog {number}", "the tree"] for number in range(6)]
-        calls = [in_background(partial(live.texts, some, plain)) for some in lines]
-        until(lambda: gate.waiting() == 12)
-        gate.opened.set()
-        alone = Translator.load(translator_folder)
-        options = replace(alone.options, retry=False)
-        for some, call in zip(lines, calls, strict=True):
-            assert call() == [one.text for one in alone.translate(some, options=options)]
-        sizes = [len(batch.costs) for batch in gate.batches]
-        assert sum(sizes) == 12
-        assert max(sizes) > 2
-        assert live.service.queue.tokens == 0
+    gate, plain = Gate(live, "en-zh"), {"retry": False}
+    lines = [[f"a dog {number}", "the tree"] for number in range(6)]
+    calls = [in_background(partial(live.texts, some, plain)) for some in lines]
+    until(lambda: gate.waiting() == 12)
+    gate.opened.set()
+    alone = Translator.load(translator_folder)
+    options = replace(alone.options, retry=False)
+    for some, call in zip(lines, calls, strict=True):
+        assert call() == [one.text for one in alone.translate(some, options=options)]
+    sizes = [len(batch.costs) for batch in gate.batches]
+    assert sum(sizes) == 12
+    assert max(sizes) > 2
+    assert live.service.queue.tokens == 0
 
 
 def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) -> None:
@@ -77,31 +74,6 @@ def test_no_step_is_taken_for_a_client_that_has_left(translator_folder: Path) ->
         assert live.texts(["the dog"])
         until(lambda: not live.service.queue.costs)
         assert steps.count == 4
-
-
-@needs_independent_translations
-def test_arrivals_and_departures_change_no_answer(translator_folder: Path, live: Live) -> None:
-    """Clients come and go at random: each that stays is answered as if it were alone."""
-    draw = Random(1)
-    alone = Translator.load(translator_folder)
-
-    def leaves(lines: list[str], after: float) -> None:
-        connection = live.begin("/v1/translate", {"text": lines})
-        sleep(after)
-        connection.close()
-
-    clients = []
-    for number in range(30):
-        lines = random_lines(draw.randint(1, 6), seed=number)
-        sleep(draw.random() * 0.01)
-        if draw.random() < 0.4:
-            after = draw.random() * 0.05
-            in_background(partial(leaves, lines, after))
-        else:
-            clients.append((lines, in_background(partial(live.texts, lines))))
-    for lines, found in clients:
-        assert found() == [one.text for one in alone.translate(lines)]
-    until(lambda: live.service.queue.tokens == 0)
 
 
 def test_a_deadline_drops_what_waits(translator_folder: Path) -> None:
@@ -144,34 +116,20 @@ def test_a_full_queue_refuses_at_once_and_answers_what_it_accepted(translator_fo
             assert live.post("/v1/score", score).status == status
 
 
-def test_every_request_is_answered_or_refused_under_overload(translator_folder: Path) -> None:
-    """Ten times as much as there is room for: no other status, and no lost answer."""
-    with serving(translator_folder, queue_tokens=60) as live:
-        ask = {"text": ["the cat sees a dog"] * 2}
-        calls = [in_background(lambda: live.post("/v1/translate", ask)) for _ in range(60)]
-        statuses = [call().status for call in calls]
-        assert set(statuses) <= {200, 429}
-        assert 200 in statuses
-        assert live.service.queue.tokens == 0
-
-
-def test_a_library_that_fails_refuses_one_text(
-    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_fails_refuses_one_text(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by what is no `Exception`, as Rust's panics: the others are answered."""
-    with serving(translator_folder) as live:
-        result = LineTranslator._result
+    result = LineTranslator._result
 
-        def panics(self: LineTranslator, line: str, *rest: Any) -> Any:  # noqa: ANN401 -- as it is
-            if line == "the dog":
-                raise PanicException("index out of bounds")
-            return result(self, line, *rest)
+    def panics(self: LineTranslator, line: str, *rest: Any) -> Any:  # noqa: ANN401 -- as it is
+        if line == "the dog":
+            raise PanicException("index out of bounds")
+        return result(self, line, *rest)
 
-        monkeypatch.setattr(LineTranslator, "_result", panics)
-        answer = live.post("/v1/translate", {"text": ["the cat", "the dog", "a tree"]})
-        assert answer.status == 200
-        failed = [one["flags"] == ["failed"] for one in answer.json["translations"]]
-        assert failed == [False, True, False]
+    monkeypatch.setattr(LineTranslator, "_result", panics)
+    answer = live.post("/v1/translate", {"text": ["the cat", "the dog", "a tree"]})
+    assert answer.status == 200
+    failed = [one["flags"] == ["failed"] for one in answer.json["translations"]]
+    assert failed == [False, True, False]
 
 
 def test_pipelined_and_reused_connections(live: Live) -> None:
