@@ -6,6 +6,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -315,7 +316,8 @@ class Call(ServeJob):
             return await self.json(kind)
         body, query = await self.body(), self.scope["query_string"]
         texts = [query, body] if self.media_type == FORM else [query]
-        given = valid(lambda: [pair for text in texts for pair in _pairs(text)])
+        read = partial(parse_qsl, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+        given = valid(lambda: [pair for text in texts for pair in read(text.decode())])
         if self.media_type == MULTIPART:
             given += await self._parts(body)
         fields: dict[str, Any] = {}
@@ -375,11 +377,6 @@ def late() -> Refusal:
     what = "The request was not answered within its deadline."
     do = f"Send less at a time, or a greater {DEADLINE}."
     return Refusal(504, what, do, where=f"header {DEADLINE}")
-
-
-def _pairs(text: bytes) -> list[tuple[str, str]]:
-    """The fields of a form. Raises ValueError for too many, and where they are no UTF-8."""
-    return parse_qsl(text.decode(), True, max_num_fields=FIELDS, errors="strict")  # noqa: FBT003 -- blank ones stay
 
 
 def valid(read: Callable[[], T]) -> T:
