@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from io import StringIO
 from pathlib import Path
+from signal import SIGTERM
 from threading import Event, Thread
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import torch
 
@@ -55,6 +56,19 @@ class Live:
     port: int
     log: StringIO = field(default_factory=StringIO)
     """What it writes on standard error, which is the terminal's between tests."""
+    server: DrainingServer = field(kw_only=True, default=None)  # type: ignore[assignment] # in a process
+    thread: Thread = field(default_factory=Thread)
+
+    def end(self) -> None:
+        """Begin to end, as by a signal."""
+        self.server.handle_exit(SIGTERM, None)
+
+    def drained(self) -> dict[str, int]:
+        """Wait for the end; return what the log says of what is not answered."""
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+        (line,) = (line for line in self.log.getvalue().splitlines() if '"drained"' in line)
+        return {name: count for name, count in json.loads(line).items() if isinstance(count, int)}
 
     def connect(self) -> HTTPConnection:
         """Open a connection."""
@@ -138,9 +152,10 @@ def serving(*models: Path, **settings: Any) -> Iterator[Live]:  # noqa: ANN401 -
     with patch.object(metrics, "sys", SimpleNamespace(stderr=log)):
         service = Service(ServeSettings(models=models, **settings))
         listening = socket.create_server(("127.0.0.1", settings.get("port", 0)))
-        live = Live(service, listening.getsockname()[1], log)
         server = DrainingServer(service)
+        server._exit = Mock()  # type: ignore[method-assign] # it would end the tests
         thread = Thread(target=server.run, args=([listening],))
+        live = Live(service, listening.getsockname()[1], log, thread, server=server)
         thread.start()
         try:
             until(lambda: live.get("/health/ready").status == 200)

@@ -11,7 +11,7 @@ from shutil import copytree
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
 from tests.system.ranks import free_port
-from tests.system.serve.live import Answered, Live, in_background, serving, taken, until
+from tests.system.serve.live import Answered, Gate, Live, in_background, serving, until
 from tests.system.serve.test_documents import filed, sent, uploaded
 from tests.unit.tasks.tiny import save_translator
 
@@ -64,33 +64,28 @@ def process(
         found.end(signal.SIGKILL)
 
 
-DRAINING = ["--drain-delay", "2", "--shutdown-timeout", "60"]
 GRACE = "from dragoman.serve import server; server.GRACE = 20"
 SAME_SIGNAL = "from dragoman.serve import server; server.SAME_SIGNAL = {}"
 ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a text
 
 
-@pytest.mark.parametrize("process", [["", *DRAINING]], indirect=True)
-def test_what_was_accepted_is_answered_after_the_signal(process: Process) -> None:
-    """First it is not ready, then refuses, then answers what it has, and exits with 0."""
-    lines = [f"the cat {number} sees a dog" for number in range(3)]
-    ask = {"text": lines, "beam_size": 5, "retry": False}
-    connections = [process.live.begin(TRANSLATE, ask) for _ in range(4)]
-    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
-    os.kill(process.running.pid, signal.SIGTERM)
-    until(lambda: process.status() == 503)
-    assert process.status("/health/live") == 200
-    quick = {"text": "a", "min_length": 0, "beam_size": 1}
-    assert process.live.post(TRANSLATE, quick).status == 200
-    late = process.live.connect()
-    late.connect()
-    until(lambda: process.status("/v1/models") in {0, 503})
-    answers = [taken(connection.getresponse()) for connection in connections]
-    for connection in [*connections, late]:
-        connection.close()
-    assert [one.status for one in answers] == [200] * 4
-    assert [len(one.json["translations"]) for one in answers] == [3] * 4
-    assert process.end().code == 0
+def test_what_was_accepted_is_answered_after_the_signal(translator_folder: Path) -> None:
+    """First it is not ready, then refuses, then answers what it has."""
+    with serving(translator_folder, drain_delay=1.0, shutdown_timeout=60.0) as live:
+        gate = Gate(live, "en-zh")
+        calls = [in_background(partial(live.texts, ["the cat"] * 3)) for _ in range(4)]
+        until(lambda: len(live.service.queue.costs) == 4)
+        live.end()
+        until(lambda: live.get("/health/ready").status == 503)
+        assert live.get("/health/live").status == 200
+        assert live.post("/v1/detect", {"text": "a"}).status == 200
+        idle = live.connect()
+        idle.connect()
+        until(lambda: live.get("/v1/models").status == 503)
+        gate.opened.set()
+        assert [len(call()) for call in calls] == [3] * 4
+        assert live.drained()["lost"] == live.server.lost == 0
+        idle.close()
 
 
 @pytest.mark.parametrize(
@@ -176,104 +171,79 @@ def test_ctrl_c_ends_an_idle_server(process: Process) -> None:
     assert (ended.code, "Traceback" in ended.said) == (130, False)
 
 
-def drained(ended: Ended) -> dict[str, int]:
-    """What the log says in the end of what is not answered."""
-    (line,) = (line for line in ended.said.splitlines() if '"drained"' in line)
-    return {name: count for name, count in json.loads(line).items() if isinstance(count, int)}
-
-
-SLOW = """
-import asyncio
-from dragoman.serve.service import Service
-marked = Service.translate_marked
-
-async def slowly(*given):
-    await asyncio.sleep({})
-    return await marked(*given)
-
-Service.translate_marked = slowly
-"""
-
-
-@pytest.mark.parametrize("process", [[SLOW.format(1), "--shutdown-timeout", "60"]], indirect=True)
-def test_documents_that_were_accepted_are_translated_after_the_signal(process: Process) -> None:
-    """Those in work, and those behind them, which can be fetched; no more are accepted."""
-    ours = in_background(partial(sent, process.live, "/v1/documents", {"tgt_lang": "zh"}))
-    until(lambda: process.live.counted("dragoman_queue_requests") == 1)
-    others = [uploaded(process.live) for _ in range(3)]
-    os.kill(process.running.pid, signal.SIGTERM)
-    until(lambda: process.status("/v1/models") == 503)
-    assert sent(process.live, "/v2/document", {"target_lang": "ZH"}).status == 503
-    for path, key in others:
-        until(lambda: process.live.post(path, key).json["status"] == "done")  # noqa: B023 -- it ends here
-        assert process.live.post(f"{path}/result", key).body
-    told = {"lost": 0, "kept": 0, "unfetched": 0}
-    ended = process.end()
-    assert (ended.code, ours().status, drained(ended)) == (0, 200, told)
-    assert ended.said.count('"event": "document", "outcome": "done"') == 4
-    assert '"event": "draining", "requests": 4' in ended.said
-
-
-STATE = ["--state", "{0}/state"]
-
-
-@pytest.mark.parametrize(
-    ("process", "told"),
-    [
-        ([SLOW.format(600), "--shutdown-timeout", "1.5"], {"lost": 4, "kept": 0, "unfetched": 0}),
-        (
-            [SLOW.format(600), "--shutdown-timeout", "1.5", *STATE],
-            {"lost": 1, "kept": 3, "unfetched": 0},
-        ),
-    ],
-    indirect=["process"],
-)
-def test_documents_that_are_lost_are_told(process: Process, told: dict[str, int]) -> None:
-    """With a folder that is the one for which a client waits; others go on with the next server."""
-    for _ in range(3):
-        uploaded(process.live)
-    ours = in_background(partial(sent, process.live, "/v1/documents", {"tgt_lang": "zh"}))
-    until(lambda: process.live.counted("dragoman_queue_requests") == 4)
-    ended = process.end(signal.SIGTERM)
-    assert (ended.code, drained(ended)) == (1, told)
-    assert f"{told['lost']} accepted request" in ended.said
-    answer = ours()
-    assert (answer.status, "shutting down" in answer.json["error"]["what"]) == (503, True)
-
-
-@pytest.mark.parametrize(
-    "process", [[SLOW.format(600), "--shutdown-timeout", "60", *STATE]], indirect=True
-)
-def test_what_the_next_server_translates_does_not_hold_up_the_end(
-    process: Process, tmp_path: Path
+def test_documents_that_were_accepted_are_translated_after_the_signal(
+    translator_folder: Path,
 ) -> None:
-    """Nothing is lost, and the exit code says so."""
-    for _ in range(3):
-        uploaded(process.live)
-    ended = process.end(signal.SIGTERM)
-    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 3, "unfetched": 0})
-    with serving(tmp_path / "en-zh", state=tmp_path / "state") as live:
+    """Those in work, and those behind them, which can be fetched; no more are accepted."""
+    with serving(translator_folder, shutdown_timeout=60.0) as live:
+        gate = Gate(live, "en-zh")
+        ours = in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}))
+        until(lambda: gate.batches)
+        others = [uploaded(live) for _ in range(3)]
+        live.end()
+        until(lambda: live.get("/v1/models").status == 503)
+        assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 503
+        gate.opened.set()
+        for path, key in others:
+            until(lambda: live.post(path, key).json["status"] == "done")  # noqa: B023 -- it ends here
+            assert live.post(f"{path}/result", key).body
+        assert live.drained() == {"lost": 0, "kept": 0, "unfetched": 0}
+        assert ours().status == 200
+    log = live.log.getvalue()
+    assert log.count('"event": "document", "outcome": "done"') == 4
+    assert '"event": "draining", "requests": 4' in log
+
+
+@pytest.mark.parametrize("state", [None, "state"])
+def test_documents_that_are_lost_are_told(
+    translator_folder: Path, tmp_path: Path, state: str | None
+) -> None:
+    """With a folder that is the one for which a client waits; others go on with the next server."""
+    folder = None if state is None else tmp_path / state
+    with serving(translator_folder, state=folder, shutdown_timeout=1.5) as live:
+        gate = Gate(live, "en-zh")
+        ours = in_background(partial(sent, live, "/v1/documents", {"tgt_lang": "zh"}))
+        until(lambda: gate.batches)
+        for _ in range(3):
+            uploaded(live)
+        live.end()
+        kept = 3 if state else 0
+        assert live.drained() == {"lost": 4 - kept, "kept": kept, "unfetched": 0}
+        answer = ours()
+        assert (answer.status, "shutting down" in answer.json["error"]["what"]) == (503, True)
+        gate.opened.set()
+
+
+def test_what_the_next_server_translates_does_not_hold_up_the_end(
+    translator_folder: Path, tmp_path: Path
+) -> None:
+    """Nothing is lost."""
+    with serving(translator_folder, state=tmp_path, shutdown_timeout=600.0) as live:
+        gate = Gate(live, "en-zh")
+        for _ in range(3):
+            uploaded(live)
+        live.end()
+        assert live.drained() == {"lost": 0, "kept": 3, "unfetched": 0}
+        gate.opened.set()
+    with serving(translator_folder, state=tmp_path) as live:
         stored = partial(live.service.store.all, StoredDocument)
         until(lambda: [one.status for one in stored()] == ["done"] * 3)
 
 
-@pytest.mark.parametrize(
-    ("process", "unfetched"),
-    [(["", "--shutdown-timeout", "2.5"], 1), (["", "--shutdown-timeout", "60", *STATE], 0)],
-    indirect=["process"],
-)
+@pytest.mark.parametrize("unfetched", [1, 0])
 def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
-    process: Process, unfetched: int
+    translator_folder: Path, tmp_path: Path, unfetched: int
 ) -> None:
     """What was fetched, and what the next server has, holds nothing up; it is no loss."""
-    fetched, left = filed(process.live), filed(process.live)
-    assert process.live.get(fetched).status == 200
-    os.kill(process.running.pid, signal.SIGTERM)
-    if unfetched:
-        until(lambda: process.status("/v1/models") == 503)
-        assert process.live.send("HEAD", left).status == 200
-    ended = process.end()
-    assert (ended.code, drained(ended)) == (0, {"lost": 0, "kept": 0, "unfetched": unfetched})
+    state, seconds = (None, 2.5) if unfetched else (tmp_path, 600.0)
+    with serving(translator_folder, state=state, shutdown_timeout=seconds) as live:
+        fetched, left = filed(live), filed(live)
+        assert live.get(fetched).status == 200
+        live.end()
+        if unfetched:
+            until(lambda: live.get("/v1/models").status == 503)
+            assert live.send("HEAD", left).status == 200
+        assert live.drained() == {"lost": 0, "kept": 0, "unfetched": unfetched}
 
 
 @pytest.mark.parametrize("process", [["", "--shutdown-timeout", "0.01"]], indirect=True)
