@@ -131,6 +131,19 @@ class Live:
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
+def form(
+    fields: dict[str, str], content: bytes | None = None, name: str = "a.txt"
+) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers of a form of several parts, in the end a file."""
+    named = [(f'name="{key}"', value.encode()) for key, value in fields.items()]
+    if content is not None:
+        named.append((f'name="file"; filename="{name}"', content))
+    head = "--x\r\ncontent-disposition: form-data; {}\r\n\r\n"
+    parts = [head.format(names).encode() + value for names, value in named]
+    body = b"\r\n".join([*parts, b"--x--\r\n"])
+    return body, {"content-type": "multipart/form-data; boundary=x"}
+
+
 def taken(response: HTTPResponse) -> Answered:
     """Read a response to its end."""
     headers = {name.lower(): value for name, value in response.getheaders()}

@@ -9,6 +9,7 @@ from socket import SO_RCVBUF, SOL_SOCKET
 from threading import Event
 from time import monotonic, sleep
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.system.serve.live import Gate, Held, Live, in_background, serving, until
@@ -17,10 +18,8 @@ from tests.system.serve.test_documents import PAIR, filed, sent, uploaded
 from dragoman.documents.formats import read_document
 from dragoman.documents.translate import Draft
 from dragoman.serve import documents
-from dragoman.serve.documents import DocumentDesk
 from dragoman.serve.settings import RequestLimits
 from dragoman.serve.state import StateFolder, StoredDocument
-from dragoman.serve.web import Call, Upload
 
 
 def test_texts_do_not_wait_for_documents_to_be_read(
@@ -48,23 +47,19 @@ def test_what_waits_for_our_door_is_on_the_disk_and_has_a_bound(
     translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as are kept, apart from these; the request holds its file no longer."""
-    held, done = list[Upload | None](), DocumentDesk.done
-
-    async def noted(desk: DocumentDesk, call: Call, one: StoredDocument) -> StoredDocument:
-        held.append(call.file)
-        return await done(desk, call, one)
-
-    monkeypatch.setattr(DocumentDesk, "done", noted)
     with serving(translator_folder, limits=RequestLimits(files=3)) as live:
-        gate = Gate(live, "en-zh")
+        gate, desk = Gate(live, "en-zh"), live.service.documents
+        done = AsyncMock(wraps=desk.done)
+        monkeypatch.setattr(desk, "done", done)
         ours = partial(sent, live, "/v1/documents", {"tgt_lang": "zh"})
         calls = [in_background(ours) for _ in range(3)]
-        until(lambda: len(held) == len(calls))
-        monkeypatch.setattr(DocumentDesk, "seconds_left", lambda *_: 7)
+        until(lambda: done.call_count == len(calls))
+        assert [each.args[0].file for each in done.call_args_list] == [None] * len(calls)
+        monkeypatch.setattr(desk, "seconds_left", lambda _: 7)
         refused = ours()
         assert refused.headers["retry-after"] == "7"
         assert refused.json["error"]["what"].startswith("As many documents as may wait")
-        assert (refused.status, held) == (429, [None] * len(calls))
+        assert refused.status == 429
         assert sent(live, "/v2/document", {"target_lang": "ZH"}).status == 200
         gate.opened.set()
         assert [call().status for call in calls] == [200] * len(calls)

@@ -11,7 +11,16 @@ from time import sleep, time
 import pytest
 from tests.docs.pages import ROOT
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Answered, Client, Gate, Live, in_background, serving, until
+from tests.system.serve.live import (
+    Answered,
+    Client,
+    Gate,
+    Live,
+    form,
+    in_background,
+    serving,
+    until,
+)
 
 from dragoman.errors import InputError
 from dragoman.serve import documents
@@ -42,13 +51,7 @@ def sent(
     headers: dict[str, str] | None = None,
 ) -> Answered:
     """Post a form with a file."""
-    parts = [
-        f'--x\r\ncontent-disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
-        for key, value in fields.items()
-    ]
-    head = f'--x\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-    body = b"".join([*parts, head.encode(), content, b"\r\n--x--\r\n"])
-    kind = {"content-type": "multipart/form-data; boundary=x"}
+    body, kind = form(fields, content, name)
     return live.send("POST", path, body, kind | (headers or {}))
 
 
@@ -245,13 +248,10 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
             answered += live.post("/v1/translate", {"text": "the"}).status == 200
         assert len(call().body.decode().splitlines()) == 40
         gate = Gate(live, "en-zh")
-        with live.raw() as raw:
-            head = b"POST /v1/documents HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n"
-            kind = b"content-type: multipart/form-data; boundary=x\r\n\r\n"
-            body = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
-            body += content + b"\r\n--x--\r\n"
-            raw.sendall(head % len(body) + kind + body)
-            until(lambda: bool(gate.batches))
+        leaving = live.connect()
+        leaving.request("POST", "/v1/documents", *form({}, content))
+        until(lambda: bool(gate.batches))
+        leaving.close()
         until(lambda: not live.service.store.all(StoredDocument))
         gate.opened.set()
         until(lambda: not live.service.queue.costs)
@@ -261,20 +261,18 @@ def test_a_document_waits_for_its_place(translator_folder: Path) -> None:
 def test_documents_survive_a_restart(
     translator_folder: Path, tmp_path: Path, expected: bytes
 ) -> None:
-    """What was not finished begins again; of what is not known, documents alone are removed."""
+    """What was not finished holds no end up, and begins again; documents alone are removed."""
     state = tmp_path / "state"
-    with serving(translator_folder, state=state) as live:
+    with serving(translator_folder, state=state, shutdown_timeout=600.0) as live:
         gate = Gate(live, "en-zh")
         path, key = uploaded(live)
         until(lambda: bool(gate.batches))
         with pytest.raises(InputError, match="cannot be used"):
             StateFolder(state)
         (one,) = live.service.store.all(StoredDocument)
-        live.service.draining = True  # as a signal does
+        live.end()
+        assert live.drained() == {"lost": 0, "kept": 1, "unfetched": 0}
         gate.opened.set()
-        task = live.service.documents._jobs[one.id].task
-        task.get_loop().call_soon_threadsafe(task.cancel)
-        until(lambda: not live.service.documents._jobs)
     (state / "documents" / f"{'0' * 32}.source").write_bytes(b"secret")
     (state / "documents" / "letter.source").write_bytes(b"a user's own")
     (state / "documents" / "2024").mkdir()

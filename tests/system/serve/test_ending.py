@@ -15,8 +15,6 @@ from tests.system.serve.live import Answered, Gate, Live, in_background, serving
 from tests.system.serve.test_documents import filed, sent, uploaded
 from tests.unit.tasks.tiny import save_translator
 
-from dragoman.serve.state import StoredDocument
-
 TRANSLATE = "/v1/translate"
 
 
@@ -212,22 +210,6 @@ def test_documents_that_are_lost_are_told(
         answer = ours()
         assert (answer.status, "shutting down" in answer.json["error"]["what"]) == (503, True)
         gate.opened.set()
-
-
-def test_what_the_next_server_translates_does_not_hold_up_the_end(
-    translator_folder: Path, tmp_path: Path
-) -> None:
-    """Nothing is lost."""
-    with serving(translator_folder, state=tmp_path, shutdown_timeout=600.0) as live:
-        gate = Gate(live, "en-zh")
-        for _ in range(3):
-            uploaded(live)
-        live.end()
-        assert live.drained() == {"lost": 0, "kept": 3, "unfetched": 0}
-        gate.opened.set()
-    with serving(translator_folder, state=tmp_path) as live:
-        stored = partial(live.service.store.all, StoredDocument)
-        until(lambda: [one.status for one in stored()] == ["done"] * 3)
 
 
 @pytest.mark.parametrize("unfetched", [1, 0])

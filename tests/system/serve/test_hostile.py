@@ -8,8 +8,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from tests.system.serve.live import Live, serving, until
-from tests.system.serve.test_documents import sent
+from tests.system.serve.live import Live, form, serving, until
+from tests.system.serve.test_documents import PAIR, sent
 
 from dragoman import serve
 from dragoman.serve.admission import SMALL, WHOLE
@@ -212,23 +212,13 @@ def test_there_are_only_so_many_connections(translator_folder: Path) -> None:
         until(lambda: live.get("/health/live").status == 200)
 
 
-PART = (
-    b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n%s\r\n--x\r\n'
-    b'content-disposition: form-data; name="source"\r\n\r\nen\r\n--x\r\n'
-    b'content-disposition: form-data; name="target"\r\n\r\nzh\r\n--x--\r\n'
-)
-
-
 def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> None:
     """Of clients whose key is not known half of it; small ones have always room."""
     limits, keys = RequestLimits(file=100_000, body=80_000), ApiKeys(["k"])
-    form = {"content-type": "multipart/form-data; boundary=x"}
-    whole = PART % (b"the cat " + b"\n" * 90_000)
-    paths = {
-        "/translate_file": form,
-        "/translate_file?api_key=k": form,
-        "/translate_file?": form | {"authorization": "Bearer k"},
-    }
+    content = b"the cat " + b"\n" * 90_000
+    whole, headers = form(PAIR, content)
+    path, known = "/translate_file", headers | {"authorization": "Bearer k"}
+    ways = (path, headers), (f"{path}?api_key=k", headers), (path, known)
     with serving(translator_folder, limits=limits, keys=keys) as live, ExitStack() as stack:
         bodies = live.service.bodies
         for _ in range(WHOLE):
@@ -236,18 +226,15 @@ def test_bodies_that_arrive_have_a_bound_together(translator_folder: Path) -> No
             raw.sendall(b"POST /translate_file HTTP/1.1\r\nhost: localhost\r\n")
             raw.sendall(b"content-length: 100000\r\n\r\n" + b"a" * 99_999)
         until(lambda: bodies.bytes > WHOLE // 2 * limits.file - len(whole))
-        statuses = [live.send("POST", *each[:1], whole, each[1]).status for each in paths.items()]
-        assert statuses == [503, 200, 200]
-        refused = live.send("POST", "/translate_file", whole, form)
+        assert [live.send("POST", at, whole, own).status for at, own in ways] == [503, 200, 200]
+        refused = live.send("POST", path, whole, headers)
         assert refused.headers["retry-after"] == "1"
         assert "as much as it accepts" in refused.json["error"]
         assert bodies.bytes <= WHOLE // 2 * limits.file + WHOLE * SMALL
-        ask = {"q": "the cat", "source": "en", "target": "zh", "api_key": "k"}
-        assert live.post("/translate", ask).status == 200
+        assert live.post("/translate", PAIR | {"q": "the cat", "api_key": "k"}).status == 200
         stack.close()
         until(lambda: not bodies.bytes)
-        fields = b'--x\r\ncontent-disposition: form-data; name="api_key"\r\n\r\nk\r\n' + whole
-        assert live.send("POST", "/translate_file", fields, form).status == 200
+        assert live.send("POST", path, *form(PAIR | {"api_key": "k"}, content)).status == 200
 
 
 def test_a_stranger_s_page_gets_nothing(live: Live) -> None:
@@ -260,8 +247,8 @@ def test_a_stranger_s_page_gets_nothing(live: Live) -> None:
     assert live.get("/v2/glossaries", evil).json["message"]
     for path in ("/health", "/health/live"):  # for which monitors ask by any name
         assert live.get(path, evil).status == 200
-    form = {"origin": "https://evil.example", "content-type": "application/x-www-form-urlencoded"}
-    refused = live.send("POST", "/v2/glossaries", b"name=x", form)
+    page = {"origin": "https://evil.example", "content-type": "application/x-www-form-urlencoded"}
+    refused = live.send("POST", "/v2/glossaries", b"name=x", page)
     assert (refused.status, b"--cors https://evil.example." in refused.body) == (403, True)
 
 

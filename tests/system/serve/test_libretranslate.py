@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.processors import needs_independent_translations
-from tests.system.serve.live import Answered, Live, serving
+from tests.system.serve.live import Answered, Live, form, serving
 from tests.unit.tasks.tiny import save_translator
 
 from dragoman.serve.settings import ApiKeys
@@ -73,12 +73,8 @@ def test_subtitle_edit_reads_the_first_text(live: Live, alone: Translator) -> No
 def test_its_page_sends_multipart(live: Live, alone: Translator) -> None:
     """Line ends of a form are CR LF; white space around lines stays."""
     fields = {"q": f"  {TEXT}\r\n\r\n\ta house \r\n", "format": "text", "alternatives": "0"} | PAIR
-    parts = [
-        f'--x\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in fields.items()
-    ]
-    body = "".join([*parts, "--x--\r\n"]).encode()
-    headers = {"content-type": "multipart/form-data; boundary=x; charset=punycode"}
+    body, headers = form(fields)
+    headers["content-type"] += "; charset=punycode"
     answer = live.send("POST", "/translate", body, headers)
     first, second = alone.translate([TEXT, "a house"])
     assert answer.json == {"translatedText": f"  {first}\n\n\t{second} \n"}

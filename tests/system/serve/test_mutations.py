@@ -11,6 +11,7 @@ from time import time
 from typing import Any
 
 import pytest
+from tests.system.serve.live import form
 from tests.unit.tasks.tiny import save_translator
 from tests.unit.tasks.tiny_chat import save_chat_generator
 
@@ -26,14 +27,13 @@ PATIENCE = 20.0
 """Seconds in which each is answered."""
 
 JSON, FORM = b"application/json", b"application/x-www-form-urlencoded"
-PARTS = b'--x\r\ncontent-disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+PARTS = b"multipart/form-data; boundary=x"
 PAIR = {"source": "en", "target": "zh"}
 SAID = [{"role": "user", "content": "the cat"}]
 SHORT = {"beam_size": 1, "retry": False}
 TERMS = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t我\n", "entries_format": "tsv"}
 UPLOADS = ("/translate_file", "/v2/document", "/v1/documents")
-FILE = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nthe cat\r\n'
-UPLOAD = FILE + PARTS % (b"target_lang", b"zh") + PARTS % (b"target", b"zh") + b"--x--"
+UPLOAD, _ = form({"target_lang": "zh", "target": "zh"}, b"the cat")
 
 Message = MutableMapping[str, Any]
 Template = tuple[str, str, bytes, bytes]
@@ -53,12 +53,7 @@ TEMPLATES: list[Template] = [
     in_json("/v1/classify", {"text": "a"}),
     in_json("/translate", {"q": ["the cat\n a"], "alternatives": 1, "api_key": "k", **PAIR}),
     ("POST", "/translate", FORM, b"q=the+cat%0Aa&source=auto&target=zh&format=text"),
-    (
-        "POST",
-        "/translate",
-        b"multipart/form-data; boundary=x",
-        PARTS % (b"q", b"a") + PARTS % (b"source", b"en") + PARTS % (b"target", b"zh") + b"--x--",
-    ),
+    ("POST", "/translate", PARTS, form({"q": "a"} | PAIR)[0]),
     in_json("/detect", {"q": "the cat"}),
     in_json("/v2/translate", {"text": ["a", "我"], "target_lang": "ZH", "formality": "default"}),
     ("POST", "/v2/translate", FORM, b"text=a&text=b&target_lang=ZH&show_billed_characters=1"),
@@ -80,7 +75,7 @@ TEMPLATES: list[Template] = [
             "splitting_tags": ["a"],
         },
     ),
-    *(("POST", path, b"multipart/form-data; boundary=x", UPLOAD) for path in UPLOADS),
+    *(("POST", path, PARTS, UPLOAD) for path in UPLOADS),
     in_json("/v1/tag", {"text": "a"}),
     in_json("/v1/embed", {"text": ["a"]}),
     in_json("/v1/embeddings", {"model": "a", "input": ["a"], "encoding_format": "base64"}),
