@@ -3,8 +3,10 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from io import StringIO
 from pathlib import Path
@@ -251,22 +253,13 @@ class PanicException(BaseException):
 
 def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
     """Call in a thread; what is returned waits for the result."""
-    found: list[Any] = []
+    future = Future[Any]()
 
     def run() -> None:
         try:
-            found.append(call())
+            future.set_result(call())
         except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
-            found.append(error)
+            future.set_exception(error)
 
-    thread = Thread(target=run)
-    thread.start()
-
-    def result() -> Any:  # noqa: ANN401 -- what it returned
-        thread.join(PATIENCE)
-        assert found, "it has not ended"
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        return found[0]
-
-    return result
+    Thread(target=run).start()
+    return partial(future.result, PATIENCE)

@@ -190,17 +190,6 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(
     assert not errors
 
 
-def test_two_models_that_are_asked_for_at_once_do_not_refuse_each_other(
-    translator_folder: Path, tmp_path: Path
-) -> None:
-    """One has its place in memory first, and is loaded."""
-    folders = [copytree(translator_folder, tmp_path / name) for name in "ab"]
-    with serving(*folders, lazy=True, max_memory=1.5 * 206172) as live:
-        ask = [partial(live.post, TRANSLATE, {"text": "a", "model": name}) for name in "ab"]
-        statuses = sorted(call().status for call in [*map(in_background, ask)])
-        assert statuses in ([200, 200], [200, 503])
-
-
 def test_a_model_is_chosen_by_name_or_by_pair(translator_folder: Path, tmp_path: Path) -> None:
     """Folders of one name are told apart by more of their path; a choice must be one."""
     twins = [copytree(translator_folder, tmp_path / part / "model") for part in ("x", "y")]

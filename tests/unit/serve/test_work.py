@@ -1,8 +1,10 @@
 """What a request costs, and what is not computed for who has left."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from threading import Event, Lock, Thread
-from time import sleep
+from threading import Event
+from unittest.mock import Mock
 
 import pytest
 from tests.unit.tasks import tiny
@@ -31,25 +33,14 @@ def test_what_must_be_written_costs_as_what_is_read() -> None:
 
 def test_a_step_that_waits_is_not_computed_for_who_has_left() -> None:
     """It looks again when it gets the lock for which it waited."""
-    computed, lock, refused = list[int](), Lock(), list[Refusal]()
+    step, withdrawn = Mock(return_value=[1]), Event()
 
-    def step() -> list[int]:
-        computed.append(1)
-        return computed
-
-    withdrawn = Event()
-
-    def run() -> None:
-        try:
-            run_steps([step], lock, withdrawn)
-        except Refusal as refusal:
-            refused.append(refusal)
-
-    with lock:
-        thread = Thread(target=run)
-        thread.start()
-        sleep(0.05)
+    @contextmanager
+    def lock() -> Iterator[None]:
         withdrawn.set()
-    thread.join(20)
-    assert not computed
-    assert len(refused) == 1
+        yield
+
+    with pytest.raises(Refusal):
+        run_steps([step], lock(), withdrawn)
+    assert not step.called
+    assert run_steps([step, step], nullcontext(), Event()) == [1, 1]
