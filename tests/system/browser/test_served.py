@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
 from playwright.sync_api import Browser, Page, Route, expect
 from tests.system.browser.conftest import Opener, barriers
 from tests.system.serve.live import Live, Steps, serving, until
-from tests.unit.tasks.tiny import save_translator
+from tests.unit.tasks.tiny import save_several, save_translator
 
 from dragoman.serve.settings import ApiKeys, RequestLimits
 
@@ -102,7 +102,7 @@ def test_what_is_typed_is_translated(show: Show, live: Live) -> None:
 
 
 def test_a_word_shows_where_it_comes_from(show: Show, live: Live) -> None:
-    """Its tokens' links, as words of the source, which are marked; Escape takes that back."""
+    """By its tokens' links, marked until Escape; flags are in words, doubtful ones stand out."""
     page = show(live)
     answers(page, {"text": "嗯", "tokens": ["嗯"]}, APPLES)
     source(page).fill("Oh\nI eat é red apples.")
@@ -120,13 +120,6 @@ def test_a_word_shows_where_it_comes_from(show: Show, live: Live) -> None:
     expect(chosen).to_have_text("嗯")
     chosen.click()
     expect(chosen).to_have_count(0)
-
-
-def test_what_was_flagged_is_said(show: Show, live: Live) -> None:
-    """In the words of the command line; what is doubtful stands out."""
-    page = show(live)
-    answers(page, APPLES)
-    source(page).fill("I eat é red apples.")
     expect(page.locator(".flag")).to_have_text(["much shorter than the source", "searched again"])
     assert page.locator(".doubtful").all_inner_texts() == ["much shorter than the source"]
 
@@ -259,6 +252,21 @@ def test_languages_are_detected_or_chosen(show: Show, folder: Path, tmp_path: Pa
         expect(page.locator("#from")).to_contain_text("English")
         assert origin.count() == 0
         expect(by).to_have_text("en-zh")
+
+
+def test_each_script_of_a_language_can_be_chosen(show: Show, tmp_path: Path) -> None:
+    """By its name, and it is the one that is asked for and swapped."""
+    with serving(save_several(tmp_path / "scripts", "en", "sr-Cyrl", "sr-Latn")) as live:
+        page = show(live)
+        origin, into = (page.get_by_role("combobox", name=name) for name in ("From", "To"))
+        origin.select_option(label="English")
+        assert into.locator("option").all_inner_texts() == ["Serbian (Cyrillic)", "Serbian (Latin)"]
+        source(page).fill("the cat")
+        with page.expect_request(TRANSLATE) as asked:
+            into.select_option(label="Serbian (Latin)")
+        assert "sr-Latn" in (asked.value.post_data or "")
+        page.get_by_role("button", name="Swap languages").click()
+        expect(origin).to_have_value("sr-Latn")
 
 
 def test_the_language_of_the_page_is_the_readers(show: Show, live: Live) -> None:
