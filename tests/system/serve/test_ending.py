@@ -69,7 +69,7 @@ ROOM = ["--queue-tokens", str(10**7)]  # for what writes hundreds of tokens a te
 
 def test_what_was_accepted_is_answered_after_the_signal(translator_folder: Path) -> None:
     """First it is not ready, then refuses, then answers what it has."""
-    with serving(translator_folder, drain_delay=1.0, shutdown_timeout=60.0) as live:
+    with serving(translator_folder, drain_delay=2.0, shutdown_timeout=60.0) as live:
         gate = Gate(live, "en-zh")
         calls = [in_background(partial(live.texts, ["the cat"] * 3)) for _ in range(4)]
         until(lambda: len(live.service.queue.costs) == 4)
