@@ -136,12 +136,12 @@ class Live:
 def form(
     fields: dict[str, str], content: bytes | None = None, name: str = "a.txt"
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the headers of a form of several parts, in the end a file."""
-    named = [(f'name="{key}"', value.encode()) for key, value in fields.items()]
+    """Return the body and the headers of a form of several parts, of which a file is the first."""
+    named = {f'name="{key}"': value.encode() for key, value in fields.items()}
     if content is not None:
-        named.append((f'name="file"; filename="{name}"', content))
+        named = {f'name="file"; filename="{name}"': content} | named
     head = "--x\r\ncontent-disposition: form-data; {}\r\n\r\n"
-    parts = [head.format(names).encode() + value for names, value in named]
+    parts = [head.format(names).encode() + value for names, value in named.items()]
     body = b"\r\n".join([*parts, b"--x--\r\n"])
     return body, {"content-type": "multipart/form-data; boundary=x"}
 
