@@ -273,39 +273,36 @@ async def translate(call: Call, form: DeepLForm) -> Response:
     service, texts, target = call.service, form.text or [], form.target_lang
     service.accept(call, texts)
     check_tags(form, texts)
-    if form.source_lang:
-        sources: list[str | None] = [form.source_lang] * len(texts)
-    else:
-        detected = await service.detect(call, texts)
-        sources = [one.candidates[0].language if one.candidates else None for one in detected]
+    given: list[str | None] = [form.source_lang] * len(texts)
+    sources = given if form.source_lang else await service.sources_of(call, texts)
     options = Decoding(split_sentences=False) if form.split_sentences == "0" else None
     lines = texts if form.split_sentences == "1" else [text.replace("\n", " ") for text in texts]
-    answers, terms = dict[int, DeepLText](), await glossary_of(call, form)
+    found, terms = dict(enumerate(texts)), await glossary_of(call, form)
     chosen_of = chosen_of_texts(service, sources, target, are_told=not form.source_lang)
-    places_of = dict[Chosen | None, list[int]]()
+    places_of = dict[Chosen, list[int]]()
     for place, source in enumerate(sources):  # what one model translates is accepted as a whole
-        places_of.setdefault(chosen_of[source], []).append(place)
-    for chosen, places in places_of.items():
-        some = [lines[place] for place in places]
-        how = chosen and Translating(call, chosen, options, terms)
-        if how is None:
-            found = [texts[place] for place in places]
-        elif form.tag_handling is not None:
+        if (chosen := chosen_of[source]) is not None:
+            places_of.setdefault(chosen, []).append(place)
+    for one, places in places_of.items():
+        how, some = Translating(call, one, options, terms), [lines[place] for place in places]
+        if form.tag_handling is not None:
             answered = await service.translate_markup(how, partial(marked, form), some)
-            found = [each.text for each in answered]
+            found |= zip(places, [each.text for each in answered], strict=True)
         else:
-            found = [best for best, *_ in await service.translate_lines(how, some)]
-        own = chosen and chosen[0].src_lang
-        for place, text in zip(places, found, strict=True):
-            source = base_of(sources[place] or own or "en").upper()
-            answers[place] = answer = DeepLText(source, text)
-            if form.show_billed_characters:
-                answer.billed_characters = len(texts[place]) if chosen else 0
-            if form.model_type:
-                answer.model_type_used = "quality_optimized"
-            if form.tag_handling is not None:
-                answer.tag_handling_version = form.tag_handling_version
-    return json_response(DeepLAnswer([answers[place] for place in range(len(texts))]))
+            translated = await service.translate_lines(how, some)
+            found |= zip(places, [best for best, *_ in translated], strict=True)
+    answers = list[DeepLText]()
+    for place, source in enumerate(sources):
+        chosen = chosen_of[source]
+        read = source or (chosen and chosen[0].src_lang) or "en"
+        answers.append(answer := DeepLText(base_of(read).upper(), found[place]))
+        if form.show_billed_characters:
+            answer.billed_characters = len(texts[place]) if chosen else 0
+        if form.model_type:
+            answer.model_type_used = "quality_optimized"
+        if form.tag_handling is not None:
+            answer.tag_handling_version = form.tag_handling_version
+    return json_response(DeepLAnswer(answers))
 
 
 async def languages(call: Call) -> Response:

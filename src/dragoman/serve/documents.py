@@ -324,13 +324,14 @@ class DocumentDesk:
                 self._glossary(one),
             ),
         )
-        some = [text for text, _ in texts[:LOOKED_AT]]
-        source = one.source or await self._service.source_of(job, some)
+        source, is_told = one.source, one.source is None
+        if is_told:
+            some = "\n".join(text for text, _ in texts[:LOOKED_AT])
+            (source,) = await self._service.sources_of(job, [some])
         if self._service.shelf.keeps(source, one.target):
             self._store.write(one, "target", file.read_bytes())
             return
         one.characters = sum(len(text) for text, _ in texts)
-        is_told = one.source is None
         chosen = self._service.shelf.choose(one.model, source, one.target, is_told=is_told)
         how = Translating(job, chosen, glossary=glossary)
         found: list[Any] = []

@@ -188,10 +188,10 @@ class Service:
         detector = LanguageDetector(read, written)
         return await self.in_thread(job, lambda: [*map(detector.detect, texts)])
 
-    async def source_of(self, job: ServeJob, texts: Sequence[str]) -> str | None:
-        """Return the likeliest language of texts that have one."""
-        (found,) = await self.detect(job, ["\n".join(texts)])
-        return found.candidates[0].language if found.candidates else None
+    async def sources_of(self, job: ServeJob, texts: Sequence[str]) -> list[str | None]:
+        """Return the likeliest language of each text."""
+        found = await self.detect(job, texts)
+        return [each.candidates[0].language if each.candidates else None for each in found]
 
     def refusal(self, error: BaseException) -> Refusal:
         """Return what a client is told about an error, without paths.
