@@ -16,6 +16,7 @@ from dragoman.languages import name_of, resolve
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.markup import in_html
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
+from dragoman.serve.schema import as_list
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, json_response
 from dragoman.serve.work import Translating
@@ -125,7 +126,7 @@ LIBRE = Dialect(name="libretranslate", error=error, read=read, forms=True, fault
 
 async def translate(call: Call, form: LibreTranslateForm) -> Response:
     """Translate a text, or a list of them."""
-    texts = form.q if isinstance(form.q, list) else [form.q or ""]
+    texts = as_list(form.q or "")
     source, target, limits = form.source or "", form.target or "", call.service.settings.limits
     try:
         more = max(0, int(form.alternatives or 0))
@@ -192,7 +193,7 @@ def candidates(detected: Detected) -> list[dict[str, Any]]:
 
 async def detect(call: Call, form: LibreDetectForm) -> Response:
     """Name the languages that a text may be in."""
-    text = form.q if isinstance(form.q, str) else "\n".join(form.q or ())
+    text = "\n".join(as_list(form.q or ""))
     call.service.accept(call, [text])
     return json_response(candidates(*await call.service.detect(call, [text])))
 

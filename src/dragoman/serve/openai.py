@@ -22,18 +22,16 @@ from dragoman.decoding import Decoding, with_seed
 from dragoman.serve.endpoints import Dialect, Endpoint
 from dragoman.serve.openai_fields import UnusedFields, read
 from dragoman.serve.refusals import LONGEST_NAME, Refusal
-from dragoman.serve.schema import ModelForm
+from dragoman.serve.schema import ModelForm, as_list
 from dragoman.serve.shelf import Chosen, Shelf
 from dragoman.serve.web import Call, EventStream, json_response
-from dragoman.serve.work import Translating
+from dragoman.serve.work import BATCH_TOKENS, Translating
 from dragoman.tasks.generate.ids import See
 from dragoman.tasks.lines import encode_each
 from dragoman.tasks.results import Generation
 from dragoman.text.tokenizer import Tokenizer
 
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
-BATCH_TOKENS = 8192
-"""Padded tokens of an embedder's batch."""
 LONGEST_PAIR = 80
 """Characters of a pair in a model's name."""
 
@@ -248,16 +246,14 @@ async def translated(
     async with service.lease(call, chosen[0], 1) as translator:
         how = Translating(call, chosen, options)
         (texts,) = await service.translate_lines(how, [last.text])
-        sizes = await service.in_thread(
-            call,
-            lambda: [
-                size(translator.src_tokenizer, [last.text]),
-                *(size(translator.tgt_tokenizer, [each]) for each in texts),
-            ],
-        )
-        for text, written in zip(texts, sizes[1:], strict=True):
-            yield text
-            yield Reply(text, sizes[0], written)
+
+        def replies() -> list[Reply]:
+            read = size(translator.src_tokenizer, last.text)
+            return [Reply(each, read, size(translator.tgt_tokenizer, each)) for each in texts]
+
+        for reply in await service.in_thread(call, replies):
+            yield reply.text
+            yield reply
 
 
 async def generated(
@@ -265,14 +261,13 @@ async def generated(
 ) -> AsyncGenerator[str | Reply, None]:
     """Yield the answers to the messages; of a stream, piece by piece."""
     service, count, (system, turns) = call.service, form.n or 1, turns_of(form)
-    stop = [form.stop] if isinstance(form.stop, str) else form.stop
     given = Decoding.of(
         {
             "max_tokens": form.max_completion_tokens or form.max_tokens,
             "temperature": form.temperature,
             "top_p": form.top_p,
             "seed": form.seed,
-            "stop": stop and tuple(stop),
+            "stop": form.stop and tuple(as_list(form.stop)),
         }
     )
     with_n(call, form)
@@ -316,9 +311,10 @@ def turns_of(form: ChatForm) -> tuple[str | None, list[str]]:
     return "\n\n".join(before) or None, [each.text for each in said]
 
 
-def size(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
-    """Return how many tokens texts have."""
-    return sum(len(ids or ()) for ids in encode_each(tokenizer.encode_batch, texts))
+def size(tokenizer: Tokenizer, text: str) -> int:
+    """Return how many tokens a text has."""
+    (ids,) = encode_each(tokenizer.encode_batch, [text])
+    return len(ids or ())
 
 
 def reply_of(generation: Generation | None, read: int) -> Reply:
@@ -331,7 +327,7 @@ def reply_of(generation: Generation | None, read: int) -> Reply:
 
 async def embeddings(call: Call, form: EmbeddingsForm) -> Response:
     """Embed texts."""
-    service, texts = call.service, [form.input] if isinstance(form.input, str) else form.input
+    service, texts = call.service, as_list(form.input)
     service.accept(call, texts)
     served = service.shelf.find(form.model, "embed")
     async with service.lease(call, served, len(texts)) as reader:

@@ -172,6 +172,11 @@ def with_options(form: type[msgspec.Struct], task: Decoding) -> Any:  # noqa: AN
     )
 
 
+def as_list(given: str | list[str]) -> list[str]:
+    """Return one text, or several, as a list."""
+    return [given] if isinstance(given, str) else given
+
+
 def options_of(form: msgspec.Struct) -> Decoding:
     """Return the options that a form gives. Raises InputError for ones that exclude each other."""
     named = {each.name: getattr(form, each.name, msgspec.UNSET) for each in fields(Decoding)}

@@ -37,11 +37,12 @@ from dragoman.serve.schema import (
     TranslateAnswer,
     TranslateForm,
     TranslateRequest,
+    as_list,
     options_of,
 )
 from dragoman.serve.shelf import Served
 from dragoman.serve.web import Call, EventStream, json_response
-from dragoman.serve.work import Translating
+from dragoman.serve.work import BATCH_TOKENS, Translating
 from dragoman.tasks.folders import read_folder
 from dragoman.tasks.results import Translation
 from dragoman.text.glossary import Glossary
@@ -49,8 +50,6 @@ from dragoman.wording import format_bytes
 
 V1 = Dialect(name="v1")
 
-BATCH_TOKENS = 8192
-"""Padded tokens of an encoder's batch."""
 STEP = 32
 """Pairs that are scored between two looks whether the client is still there."""
 LARGEST = 1 << 30
@@ -64,11 +63,6 @@ FAILED: dict[str, dict[str, Any]] = {
     "embed": {"vector": [], "flags": ["failed"]},
 }
 """The answer to a text at which a library failed, by the task."""
-
-
-def as_list(given: str | list[str]) -> list[str]:
-    """Return one text, or several, as a list."""
-    return [given] if isinstance(given, str) else given
 
 
 async def translate(call: Call, form: TranslateForm) -> Response:

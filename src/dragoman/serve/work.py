@@ -18,6 +18,9 @@ from dragoman.text.unreadable import is_library_error
 
 Answer = TypeVar("Answer")
 
+BATCH_TOKENS = 8192
+"""Padded tokens of an encoder's batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Translating:
