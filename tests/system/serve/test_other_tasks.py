@@ -176,7 +176,12 @@ def test_pairs_are_scored(every: Live, folders: dict[str, Path]) -> None:
     ],
 )
 def test_an_answer_without_a_text_has_the_form_of_its_task(
-    every: Live, task: str, key: str, name: str, kind: type, monkeypatch: pytest.MonkeyPatch
+    every: Live,
+    task: str,
+    key: str,
+    name: str,
+    kind: type[msgspec.Struct],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where a library failed at it; an encoder's vector is empty then."""
 
@@ -186,7 +191,7 @@ def test_an_answer_without_a_text_has_the_form_of_its_task(
 
     monkeypatch.setattr(every.answering(name), "courses", lambda *_: [course()])
     found = every.post(f"/v1/{task}", {"text": ["a"]}).json
-    assert msgspec.convert(found, kind)
+    assert len(getattr(msgspec.convert(found, kind), key)) == 1
     assert found[key][0]["flags"] == ["failed"]
     assert msgspec.convert(FAILED["embed"], VectorForm).vector == []
 
