@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from shutil import copytree
+from time import monotonic
 
 import pytest
 from tests.system.conftest import CommandLine, Ended, Running
@@ -221,11 +222,13 @@ def test_what_goes_with_the_server_may_be_fetched_until_time_is_up(
     with serving(translator_folder, state=state, shutdown_timeout=seconds) as live:
         fetched, left = filed(live), filed(live)
         assert live.get(fetched).status == 200
+        started = monotonic()
         live.end()
         if unfetched:
             until(lambda: live.get("/v1/models").status == 503)
             assert live.send("HEAD", left).status == 200
         assert live.drained() == {"lost": 0, "kept": 0, "unfetched": unfetched}
+        assert not unfetched or monotonic() - started > seconds / 2
 
 
 @pytest.mark.parametrize("process", [["", "--shutdown-timeout", "0.01"]], indirect=True)
