@@ -15,12 +15,12 @@ On a CPU two batches side by side, each on one thread, take less time than one a
 two threads, which meet after every product. So there are *lanes*. Those that are free share what
 waits, by threads that end when nothing does. A lone item has all threads until another one waits.
 
-Between two steps of a batch that has a long item its thread computes what others ask for, if that
-is much shorter, for half of the time at most: a sentence does not wait for somebody's long text.
+Between two steps of a batch that has much of one request its thread computes what others ask for,
+if that is much less, for half of the time at most: a sentence does not wait for a document.
 """
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from inspect import ismethod
@@ -49,7 +49,7 @@ from dragoman.errors import InputError
 from dragoman.nn.cpu.native import share_of_threads
 
 SHORT = 8
-"""A request is short beside an item that costs so many times as much as all that waits of it."""
+"""A request is short beside a batch that has so many times as much of another as waits of it."""
 PATIENCE = 0.01
 """Seconds for which a batch computes its own steps before it looks who else waits."""
 _HERE = local()
@@ -220,20 +220,23 @@ class Scheduler(Generic[Item, Found]):
                     self._fill_lanes()
                 threads.enter_context(share_of_threads(most))
             else:
-                self._compute_short(batch[0], most)
+                self._compute_short(batch, most)
             after = monotonic()
             look = after + max(PATIENCE, after - now)
 
         return between_steps
 
-    def _compute_short(self, longest: Entry, most: int) -> None:
-        """Compute what waits of requests that are short beside the longest item of a batch."""
-        batch, limit = list[Entry](), cost_of(longest) / SHORT
+    def _compute_short(self, beside: list[Entry], most: int) -> None:
+        """Compute what waits of requests that are short beside what another has in a batch."""
+        batch, costs = list[Entry](), Counter[Waiting]()
+        for entry in beside:
+            costs[entry[0].request] += cost_of(entry)
+        [(largest, cost)] = costs.most_common(1)
+        limit = cost / SHORT
         try:
             with self._lock:
                 self._forget_withdrawn()
-                own = longest[0].request
-                short = {a for a in self._turns if a is not own and 0 < a.cost <= limit}
+                short = {a for a in self._turns if a is not largest and 0 < a.cost <= limit}
                 for place, queue in [*self._queues.items()] if short else []:
                     if found := [entry for entry in queue if entry[0].request in short]:
                         share = found[0][0].items.budget // most // SHORT

@@ -55,6 +55,39 @@ def test_a_short_item_does_not_wait_for_a_long_batch() -> None:
     assert order == ["short", "long"]
 
 
+def test_a_short_item_does_not_wait_for_a_batch_of_another_request() -> None:
+    """Whose items are no longer than it is, but many; one request among many has no such batch."""
+
+    def seen(requests: list[int]) -> list[str]:
+        """What is computed first of a batch of these requests' items, and a short one."""
+        order, asked = list[str](), iter([False] * 50 + [True])
+
+        def run(name: str, batch: list[str], withdrawn: Callable[[int], bool]) -> list[str]:
+            if name == "many" and not order:
+                submitted.append(one_lane.submit([one("short", 2)]))
+                while not next(asked):
+                    withdrawn(0)
+            order.append(name)
+            return batch
+
+        one_lane = Scheduler[str, str](run)
+        submitted = [one_lane.submit([many(number)]) for number in requests]
+        for request in submitted:
+            dict(request)
+        return order
+
+    def many(number: int) -> Course[str, str, str]:
+        found = yield Items(
+            values=["many"] * number, costs=[2] * number, budget=10**6, how="many", key="many"
+        )
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "PATIENCE", 0)
+        assert seen([20]) == ["short", "many"]
+        assert seen([1] * 20) == ["many", "short"]
+
+
 def test_other_items_wait_for_the_end_of_a_batch() -> None:
     """Those of its own request, and of requests that are not much shorter as a whole."""
     seen = list[str]()
