@@ -7,8 +7,7 @@ from pathlib import Path
 from dragoman.cli.cost_fit import draw_scaling
 from dragoman.cost.counting import step_of
 from dragoman.cost.scaling import REFITS, Point
-from dragoman.cost.scaling_report import ScalingReport, report_runs
-from dragoman.cost.scaling_runs import Run
+from dragoman.cost.scaling_report import Run, ScalingReport, report_runs
 from dragoman.tasks.recipes import load_recipe
 from figures.chinese import save
 

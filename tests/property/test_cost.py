@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.cost.counted import counted_training, step_of
 
-from dragoman.cost.decoding import decoding_step
+from dragoman.cost.counting import decoding_step
 from dragoman.data.shape import Shape
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig
 from dragoman.nn import (

@@ -17,7 +17,7 @@ from tests.unit.tasks.tiny import make_tokenizer
 from tests.unit.tasks.tiny_generator import PROMPTS, make_config, make_generator
 
 from dragoman.convert.eight_bits import quantize
-from dragoman.cost.decoding import decoding_memory, decoding_step
+from dragoman.cost.counting import decoding_memory, decoding_step
 from dragoman.data.shape import Shape
 from dragoman.engine import freeze
 from dragoman.errors import InputError

@@ -98,7 +98,7 @@ def draw_scaling(report: "ScalingReport") -> "Figure":
     fitted, with the predicted interval as a bar. Right, the same runs against the operations
     they took, and below all curves the frontier: the best size for each budget.
     """
-    from dragoman.cost.scaling_report import optimal
+    from dragoman.cost.scaling import optimal
     from dragoman.lens import blank
 
     law, flops = report.fit.law, report.flops

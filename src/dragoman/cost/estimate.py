@@ -18,8 +18,7 @@ Energy is power times time; money is rent times time, or the price of that energ
 from bisect import bisect
 from dataclasses import dataclass
 
-from dragoman.cost.counting import FLOAT, forward_pass, step_of
-from dragoman.cost.decoding import decoding_step
+from dragoman.cost.counting import FLOAT, decoding_step, forward_pass, step_of
 from dragoman.cost.machine import Rates
 from dragoman.data.shape import Shape
 from dragoman.decoding import TRANSLATING

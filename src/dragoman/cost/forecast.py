@@ -4,40 +4,22 @@ Nothing here draws a random number, so a run ends with the same bits whether it 
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from dragoman.cost.counting import FLOAT, MOMENTS, TrainingMemory, forward_pass, step_of
-from dragoman.cost.decoding import decoding_memory, decoding_step
-from dragoman.cost.estimate import BATCH_TOKENS, VALIDATED, estimate_training
-from dragoman.cost.machine import counted_as, find_rates, memory_limit
-from dragoman.data.batches import Stream
-from dragoman.data.shape import Shape
-from dragoman.decode import schedule
-from dragoman.decoding import TRANSLATING
-from dragoman.errors import InputError
-from dragoman.models import ModelConfig, count_parameters
-from dragoman.nn import Precision
-from dragoman.train.device import STATE_BYTES, choose_device, choose_precision
+from dragoman.cost.estimate import estimate_training
+from dragoman.cost.machine import find_rates, memory_limit
+from dragoman.cost.memory import check_batches, check_states, peak_memory
+from dragoman.train.device import choose_device
 from dragoman.train.job import Check
-from dragoman.train.recipe import RunRecipe, Work
+from dragoman.train.recipe import RunRecipe
 from dragoman.train.runfolder import RunFolder
 from dragoman.wording import counted, format_bytes, format_energy, format_money, format_time
 
-ERROR = 0.9
-"""A predicted peak may be a tenth too high: what is over the memory by less is not rejected."""
-SAFE_MARGIN = 3
-"""Where so many times the expected peak fits, the batches of an epoch are not looked at."""
-LOOKED_AT = 2000
-"""Batches of the validation whose size is looked at."""
 LONG = 45 * 60.0
 """Seconds of a run above which a limit of its time is suggested."""
-LEAST_SHARE = 0.01
-"""Where less than this of a batch would fit, a smaller one is no advice."""
 
 RecipeT = TypeVar("RecipeT", bound=RunRecipe)
 
@@ -93,154 +75,3 @@ def rest_of(recipe: RecipeT) -> tuple[int, RecipeT]:
         max_minutes=None if minutes is None else max(0.1, minutes - progress.seconds / 60),
     )
     return progress.step, replace(recipe, train=left)
-
-
-def peak_memory(work: Work, precision: Precision) -> int:
-    """Return the bytes of the larger peak: that of a training step or that of a validation."""
-    return max(step_of(work, precision).memory.total, usual_validation(work, precision))
-
-
-def usual_validation(work: Work, precision: Precision) -> int:
-    """Return the peak of a validation, with texts of the work's length."""
-    sources = min(VALIDATED, work.recipe.train.validate_limit) if work.src_length else 0
-    translated = _translated_shape(work, [work.length] * sources)
-    return validation_memory(work, work.shape, translated, precision)
-
-
-def validation_memory(
-    work: Work, shape: Shape, translated: Shape | None = None, precision: Precision = "fp32"
-) -> int:
-    """Return the peak of a validation between two steps.
-
-    It computes the loss of a batch of the first shape, and decodes greedily (in float32, as
-    translating does) one of the second, if there is one.
-    """
-    peak = forward_pass(work.kind, work.config, shape, precision=precision).peak
-    if translated is not None:
-        found = decoding_memory(work.config, translated)
-        logits = FLOAT * translated.rows * work.vocab_size
-        kept = found.weights + found.packed + found.cache + found.memory
-        peak = max(peak, found.total, kept + 2 * logits)
-    return peak + MOMENTS * FLOAT * work.parameters
-
-
-def check_states(recipe: RunRecipe, limit: int | None) -> None:
-    """Raise InputError if weights, gradients and moments alone are over the `memory_limit`.
-
-    Before anything is read, when the size of a vocabulary is not known: only layers are counted.
-    """
-    parts = count_parameters(recipe.work().config)
-    parameters = parts.get("encoder", 0) + parts.get("decoder", 0)
-    frozen = recipe.start.freeze or recipe.start.lora.rank
-    averaged = FLOAT if recipe.train.ema is not None else 0
-    needed = parameters * (FLOAT if frozen else STATE_BYTES + averaged)
-    if limit is not None and needed > limit:
-        raise InputError(
-            f"the run needs at least {format_bytes(needed)} for the weights, gradients and moments "
-            f"of {parameters:,} parameters, and there are {format_bytes(limit)} of memory: make "
-            "model.d_model, model.d_ff or the number of layers smaller"
-        )
-
-
-def check_batches(
-    work: Work,
-    limit: int | None,
-    config: ModelConfig,
-    batches: Stream[Any],
-    validation: Iterable[Any],
-) -> None:
-    """Raise InputError if a step or a validation needs more memory than a CPU has.
-
-    The largest batches are run dry, unless usual ones are far below the memory. A GPU is not
-    checked: its kernels keep less than a CPU's, and it reports at once what is too much.
-    """
-    recipe, train = work.recipe, work.recipe.train
-    device = choose_device(train.device)
-    if limit is None or device.type != "cpu" or recipe.start.freeze or recipe.start.lora.rank:
-        return
-    precision = counted_as(choose_precision(train.precision, device))
-    shapes, lengths = list[Shape](), list[int]()
-    for batch in islice(validation, LOOKED_AT):
-        shapes.append(batch.shape)
-        lengths += batch.source_lengths(config.pad_id, train.validate_limit)
-    # a batch may need more than the usual one: scores grow with tokens and length
-    longest = max([work.longest, *(max(each.length, each.src_length) for each in shapes)])
-    tokens = max([work.shape.tokens, *(each.tokens for each in shapes)])
-    growth = max(1.0, longest / work.shape.length) * tokens / work.shape.tokens
-    if SAFE_MARGIN * growth * peak_memory(work, precision) < limit:
-        return
-    real = replace(recipe, model=config).work(work.length)
-    shape = _largest(batch.shape for batch in batches.largest()) or work.shape
-    peak = step_of(real, precision, shape=shape).memory
-    if ERROR * peak.total > limit:
-        raise InputError(_too_large(recipe, shape, peak, limit))
-    if not (validated := _largest(shapes)):
-        return
-    translated = _translated_shape(real, lengths)
-    needed = validation_memory(real, validated, translated, precision)
-    if ERROR * needed > limit:
-        raise InputError(_validation_too_large(validated, translated, needed, limit))
-
-
-def _largest(shapes: Iterable[Shape]) -> Shape | None:
-    return max(shapes, key=lambda shape: shape.tokens, default=None)
-
-
-def _translated_shape(work: Work, lengths: Sequence[int]) -> Shape | None:
-    """Return the batch that takes most while a validation translates sources of these lengths.
-
-    Each translation reaches its limit, since an untrained model does not end a sentence; the place
-    of one that has ended stays. None where nothing is translated.
-    """
-    lengths = [min(length, TRANSLATING.max_src_tokens) for length in lengths]
-    factor, constant = TRANSLATING.max_length_factor, TRANSLATING.max_length_constant
-    longest = ((len(batch), lengths[batch[0]]) for batch in schedule(lengths, BATCH_TOKENS))
-    shapes = (
-        Shape(rows=rows, src_length=length + 1, length=int(factor * length) + constant)
-        for rows, length in longest
-    )
-
-    def size(shape: Shape) -> int:
-        """Estimate the bytes of keys, values and logits."""
-        one = Shape(rows=1, src_length=shape.src_length, length=1)
-        read = decoding_step(work.config, one, cached=shape.length).read
-        return shape.rows * (read + 4 * FLOAT * work.vocab_size)
-
-    return max(shapes, key=size, default=None)
-
-
-def _too_large(recipe: RunRecipe, shape: Shape, peak: TrainingMemory, limit: int) -> str:
-    states = peak.weights + peak.optimizer
-    rest = peak.total - states
-    source = f"{shape.src_length:,} and " if shape.src_length else ""
-    lengths = source + counted(shape.length, "token")
-    begun = (
-        f"a batch of {counted(shape.rows, 'row')} of {lengths} needs {format_bytes(peak.total)} at "
-        f"its peak ({format_bytes(states)} of weights and moments, {format_bytes(rest)} "
-        f"of activations and gradients), and there are {format_bytes(limit)} of memory"
-    )
-    share = (limit - states) / rest
-    if share < LEAST_SHARE:
-        return f"{begun}: make model.d_model, model.d_ff or the number of layers smaller"
-    spare = ", or train.activation_checkpointing = true, which keeps less and takes longer"
-    return (
-        f"{begun}: set {recipe.smaller_batch(shape, share)}"
-        f"{'' if recipe.train.activation_checkpointing else spare}; "
-        "train.accumulate makes up for smaller batches"
-    )
-
-
-def _validation_too_large(
-    validated: Shape, translated: Shape | None, needed: int, limit: int
-) -> str:
-    what, less = "", ""
-    if translated is not None:
-        sentences = counted(translated.rows, "sentence")
-        what = f", and translates {sentences} of up to {translated.src_length:,} tokens at once"
-        less = ", train.validate_limit or tokenizer.vocab_size"
-    return (
-        f"a validation needs {format_bytes(needed)} at its peak (it computes the loss of "
-        f"{counted(validated.rows, 'row')} of {counted(validated.length, 'token')} at once{what}), "
-        f"and there are {format_bytes(limit)} of memory: lower batch.max_tokens{less}, shorten the "
-        "longest validation texts, or make the model smaller"
-    )

@@ -12,6 +12,20 @@ The five numbers minimise the Huber loss of the log residuals over all runs,
 .. math:: \sum_i \text{Huber}_\delta(\log L(N_i, D_i) - \log L_i)
 
 with log L the log-sum-exp of its three terms. SciPy, which the extra `plot` installs, minimises it.
+
+A token costs `c(N) = fixed + per_parameter * N`, in operations or in seconds; both are read off the
+runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is left:
+
+.. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
+
+It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, that place is
+
+.. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
+    G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
+
+(Hoffmann et al. 2022, equation 4). Small models are not there yet: what a token costs them beside
+their weights (attention's scores, the start of each operation) is a large share.
+
 In the names of arrays: P points, K terms, Q the five unknowns, S laws.
 """
 
@@ -48,6 +62,8 @@ TOLERANCE = 1e-6
 """Where a step changes the sum, the unknowns or the slope by a smaller share, a fit ends."""
 PROMISING = 8
 """Starts that are continued: those with the least squares."""
+LARGEST_LOG_SIZE, HALVINGS = np.log(1e18), 100
+"""Of the search for the best size."""
 SMALLEST = 1e-3
 """Of the loss: what a start has in place of a term that is zero, which has no logarithm."""
 
@@ -230,3 +246,55 @@ class _Runs:
             token_factor=np.exp(tokens + beta * middle_tokens),
             token_exponent=beta,
         )
+
+
+# ---------------------------------------------------------------- what a budget is best spent on
+
+
+def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
+    """Return the size and the tokens of the lowest loss; laws and budgets may be arrays.
+
+    NaN where the law has no such place: where a larger model, or more tokens, never help (an
+    exponent of 0 or below), and where size costs nothing.
+    """
+    alpha, beta = law.size_exponent, law.token_exponent
+    exists = (np.minimum(alpha, beta) > 0.0) & (cost.per_parameter > 0.0)
+    low = np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(budget)))
+    high = np.full_like(low, LARGEST_LOG_SIZE)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where it does not exist
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            size = np.exp(middle)
+            of_token = cost.of_token(size)
+            gain = np.log(alpha * law.size_factor) - alpha * middle
+            loss = np.log(beta * law.token_factor) - beta * np.log(budget / of_token)
+            falls = gain > loss + np.log(cost.per_parameter * size / of_token)
+            low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+    size = np.where(exists, np.exp(low), np.nan)
+    return size, np.asarray(budget / cost.of_token(size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestUse:
+    """The best use of a budget in the unit of the costs: the run, and the loss it will measure."""
+
+    budget: float
+    parameters: Interval
+    tokens: Interval
+    loss: Interval
+
+
+def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
+    """Return the best use of a budget. Raises InputError where the fit knows none."""
+    size_S, tokens_S = optimal(fit.laws, budget, cost)
+    if np.isnan(size_S[0]):
+        raise InputError(
+            "the fit has no best size: larger models or more tokens did not lower the loss of "
+            "these runs; fit runs that lie further apart"
+        )
+    return BestUse(
+        budget=budget,
+        parameters=Interval.of(size_S),
+        tokens=Interval.of(tokens_S),
+        loss=fit.predict(size_S[0], tokens_S[0]),
+    )

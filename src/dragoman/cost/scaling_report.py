@@ -1,17 +1,8 @@
-r"""What a scaling law says of a sweep: the law itself, predictions, budgets, more data.
+"""What a scaling law says of finished runs: the law itself, predictions, budgets, more data.
 
-A token costs `c(N) = fixed + per_parameter * N`, in operations or in seconds; both are read off the
-runs themselves. A budget C buys `D = C / c(N)` tokens, so that one unknown is left:
-
-.. math:: \min_N \; E + A N^{-\alpha} + B (C / c(N))^{-\beta}
-
-It is convex in log N, and its derivative is zero at one place. Where c(N) = 6N, that place is
-
-.. math:: N = G (C / 6)^{\beta / (\alpha + \beta)}, \quad
-    G = (\alpha A / (\beta B))^{1 / (\alpha + \beta)}
-
-(Hoffmann et al. 2022, equation 4). Small models are not there yet: what a token costs them beside
-their weights (attention's scores, the start of each operation) is a large share.
+Only the end of a run is a fair point: before it the learning rate had not fallen yet, and a longer
+run that is looked at early is worse than a short one that was planned so (Hoffmann et al. 2022,
+section 3.1). So a run gives one point, its last validation, whatever it measured on its way.
 """
 
 from collections.abc import Sequence
@@ -19,81 +10,135 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
-
+from dragoman.cost.counting import step_of
 from dragoman.cost.options import CostOptions
+from dragoman.cost.recipes import find_recipe
 from dragoman.cost.scaling import (
     REFITS,
-    Floats,
+    BestUse,
     Interval,
     LawFit,
-    Numbers,
+    Point,
     ScalingLaw,
     TokenCost,
+    best_use,
     fit_law,
 )
-from dragoman.cost.scaling_runs import Run, find_runs, read_runs
 from dragoman.errors import InputError
+from dragoman.files.reading import read_object
 from dragoman.plain import Plain, to_plain
+from dragoman.train.log import read_log
+from dragoman.train.runfolder import RunFolder
 
-LARGEST_LOG_SIZE, HALVINGS = np.log(1e18), 100
 BEYOND = (1, 10, 100)
 """Budgets by default, as multiples of the work of the largest run."""
 CHECK_REFITS = 200
 """Resampled sets of runs behind the interval of the check."""
 MORE_DATA = 10
 """Times the tokens of the longest run."""
-
-
-def optimal(law: ScalingLaw, budget: Numbers, cost: TokenCost) -> tuple[Floats, Floats]:
-    """Return the size and the tokens of the lowest loss; laws and budgets may be arrays.
-
-    NaN where the law has no such place: where a larger model, or more tokens, never help (an
-    exponent of 0 or below), and where size costs nothing.
-    """
-    alpha, beta = law.size_exponent, law.token_exponent
-    exists = (np.minimum(alpha, beta) > 0.0) & (cost.per_parameter > 0.0)
-    low = np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(budget)))
-    high = np.full_like(low, LARGEST_LOG_SIZE)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where it does not exist
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            size = np.exp(middle)
-            of_token = cost.of_token(size)
-            gain = np.log(alpha * law.size_factor) - alpha * middle
-            loss = np.log(beta * law.token_factor) - beta * np.log(budget / of_token)
-            falls = gain > loss + np.log(cost.per_parameter * size / of_token)
-            low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-    size = np.where(exists, np.exp(low), np.nan)
-    return size, np.asarray(budget / cost.of_token(size))
+FREE_DATA = ("root", "cache", "source")
+"""Settings of where the texts lie, which is nothing about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestUse:
-    """The best use of a budget in the unit of the costs: the run, and the loss it will measure."""
+class Run:
+    """A finished run."""
 
-    budget: float
-    parameters: Interval
-    tokens: Interval
-    loss: Interval
+    name: str
+    """Its folder."""
+    point: Point
+    flops_per_token: float
+    """Of training, as `dragoman cost` counts them."""
+    seconds_per_token: float | None
+    """The median over its training, without validation; None for a run too short to tell."""
+
+    @property
+    def flops(self) -> float:
+        """Operations of the whole run."""
+        return self.flops_per_token * self.point.tokens
 
 
-def best_use(fit: LawFit, budget: float, cost: TokenCost) -> BestUse:
-    """Return the best use of a budget. Raises InputError where the fit knows none."""
-    size_S, tokens_S = optimal(fit.laws, budget, cost)
-    if np.isnan(size_S[0]):
+def find_runs(folders: Sequence[Path]) -> list[Path]:
+    """Return the folders of runs: those given, and those directly inside of a given one."""
+    found: list[Path] = []
+    for folder in folders:
+        inside = [path.parent for path in sorted(folder.glob("*/training"))]
+        if (folder / "training").is_dir():
+            inside = [folder]
+        if not inside:
+            raise InputError(
+                f"{folder} is not the folder of a training run and holds none; give the folders "
+                "that dragoman train wrote"
+            )
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """Read runs that may stand in one fit.
+
+    Raises InputError for a run that is not finished or was never validated, and for runs whose
+    losses mean different things: other texts, other pieces, another length of windows.
+    """
+    predicted = list(map(_what_is_predicted, folders))
+    for folder, other in zip(folders, predicted, strict=True):
+        for key in (key for key, value in other.items() if value != predicted[0][key]):
+            raise InputError(
+                f"{folders[0]} and {folder} differ in {key}, so their losses cannot be "
+                "compared; fit runs that predict the same text in the same pieces"
+            )
+    return list(map(_read_run, folders))
+
+
+def _what_is_predicted(folder: Path) -> dict[str, object]:
+    """Return what decides which text is predicted, in which pieces and from how much before it."""
+    recipe = read_object(folder / "training" / "recipe.json")
+    batch = recipe.get("batch", {})
+    return {
+        "task": recipe.get("task"),
+        "data": {key: value for key, value in recipe["data"].items() if key not in FREE_DATA},
+        "tokenizer": recipe.get("tokenizer"),
+        "batch.length": batch.get("length"),
+        "batch.stride": batch.get("stride"),
+    }
+
+
+def _read_run(folder: Path) -> Run:
+    if not (folder / "training" / "finished.json").exists():
         raise InputError(
-            "the fit has no best size: larger models or more tokens did not lower the loss of "
-            "these runs; fit runs that lie further apart"
+            f"{folder} is not finished, so its loss is no end of a learning rate that falls; let "
+            "dragoman train go on with it, or leave it out"
         )
-    return BestUse(
-        budget=budget,
-        parameters=Interval.of(size_S),
-        tokens=Interval.of(tokens_S),
-        loss=fit.predict(size_S[0], tokens_S[0]),
+    metrics = RunFolder(folder).metrics
+    lines = read_log(metrics)
+    validations = [line for line in lines if line.valid]
+    if not validations:
+        raise InputError(f"{folder} has no validation, so there is no loss to fit; leave it out")
+    end = validations[-1].step
+    told = [line for line in lines if line.tokens is not None and line.step <= end]
+    if not told or not told[-1].tokens:
+        raise InputError(
+            f"{metrics} does not say how many tokens the run was trained on; leave the run out"
+        )
+    work = find_recipe(str(folder)).work()
+    flops = step_of(work, "fp32", checkpointing=False).flops
+    speeds = [line.tokens_per_second for line in lines if line.tokens_per_second]
+    return Run(
+        name=str(folder),
+        point=Point(
+            parameters=work.parameters,
+            tokens=round(told[-1].tokens * end / told[-1].step),
+            loss=validations[-1].valid["loss"],
+        ),
+        flops_per_token=flops / work.shape.tokens,
+        seconds_per_token=1.0 / median(speeds) if speeds else None,
     )
+
+
+# ---------------------------------------------------------------- what is reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

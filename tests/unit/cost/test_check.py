@@ -14,8 +14,8 @@ from tests.unit.tasks.complete import translating
 from tests.unit.train.made import make_batch, make_console
 
 from dragoman.cost.counting import step_of
-from dragoman.cost.forecast import check_batches, check_states, validation_memory
 from dragoman.cost.measure import RandomJob
+from dragoman.cost.memory import check_batches, check_states, validation_memory
 from dragoman.cost.recipes import find_recipe
 from dragoman.data.batches import Stream
 from dragoman.errors import InputError
@@ -56,7 +56,7 @@ def test_the_loss_takes_what_is_measured(name: str) -> None:
     with torch.inference_mode():
         expected = measured_peak(lambda: loss_of(config, model, shape))
     states = 3 * 4 * sum(count_parameters(config).values())
-    found = validation_memory(work_for(config, shape), shape) - states
+    found = validation_memory(work_for(config, shape), "fp32", lengths=()) - states
     assert found == pytest.approx(expected, rel=0.1)
 
 

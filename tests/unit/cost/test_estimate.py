@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dragoman.cost.counting import FLOAT, step_of
-from dragoman.cost.decoding import decoding_step
+from dragoman.cost.counting import FLOAT, decoding_step, step_of
 from dragoman.cost.estimate import (
     BATCH_TOKENS,
     HOUR,
@@ -24,7 +23,7 @@ from dragoman.cost.machine import Rates
 from dragoman.cost.measure import measure
 from dragoman.cost.options import CostOptions
 from dragoman.cost.recipes import MODELS, find_recipe
-from dragoman.cost.report import cost_of, decoding_memory_of
+from dragoman.cost.report import cost_of
 from dragoman.data.shape import Shape
 from dragoman.engine.assemblies import ALIGNED
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, count_parameters
@@ -244,7 +243,7 @@ def test_beams_share_what_cross_attention_keeps() -> None:
     """It is there once for each sentence of a full batch, and the cache once for each beam."""
     work = _work("tiny")
     assert isinstance(work.config, EncoderDecoderConfig)
-    found = decoding_memory_of(work, "fp32")
+    found = cost_of("it", work, replace(RATES, memory=None)).memory.decoding
     assert found is not None
     rows = BATCH_TOKENS // (work.length * work.beam_size)
     token = 2 * FLOAT * work.config.d_model * work.config.num_decoder_layers

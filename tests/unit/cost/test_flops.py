@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.unit.cost.counted import counted, counted_training, make, step_of, variants
 
-from dragoman.cost.decoding import decoding_step
+from dragoman.cost.counting import decoding_step
 from dragoman.data.shape import Shape
 from dragoman.models import (
     DecoderOnly,

@@ -7,8 +7,7 @@ import pytest
 import torch
 from tests.unit.cost.counted import loss_of, make, measured_peak, step_of, variants
 
-from dragoman.cost.counting import TrainingMemory
-from dragoman.cost.decoding import decoding_memory
+from dragoman.cost.counting import TrainingMemory, decoding_memory
 from dragoman.data.shape import Shape
 from dragoman.decode import Beam, Limits, search
 from dragoman.engine import freeze

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.cost.test_scaling import LAW, measured
 
-from dragoman.cost.scaling import ScalingLaw, TokenCost, fit_law
-from dragoman.cost.scaling_report import best_use, optimal
+from dragoman.cost.scaling import ScalingLaw, TokenCost, best_use, fit_law, optimal
 from dragoman.errors import InputError
 
 SIX = TokenCost(fixed=0.0, per_parameter=6.0)

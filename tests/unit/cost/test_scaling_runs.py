@@ -13,8 +13,7 @@ from dragoman.cli.cost import cost
 from dragoman.cli.cost_fit import plot_scaling, show_scaling
 from dragoman.cost.counting import step_of
 from dragoman.cost.options import CostOptions
-from dragoman.cost.scaling_report import Spending, report_scaling
-from dragoman.cost.scaling_runs import find_runs, read_runs
+from dragoman.cost.scaling_report import Spending, find_runs, read_runs, report_scaling
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
 from dragoman.models import DecoderOnlyConfig, count_parameters
