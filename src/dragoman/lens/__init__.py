@@ -4,8 +4,8 @@
     inspecting   what a model does with a text: an `Inspection`
     inspection   what that is, as plain data
     trace        the attention of every layer and head, watched while the model runs
-    weights      where a head looks, in four numbers and a word; which tokens had to do with a label
-    maps         traced weights as maps of an inspection, and the word alignment
+    weights      traced weights as maps and the word alignment; where a head looks, in four numbers
+                 and a word; which tokens had to do with a label
     logits       the share of each head in a logit, and what each layer would have written
     switching    the translation without one head
     search       what a search chose from, step by step, and the tree of it

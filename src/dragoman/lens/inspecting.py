@@ -26,7 +26,6 @@ from dragoman.lens.inspection import (
     TokenChoice,
 )
 from dragoman.lens.logits import Writer, explain_logits
-from dragoman.lens.maps import alignment_of, attention_map, cut_maps
 from dragoman.lens.search import MOST_PRUNED, Best, Observed, beam_tree, logit_step, searched_steps
 from dragoman.lens.switching import switch_off
 from dragoman.lens.trace import (
@@ -36,7 +35,7 @@ from dragoman.lens.trace import (
     trace_text,
     trace_translation,
 )
-from dragoman.lens.weights import gradient_input, rollout
+from dragoman.lens.weights import alignment_of, attention_map, cut_maps, gradient_input, rollout
 from dragoman.models import (
     DecoderOnly,
     DecoderOnlyConfig,
