@@ -24,21 +24,19 @@ from typer.core import TyperCommand
 from dragoman import __version__
 from dragoman.cli import data, making
 from dragoman.cli.chat import chat
-from dragoman.cli.classify import classify
 from dragoman.cli.convert import convert
 from dragoman.cli.cost import cost
 from dragoman.cli.demo import demo
 from dragoman.cli.download import download
-from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.generate import generate
 from dragoman.cli.inspect import inspect
 from dragoman.cli.pipes import say
+from dragoman.cli.read import classify, embed, tag
 from dragoman.cli.runs import runs
 from dragoman.cli.score import score
 from dragoman.cli.serve import serve
 from dragoman.cli.shortlist import shortlist
-from dragoman.cli.tag import tag
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError, InputError, escaped, is_out_of_memory, nearest

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from dragoman.cli.decoding import decoding_options, say_seed
-from dragoman.cli.loading import Loading, with_arithmetic
+from dragoman.cli.loading import Loading, decoding_options, say_seed, with_arithmetic
 from dragoman.cli.output import ModelFolder, option
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding, with_seed

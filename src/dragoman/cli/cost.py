@@ -1,20 +1,37 @@
 """`dragoman cost`: what a model takes before it is trained: arithmetic, memory, time, money."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.cost_show import show_cost
 from dragoman.cli.data import with_corpus
 from dragoman.cli.options import names_and_settings, with_options
-from dragoman.cli.output import option, print_found
+from dragoman.cli.output import Item, option, print_found
 from dragoman.cli.pipes import say, talk
 from dragoman.cli.train import of_files, with_settings
 from dragoman.corpus.config import PairFiles
 from dragoman.cost.options import CostOptions
 from dragoman.errors import InputError
-from dragoman.wording import counted
+from dragoman.wording import (
+    counted,
+    format_bytes,
+    format_energy,
+    format_flops,
+    format_money,
+    format_time,
+)
+
+if TYPE_CHECKING:
+    from dragoman.cost.estimate import Bill, SeveralEstimate
+    from dragoman.cost.report import Cost
+    from dragoman.train.recipe import Work
+
+SEVERAL = "devices,states on each,each sends in a step,time of that,step,tokens/s,of perfect"
+"""Head of the table of several devices."""
+FEW = 10
+"""Tokens a second below which tenths are printed."""
 
 
 @with_corpus
@@ -88,3 +105,97 @@ def cost(
         measured = measure(work, talk())
     found = cost_of(name, work, rates, asked, measured)
     print_found(found, show_cost(found, work), as_json=as_json)
+
+
+def show_cost(cost: "Cost", work: "Work") -> Iterator[Item]:
+    """Yield all that the estimate of a recipe contains."""
+    tokens = counted(work.shape.length, "token")
+    rows = f"{counted(work.shape.rows, 'row')} of {tokens}"
+    if work.shape.src_length:
+        rows = f"{counted(work.shape.rows, 'pair')} of {work.shape.src_length:,} and {tokens}"
+    yield f"{cost.name}: {cost.kind}, task {cost.task}; a batch of {rows}."
+    total = cost.parameters["total"]
+    shares = [(name, f"{n:,}", f"{n / total:.1%}") for name, n in cost.parameters.items()]
+    yield [("part", "parameters", "share"), *shares]
+    yield [("arithmetic", "per token"), *_arithmetic(cost, work)]
+    yield [("memory", "bytes"), *_memory(cost, work)]
+    yield f"On {cost.device.device}, {cost.device.how}."
+    if cost.measured is not None:
+        yield f"Measured here: {cost.measured.how}; it goes before what is assumed."
+    done = "written" if work.answer else "read"
+    bills = {
+        "the training run": cost.training.bill,
+        f"a million tokens {done}": cost.texts.million,
+        "the month's traffic": cost.texts.month,
+    }
+    taken = [(name, *_format_bill(bill)) for name, bill in bills.items() if bill is not None]
+    yield [("what", "time", "energy", "money"), *taken]
+    if cost.several:
+        yield [SEVERAL.split(","), *map(_one_of_several, cost.several)]
+    run, speed = cost.training, cost.texts.tokens_per_second
+    step = f"A step takes {run.step_seconds:.3g} s; the run ends by {run.limited_by}"
+    if run.steps is not None and run.tokens is not None:
+        step += (
+            f", at {counted(run.steps, 'step')} and {counted(run.tokens, 'token')}, with "
+            f"{counted(run.validations, 'validation')} and {counted(run.saves, 'checkpoint')}"
+        )
+    if speed < 1:
+        yield f"{step}. A token is {done} in {format_time(1 / speed)}."
+    else:
+        yield f"{step}. {speed:,.{0 if speed >= FEW else 1}f} tokens are {done} in a second."
+
+
+def _arithmetic(cost: "Cost", work: "Work") -> Iterator[tuple[str, str]]:
+    flops = cost.flops_per_token
+    yield "training, forward and backward", format_flops(flops.training)
+    yield "  of that, scores and weighting", f"{flops.scores:.1%}"
+    yield "  and the output layer", f"{flops.output:.1%}"
+    reading = "reading" if flops.decoding is None else "prefill"
+    yield f"{reading}, a token of {work.length}", format_flops(flops.prefill)
+    if flops.decoding is not None:
+        yield "a decoded token, each hypothesis", format_flops(flops.decoding)
+
+
+def _memory(cost: "Cost", work: "Work") -> Iterator[tuple[str, str]]:
+    memory, precision = cost.memory, cost.device.precision
+    way = "without" if work.recipe.train.activation_checkpointing else "with"
+    sizes = {
+        "weights, in float32 whatever the precision": memory.training.weights,
+        "gradients": memory.training.gradients,
+        "optimizer": memory.training.optimizer,
+        f"activations of a batch, {precision}": memory.training.activations,
+        f"  in {'fp32' if precision == 'bf16' else 'bf16'}": memory.other_precision.activations,
+        f"  {way} activation checkpointing": memory.other_checkpointing.activations,
+        "  more, if the loss were not fused": memory.unfused_loss,
+        "peak of a training step": memory.training.total,
+        "peak of a validation": memory.validation,
+    }
+    yield from ((name, format_bytes(size)) for name, size in sizes.items())
+    if memory.cache is not None and memory.decoding and memory.bf16_decoding:
+        yield "cache of a sentence and beam", format_bytes(memory.cache)
+        yield "peak of decoding a full batch", format_bytes(memory.decoding.total)
+        yield "  in bf16", format_bytes(memory.bf16_decoding.total)
+    if memory.largest_rows is not None and cost.device.memory is not None:
+        rows, tokens = memory.largest_rows, memory.largest_rows * work.shape.tokens
+        largest = f"{counted(rows, 'row')}, {counted(tokens // work.shape.rows, 'token')}"
+        yield f"largest batch in {format_bytes(cost.device.memory)}", largest
+
+
+def _one_of_several(each: "SeveralEstimate") -> tuple[str, ...]:
+    return (
+        f"{each.devices:,}, {'a share of the model' if each.sharded else 'whole models'}",
+        format_bytes(each.states),
+        format_bytes(each.sent),
+        format_time(each.communication_seconds),
+        format_time(each.step_seconds),
+        f"{each.tokens_per_second:,.0f}",
+        f"{each.efficiency:.0%}",
+    )
+
+
+def _format_bill(bill: "Bill") -> tuple[str, str, str]:
+    return (
+        format_time(bill.seconds),
+        "unknown" if bill.kwh is None else format_energy(bill.kwh),
+        "no price" if bill.money is None else format_money(bill.money, bill.currency),
+    )

@@ -9,9 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dragoman.cli.flags import FLAGS
 from dragoman.cli.options import with_options
-from dragoman.cli.output import Destination, keep_all, telling_kept, to_json
+from dragoman.cli.output import FLAGS, Destination, keep_all, telling_kept, to_json
 from dragoman.cli.pipes import check_output, read_stdin, say, to_stdout
 from dragoman.decoding import Decoding
 from dragoman.documents.formats import FORMATS, LARGEST, REFUSED, format_of_name, read_document

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.decoding import decoding_options
-from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.loading import Loading, decoding_options, with_loading
 from dragoman.cli.options import with_options
 from dragoman.cli.output import PlainLines, option, print_found
 from dragoman.cli.pipes import check_output, say, telling_interrupt

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.decoding import decoding_options, say_seed
-from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.loading import Loading, decoding_options, say_seed, with_loading
 from dragoman.cli.output import Lines, ModelFolder, option, to_json
 from dragoman.cli.pipes import is_typed, lines_from, say, to_stdout
 from dragoman.decoding import GENERATING, Decoding, with_seed

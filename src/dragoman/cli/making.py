@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.data import Json, check_kept, print_report, progress_of_pairs, with_corpus
-from dragoman.cli.decoding import decoding_options
-from dragoman.cli.loading import Loading, with_loading
+from dragoman.cli.loading import Loading, decoding_options, with_loading
 from dragoman.cli.options import with_options
 from dragoman.cli.output import (
     Destination,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from dragoman.cli.flags import LISTED
 from dragoman.cli.options import DOCUMENTS, with_options
 from dragoman.cli.pipes import (
     check_output,
@@ -42,11 +41,43 @@ from dragoman.wording import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dragoman.tasks.embedder import Embedding
+    from dragoman.tasks.results import Translation
+
 T = TypeVar("T")
 WINDOW = 4096
 """Lines taken at a time: bounds the memory, whatever the size of the file."""
 MANY = 6
 """Columns; a table of more is not squeezed into a terminal that is too narrow for its words."""
+
+FLAGS = {
+    "broken_characters": "with broken characters",
+    "empty": "empty",
+    "empty_tag": "with a tag whose words are missing",
+    "kept": "with protected text changed",
+    "loop": "with endless repetition",
+    "max_length": "cut at the length limit",
+    "memory": "taken over from the memory",
+    "no_output": "with a sentence without output",
+    "numbers": "with other numbers",
+    "placeholders": "with other placeholders",
+    "retried": "searched again",
+    "several_sentences": "with fewer sentences than given",
+    "short": "much shorter than the source",
+    "split": "translated in parts",
+    "symbols": "with other emoji or symbols",
+    "tags": "with other tags",
+    "terms_apart": "with a term that may stand in a sentence of its own",
+    "terms_missed": "with a term that was missed",
+    "unknown_characters": "with unknown characters",
+    "untranslated_forms": "with plural or other forms that were copied",
+    "unreadable": "unreadable",
+    "urls": "with other URLs",
+}
+"""What the summary calls the flags."""
+
+LISTED = {FLAGS[flag] for flag in FLAGS if flag not in ("empty", "memory", "retried", "split")}
+"""Those whose lines it lists: somebody should look at them."""
 
 
 def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: ANN401
@@ -167,6 +198,11 @@ def content_hash(file: Path | None) -> str | None:
     except OSError:  # reading it says what is wrong
         pass
     return str(file)
+
+
+def names_of_flags(result: "Translation | Embedding") -> Iterator[str]:
+    """What the summary counts of a result."""
+    return (FLAGS[flag] for flag in result.flags)
 
 
 @dataclass(frozen=True, slots=True)

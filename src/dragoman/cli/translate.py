@@ -8,10 +8,15 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.decoding import decoding_options, flags_of, sampled_or_wide
 from dragoman.cli.documents import AsDocument, each_document, places_of, with_document
-from dragoman.cli.flags import names_of_flags
-from dragoman.cli.loading import Loading, check_input, with_loading
+from dragoman.cli.loading import (
+    Loading,
+    check_input,
+    decoding_options,
+    flags_of,
+    sampled_or_wide,
+    with_loading,
+)
 from dragoman.cli.options import DOCUMENTS, MODEL, OUTPUT, SEARCH, with_options
 from dragoman.cli.output import (
     Destination,
@@ -21,6 +26,7 @@ from dragoman.cli.output import (
     content_hash,
     digest_of,
     each_line,
+    names_of_flags,
     to_json,
     with_destination,
     with_languages,

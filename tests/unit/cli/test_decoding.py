@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dragoman.cli.decoding import decoding_options, flags_of
+from dragoman.cli.loading import decoding_options, flags_of
 from dragoman.decoding import GENERATING, TRANSLATING, Decoding, merged
 from dragoman.ranges import UNSET, Probability
 

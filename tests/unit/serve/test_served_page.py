@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from dragoman.cli.flags import FLAGS
+from dragoman.cli.output import FLAGS
 from dragoman.lens import page as lens_page
 from dragoman.serve import page
 from dragoman.serve.page import LENS_SCRIPTS, SCRIPTS, contents
