@@ -47,6 +47,18 @@ def blocks(page: Path, *languages: str) -> list[Block]:
     return [Block(language, text) for language, text in found if language in languages]
 
 
+def chinese(page: Path) -> Path:
+    """The same page in Chinese."""
+    if page == READMES[0]:
+        return READMES[1]
+    return ROOT / "docs" / "zh" / page.relative_to(ROOT / "docs")
+
+
+def english(page: Path) -> Path:
+    """The page that one of the Chinese pages of docs/ is a translation of."""
+    return ROOT / "docs" / page.relative_to(ROOT / "docs" / "zh")
+
+
 def links(page: Path) -> list[str]:
     """Where the links and pictures of a page lead, except into the network or into the page."""
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import PAGES, ROOT, name_of
+from tests.docs.pages import PAGES, name_of
 from tests.docs.walk import ROUNDING, differences
 
 from excerpts import Wrong
@@ -29,15 +29,6 @@ def test_a_command_prints_what_its_page_says(page: Path, found: re.Match[str]) -
         for old, new in zip(said, heard, strict=True)
     ]
     assert [line for lines in lost for line in lines] == []
-
-
-def test_both_languages_show_the_same() -> None:
-    """The costs of the paper's base model, and three looks into a small translator."""
-    names = [page.relative_to(ROOT / "docs").as_posix() for page, _ in SHOWN]
-    english = ["cost.md", "inspect.md", "inspect.md", "inspect.md"]
-    assert names == english + [f"zh/{name}" for name in english]
-    blocks = [found[0] for _, found in SHOWN]
-    assert blocks[:4] == blocks[4:]
 
 
 def test_a_command_that_fails_is_named() -> None:

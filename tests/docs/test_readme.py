@@ -94,29 +94,6 @@ def _write(src: Path, tgt: Path, pairs: list[Pair]) -> None:
         path.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
 
 
-def test_both_languages_give_the_same_commands() -> None:
-    """Same blocks in the same order; only comments are translated."""
-    english, chinese = (
-        [(block.language, block.code) for block in blocks(page, "sh", "python")] for page in READMES
-    )
-    assert english == chinese
-    assert len(english) > 4
-
-
-def test_both_languages_have_the_same_shape() -> None:
-    """Same headings by level, same links, same pictures, same places for measured figures."""
-    english, chinese = (_shape(page) for page in READMES)
-    assert english == chinese
-
-
-def _shape(page: Path) -> list[str]:
-    """Headings as their level, links as their target in either language, in order."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    found = re.findall(r"^#+ |\]\([^)]+\)|<img src=\"[^\"]+\"|<!-- [\w-]+: \w+ -->", text, re.M)
-    found = [item.replace("docs/zh/", "docs/").replace(".zh.png", ".png") for item in found]
-    return [item for item in found if "README" not in item]
-
-
 @pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)
 def test_every_command_has_a_row(page: Path) -> None:
     """The table of the command line has each verb of the program."""

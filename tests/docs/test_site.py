@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import blocks
 
 import make
 from excerpts import ROOT, Wrong
@@ -138,26 +137,6 @@ def test_every_picture_can_be_made_again() -> None:
     names = [*FIGURES, *DRAWINGS]
     names += [chinese_name(name) for name in names]
     assert [name for name in names if not (ROOT / "docs" / "images" / name).exists()] == []
-
-
-def test_both_languages_have_the_same_shape() -> None:
-    """A translated page has its twin's headings, pictures, references, figures and code."""
-    for page in sorted(CHINESE.rglob("*.md")):
-        twin = ROOT / "docs" / page.relative_to(CHINESE)
-        assert twin.exists(), page
-        assert _shape(page) == _shape(twin), page
-
-
-def _shape(page: Path) -> list[str]:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    headings = re.findall(r"^#+ ", text, re.M)
-    pictures = re.findall(r"!\[[^\]]*\]\([./\w]*/([\w-]+)[.\w]*\)", text)
-    references = re.findall(r"^\[`([\w./:-]+)`\]", text, re.M)
-    rows = re.findall(r"^\|", text, re.M)
-    measured = re.findall(r"<!-- [\w-]+: begin -->.*?<!-- [\w-]+: end -->", text, re.S)
-    numbers = [number for block in measured for number in re.findall(r"\d[\d,.]*\d|\d", block)]
-    code = [block.code for block in blocks(page, "sh", "python", "toml")]
-    return [*headings, *pictures, *references, *rows, *sorted(numbers), *code]
 
 
 def test_making_the_pages_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:

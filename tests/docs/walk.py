@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from tests.docs.pages import ROOT, name_of, run
+from tests.docs.pages import ROOT, chinese, name_of, run
 
 WALK = ROOT / "docs" / "walk"
 ENGLISH = sorted(WALK.glob("*.md"))
@@ -75,11 +75,6 @@ class Experiment:
         with torch.random.fork_rng(devices=[], enabled=self.alone):
             run(self.before, name_of(self.page), own)
             return run("\n" * (self.line - 1) + self.code, name_of(self.page), own)
-
-
-def chinese(page: Path) -> Path:
-    """The same page in Chinese."""
-    return ROOT / "docs" / "zh" / page.relative_to(ROOT / "docs")
 
 
 def experiments(page: Path) -> list[Experiment]:
