@@ -74,13 +74,15 @@ def cost(
         words = [*overrides, *(name for name, (_, value) in options.items() if value is not None)]
         if words:
             raise InputError(f"{words[0]} has no meaning with --fit")
-        from dragoman.cli.cost_fit import plot_scaling, show_scaling
+        from dragoman.cli.cost_fit import draw_scaling, show_scaling
         from dragoman.cost.scaling_report import report_scaling
 
         say("Fitting the law to the runs, and many times to resampled ones ...")
         report = report_scaling([*map(Path, names)], asked)
         if asked.png is not None:
-            plot_scaling(report, asked.png)
+            from dragoman.lens import save
+
+            save(draw_scaling(report), asked.png)
         print_found(report, show_scaling(report), as_json=as_json)
         return
     overrides = with_settings(overrides, options)

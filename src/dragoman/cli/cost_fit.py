@@ -84,13 +84,6 @@ def _show(interval: "Interval", form: str) -> str:
     return f"{value}{form if form.startswith(' ') else ''} ({low} to {high})"
 
 
-def plot_scaling(report: "ScalingReport", path: Path) -> None:
-    """Draw the law over its runs, and write a PNG."""
-    from dragoman.lens import save
-
-    save(draw_scaling(report), path)
-
-
 def draw_scaling(report: "ScalingReport") -> "Figure":
     """Draw the law over its runs.
 

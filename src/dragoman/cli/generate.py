@@ -1,7 +1,7 @@
 """`dragoman generate`: prompts to their continuations."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,8 @@ def generate(  # noqa: PLR0913 -- the options of the verb
         decoding = replace(decoding, stop=tuple(map(unescaped, decoding.stop)))
     options = with_seed(decoding, generator.options)
     typed = prompt is None and is_typed(file)
-    with _prompts(prompt, file) as given:
+    alone = None if prompt is None else nullcontext(InputLines(iter([prompt])))
+    with alone or lines_from(file, strict=False) as given:
         say_seed(decoding, options)
         prompts = given.through(partial(_repeated, samples))
         if samples == 1 and not as_json and (prompt is not None or typed):
@@ -74,12 +75,6 @@ def generate(  # noqa: PLR0913 -- the options of the verb
             results = generator.each(prompts, options, window=1 if typed else WINDOW)
             show = to_json if as_json else lambda result: as_one_line(result.text)
             Lines(prompts, typed).write(results, show, _endings, what="text")
-
-
-def _prompts(prompt: str | None, file: Path | None) -> AbstractContextManager[InputLines[str]]:
-    if prompt is not None:
-        return nullcontext(InputLines(iter([prompt])))
-    return lines_from(file, strict=False)
 
 
 def _show(generator: "Generator", prompts: Iterable[str], options: Decoding) -> None:

@@ -200,15 +200,15 @@ class Node(InspectionPart):
     token: str
     log_prob: float
     """The sum over the prefix, natural logarithm."""
-    score: float | None
+    score: float | None = None
     """`log_prob` over the length penalty, where the prefix is complete."""
-    state: NodeState
+    state: NodeState = "open"
     """"chosen": part of the best hypothesis. "finished": complete, and not the best. "open": goes
     on, and a later node tells how it ends. "pruned": left out of the beam. "beaten": still open
     when the search stopped, since it could no longer win."""
-    why: str
+    why: str = ""
     """What became of it and why, in English; `why_zh` in Chinese."""
-    why_zh: str
+    why_zh: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,8 +75,6 @@ class Observed:
 
     def begin(self, max_B: Tensor, eos_id: int) -> "Observed":
         """Start the search of one sentence."""
-        if len(max_B) != 1:
-            raise ValueError(f"one search is observed at a time, not {len(max_B)}")
         self.eos_id, self.max_length = eos_id, int(max_B)
         self.expansions.clear()
         self._frontier = self._strategy.begin(max_B, eos_id)
@@ -134,7 +132,7 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
 
     `name_of` gives the piece of an id; the root's name is empty.
     """
-    nodes = [_node(0, None, 0, token="", log_prob=0.0)]  # the root
+    nodes = [Node(id=0, parent=None, step=0, rank=0, token="", log_prob=0.0)]  # the root
     fates: dict[int, Fate] = {}
     open_rows = {0: 0}  # their node numbers
     layers: list[dict[int, int]] = []  # of each step, node numbers of the rows that got a place
@@ -144,13 +142,18 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
         placed: dict[int, int] = {}
         continuations = _continuations(expansion, open_rows, sums_N)
         for rank, (parent, id_, log_prob) in enumerate(islice(continuations, places + MOST_PRUNED)):
-            node = _node(len(nodes), nodes[parent], rank, token=name_of(id_), log_prob=log_prob)
+            node = Node(
+                id=len(nodes),
+                parent=parent,
+                step=nodes[parent].step + 1,
+                rank=rank,
+                token=name_of(id_),
+                log_prob=log_prob,
+            )
             if rank >= places:
                 lowest = nodes[placed[places - 1]].log_prob
                 fates[node.id] = _pruned(places, notes.beam_size, lowest)
             else:  # it is in the row of its rank
-                if expansion.tokens[rank] != id_:
-                    raise ValueError("these are not the notes of a beam search")
                 placed[rank] = node.id
                 fates[parent] = GOES_ON
                 if expansion.ended[rank]:
@@ -168,26 +171,12 @@ def beam_tree(notes: Observed, best: Best, name_of: Callable[[int], str]) -> Bea
     rows = notes.rows_of(notes.written(best))
     path = [0, *(placed[row] for placed, row in zip(layers, rows, strict=False))]
     fates |= {number: _chosen(number, path[-1], best) for number in path}
-    for number, (state, why, why_zh) in fates.items():
-        nodes[number] = replace(nodes[number], state=state, why=why, why_zh=why_zh)
+    told = []
+    for node in nodes:
+        state, why, why_zh = fates.get(node.id, LEFT_OUT)
+        told.append(replace(node, state=state, why=why, why_zh=why_zh))
     return BeamTree(
-        beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(nodes)
-    )
-
-
-def _node(number: int, parent: Node | None, rank: int, *, token: str, log_prob: float) -> Node:
-    """A prefix without a continuation in the beam, as far as is known yet."""
-    return Node(
-        id=number,
-        parent=None if parent is None else parent.id,
-        step=0 if parent is None else parent.step + 1,
-        rank=rank,
-        token=token,
-        log_prob=log_prob,
-        score=None,
-        state="open",
-        why="It had a place in the beam, but in the next step none of its continuations got one.",
-        why_zh="它曾在束中占有位置，但下一步它的续写无一入选。",
+        beam_size=notes.beam_size, length_penalty=notes.length_penalty, nodes=tuple(told)
     )
 
 
@@ -264,6 +253,11 @@ def _alternatives(
 # ---------------------------------------------------------------- what became of a prefix, and why
 
 
+LEFT_OUT: Fate = (
+    "open",
+    "It had a place in the beam, but in the next step none of its continuations got one.",
+    "它曾在束中占有位置，但下一步它的续写无一入选。",
+)
 GOES_ON: Fate = (
     "open",
     "It had a place in the beam, and so have continuations of it.",

@@ -10,12 +10,13 @@ import pytest
 from tests.unit.cost.test_scaling import LAW
 
 from dragoman.cli.cost import cost
-from dragoman.cli.cost_fit import plot_scaling, show_scaling
+from dragoman.cli.cost_fit import draw_scaling, show_scaling
 from dragoman.cost.counting import step_of
 from dragoman.cost.options import CostOptions
 from dragoman.cost.scaling_report import Spending, find_runs, read_runs, report_scaling
 from dragoman.errors import InputError
 from dragoman.folder.format import FolderConfig
+from dragoman.lens import save
 from dragoman.models import DecoderOnlyConfig, count_parameters
 from dragoman.nn import Rotary
 from dragoman.plain import to_plain
@@ -144,11 +145,9 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
         assert part in said
     assert "FLOPs (as much as the largest run, " in said
     assert "FLOPs (10 times the largest run, " in said
-    plot_scaling(report, png)
-    drawn = png.read_bytes()
-    assert drawn.startswith(b"\x89PNG")
-    plot_scaling(report, png)
-    assert png.read_bytes() == drawn
+    drawn = [save(draw_scaling(report), png).read_bytes() for _ in range(2)]
+    assert drawn[0].startswith(b"\x89PNG")
+    assert drawn[0] == drawn[1]
 
 
 def spending(sweep: Path, **budget: Any) -> Spending:  # noqa: ANN401 (an option of cost)

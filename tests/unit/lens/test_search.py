@@ -174,18 +174,3 @@ def test_notes_hold_what_each_row_could_choose_from(
             torch.testing.assert_close(expansion.top_log_probs_Nk[parent], best_k.values)
             entropy = -(values_V.exp() * values_V).sum().item()
             assert expansion.entropies[parent] == pytest.approx(entropy, abs=1e-5)
-
-
-def test_one_search_is_observed_at_a_time() -> None:
-    """Notes of several sentences would be mixed up."""
-    notes = Observed(Beam(beam_size=2))
-    with pytest.raises(ValueError, match="one search"):
-        search(TableModel(random_table(0, 5)), sources(SRC, SRC), notes, limits=limits(3, 3))
-
-
-def test_a_sampled_text_has_no_tree() -> None:
-    """What was drawn need not be the best, so there is no beam to tell of."""
-    table = random_table(2, 12, levels=1)  # all tokens alike
-    notes, [best] = observed(table, Sample(seed=4), 4)
-    with pytest.raises(ValueError, match="not the notes of a beam search"):
-        beam_tree(notes, best, str)
