@@ -114,8 +114,8 @@ with_languages = with_options("pair", LanguagePair())
 
 def to_json(result: Plain | Mapping[str, Any]) -> str:
     """A result as one line of JSON; control characters and lone surrogates are escaped."""
-    plain = result.to_dict() if isinstance(result, Plain) else without_nan(dict(result))
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    plain = result.to_dict() if isinstance(result, Plain) else dict(result)
+    text = json.dumps(without_nan(plain), ensure_ascii=False, allow_nan=False)
     return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -173,8 +173,7 @@ def _paragraph(head: Sequence[str], row: Sequence[str], width: int) -> str:
 
 def print_found(found: Plain | Mapping[str, Any], shown: Iterable[Item], *, as_json: bool) -> None:
     """Print what was found: as one JSON object, or as it is shown to people."""
-    plain = found.to_dict() if as_json and isinstance(found, Plain) else found
-    print_items([to_json(plain)] if as_json else shown)
+    print_items([to_json(found)] if as_json else shown)
 
 
 def digest_of(model: Path) -> str:

@@ -187,23 +187,6 @@ def test_another_content_of_a_file_is_not_continued(
     assert (done.code, (tmp_path / "out").is_file()) == (0, True), done.err
 
 
-def test_results_of_other_lines_are_not_continued(
-    run: Run, interrupt: Interrupt, model: Path, tmp_path: Path
-) -> None:
-    """A line that was corrected has another translation; one that was inserted moves the rest."""
-    call: Call = ["translate", model, "--output", tmp_path / "out"]
-    interrupt(LINES[:3], call)
-    kept = (tmp_path / "out.partial").read_bytes()
-    for number, lines in enumerate((["other", *LINES[1:]], [LINES[0], "new", *LINES[1:]]), 1):
-        done = run(*call, write(tmp_path / "in", lines), "--resume")
-        assert (done.code, (tmp_path / "out").exists()) == (2, False)
-        assert f"Result {number} of {tmp_path}/out.partial is of another text;" in done.err
-        assert (tmp_path / "out.partial").read_bytes() == kept
-    interrupt(LINES[:4], [*call, "--resume"])
-    assert run(*call, write(tmp_path / "in", ["other", *LINES[1:]]), "--resume").code == 2
-    assert run(*call, write(tmp_path / "in", LINES), "--resume").code == 0
-
-
 @pytest.mark.parametrize("form", ["words", "columns"])
 def test_tags_of_other_texts_are_not_continued(
     run: Run, interrupt: Interrupt, models: dict[str, Path], tmp_path: Path, form: str

