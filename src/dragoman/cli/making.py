@@ -1,7 +1,7 @@
 """`dragoman data back-translate` and `distill`: pairs that a model makes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, repeat, starmap
 from pathlib import Path
@@ -80,23 +80,10 @@ def back_translate(  # noqa: PLR0913 -- the options of the verb
 
     dragoman data back-translate runs/de-en mono.de --temperature 1 --tag '<BT>' --output bt.tsv
     """
-    from dragoman.files.reading import read_lines
-
-    between, read = (tgt_lang, src_lang), partial(_alone, file)
-    out = _translated(
-        model,
-        asked,
-        [file],
-        read,
-        to,
-        between=between,
-        decoding=decoding,
-        loading=loading,
-        config=config,
-    )
-    sides = partial(read_lines, out.partial), partial(_texts, read)
-    languages = languages_of(model, between)[::-1]
-    _write(out, sides, languages, config, as_json=as_json, tag=tag)
+    making = _Making(model, (tgt_lang, src_lang), decoding, asked, loading, config, to)
+    read, start = partial(_alone, file), f"{tag} " if tag else ""
+    out = making.translate(read, [file], [])
+    making.write(out, read, as_json=as_json, backwards=True, start=start)
 
 
 @decoding_options(TRANSLATING)
@@ -126,7 +113,6 @@ def distill(  # noqa: PLR0913 -- the options of the verb
     dragoman data distill runs/big --src a.en --tgt a.de --n-best 8 --output easy.tsv
     """
     from dragoman.corpus.writing import read_of
-    from dragoman.files.reading import read_lines
 
     alone = files.src if files.tgt is None else None
     corpus = (replace(files, tgt=alone) if alone else files).corpus()
@@ -135,75 +121,111 @@ def distill(  # noqa: PLR0913 -- the options of the verb
         raise InputError("--n-best chooses by references; name them with --tgt.")
     read: _Read = partial(_alone, alone) if alone else read_of(corpus, say)
     between = files.src_lang, files.tgt_lang
-    out = _translated(
-        model,
-        asked,
-        corpus.paths,
-        read,
-        to,
-        layout=[*layout, files.src_key, files.tgt_key],
-        between=between,
-        decoding=decoding,
-        loading=loading,
-        config=config,
-    )
-    sides = partial(_texts, read), partial(read_lines, out.partial)
-    _write(out, sides, languages_of(model, between), config, as_json=as_json)
+    making = _Making(model, between, decoding, asked, loading, config, to)
+    out = making.translate(read, corpus.paths, [*layout, files.src_key, files.tgt_key])
+    making.write(out, read, as_json=as_json)
 
 
 VERBS = (back_translate, distill)
 
 
-def _translated(  # noqa: PLR0913 -- the options of both verbs
-    model: Path,
-    asked: TranslateOptions,
-    files: Sequence[Path],
-    read: _Read,
-    to: Destination,
-    *,
-    layout: Sequence[str] = (),
-    between: LangCodes,
-    decoding: Decoding,
-    loading: Loading,
-    config: CleaningConfig,
-) -> ResumableFile:
-    """Translate each text to a line of a partial file, or those that are not there yet.
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What both verbs are asked for."""
 
-    Of the n best it is the nearest to the reference that `read` has beside the text. What `layout`
-    says of the files is the same in a command that continues. Raises InputError for texts in the
-    language that the model writes.
-    """
-    from dragoman.corpus.making import are_written, nearest
-    from dragoman.corpus.merging import LAYOUTS
+    model: Path
+    between: LangCodes
+    """The languages that were given: of what is translated, and into."""
+    decoding: Decoding
+    asked: TranslateOptions
+    loading: Loading
+    config: CleaningConfig
+    to: Destination
 
-    if to.output is None or names_device(to.output):
-        raise InputError("Name the file to write with --output.")
-    check_output(to.output, model, *files)
-    if LAYOUTS.get(ending := ending_of(to.output)) and ending != ".tsv":
-        raise InputError(f"{to.output} would contain a TSV despite its name; name it .tsv.")
-    command = command_of(decoding, asked.ensemble, between, loading) | {
-        "model": digest_of(model),
-        "input": [content_hash(file) for file in files],
-        "layout": [*layout],
-    }
-    out = ResumableFile(to.output, command)
-    out.find(overwrite=to.overwrite, resume=to.resume)
-    total = sum(1 for _ in read())
-    if not total:
-        raise InputError(f"{files[0]} has no text to translate; give another file.")
-    src, tgt = known = languages_of(model, between)
-    languages = (None, None) if between == languages_of(model) else between
-    if "language" not in config.skip and are_written(_texts(read), known, config.min_language):
-        reads, cure = f"{model} reads {src}", "use a model of the other direction"
-        if all(languages):
-            reads = f"by the options {model} is to read {src}"
-            cure = "swap --src-lang and --tgt-lang, the languages of the pairs that are written"
-        raise InputError(f"{files[0]} looks like {tgt}, but {reads}; {cure}, or --skip language.")
-    translator, options = load_translator(model, loading, decoding, languages, asked)
-    texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
-    results = zip(translator.stream(texts, options), references, strict=True)
-    keep_all(out, starmap(nearest, results), total)
-    return out
+    def translate(self, read: _Read, files: Sequence[Path], layout: Sequence[str]) -> ResumableFile:
+        """Translate each text to a line of a partial file, or those that are not there yet.
+
+        Of the n best it is the nearest to the reference that `read` has beside the text. What
+        `layout` says of the files is the same in a command that continues.
+        """
+        from dragoman.corpus.making import nearest
+        from dragoman.corpus.merging import LAYOUTS
+
+        output = self.to.output
+        if output is None or names_device(output):
+            raise InputError("Name the file to write with --output.")
+        check_output(output, self.model, *files)
+        if LAYOUTS.get(ending := ending_of(output)) and ending != ".tsv":
+            raise InputError(f"{output} would contain a TSV despite its name; name it .tsv.")
+        command = command_of(self.decoding, self.asked.ensemble, self.between, self.loading) | {
+            "model": digest_of(self.model),
+            "input": [content_hash(file) for file in files],
+            "layout": [*layout],
+        }
+        out = ResumableFile(output, command)
+        out.find(overwrite=self.to.overwrite, resume=self.to.resume)
+        total = sum(1 for _ in read())
+        if not total:
+            raise InputError(f"{files[0]} has no text to translate; give another file.")
+        languages = self._checked_languages(read, files[0])
+        translator, options = load_translator(
+            self.model, self.loading, self.decoding, languages, self.asked
+        )
+        texts, references = out.skip(_texts(read)), out.skip(ref for _, ref in read())
+        results = zip(translator.stream(texts, options), references, strict=True)
+        keep_all(out, starmap(nearest, results), total)
+        return out
+
+    def _checked_languages(self, read: _Read, file: Path) -> LangCodes:
+        """Those to translate by. Raises InputError for texts in the language that is written."""
+        from dragoman.corpus.making import are_written
+
+        src, tgt = known = languages_of(self.model, self.between)
+        own = (None, None) if self.between == languages_of(self.model) else self.between
+        is_checked = "language" not in self.config.skip
+        if is_checked and are_written(_texts(read), known, self.config.min_language):
+            reads, cure = f"{self.model} reads {src}", "use a model of the other direction"
+            if all(own):
+                reads = f"by the options {self.model} is to read {src}"
+                cure = "swap --src-lang and --tgt-lang, the languages of the pairs that are written"
+            raise InputError(f"{file} looks like {tgt}, but {reads}; {cure}, or --skip language.")
+        return own
+
+    def write(
+        self,
+        out: ResumableFile,
+        read: _Read,
+        *,
+        as_json: bool,
+        backwards: bool = False,
+        start: str = "",
+    ) -> None:
+        """Write the pairs that break no rule as a TSV, and report on the others.
+
+        `backwards` puts the translations first, `start` before each. Raises DragomanError if there
+        is no pair; what was translated is kept then, for other thresholds.
+        """
+        from dragoman.corpus.checking import check
+        from dragoman.corpus.writing import in_cells
+        from dragoman.files.reading import read_lines
+
+        def pairs() -> "Iterator[Pair]":
+            sides = _texts(read), read_lines(out.partial)
+            return zip(*(reversed(sides) if backwards else sides), strict=True)
+
+        src, tgt = languages_of(self.model, self.between)
+        languages = (tgt, src) if backwards else (src, tgt)
+        with progress_of_pairs() as progress:
+            found = check(pairs, self.config, languages, progress=progress)
+        report = found.report(pairs)
+        print_report(report, as_json=as_json)
+        if not report.kept:
+            say_kept(out, "and --skip RULE to the same command, which translates nothing again")
+        check_kept(report)
+        good = (in_cells((start + src, tgt)) for src, tgt in compress(pairs(), found.kept))
+        with telling_kept(out):
+            out.finish(f"{row}\n".encode(errors="surrogateescape") for row in good)
+        say(f"wrote {counted(report.kept, 'pair')}")
 
 
 def _alone(file: Path) -> Iterator[tuple[str, None]]:
@@ -214,35 +236,3 @@ def _alone(file: Path) -> Iterator[tuple[str, None]]:
 
 def _texts(read: _Read) -> Iterator[str]:
     return (text for text, _ in read())
-
-
-def _write(
-    out: ResumableFile,
-    sides: tuple[Callable[[], Iterator[str]], Callable[[], Iterator[str]]],
-    languages: LangCodes,
-    config: CleaningConfig,
-    *,
-    as_json: bool,
-    tag: str | None = None,
-) -> None:
-    """Write the pairs that break no rule as a TSV, and report on the others.
-
-    Raises DragomanError if there is none; what was translated is kept then, for other thresholds.
-    """
-    from dragoman.corpus.checking import check
-    from dragoman.corpus.writing import in_cells
-
-    def read() -> "Iterator[Pair]":
-        return zip(sides[0](), sides[1](), strict=True)
-
-    with progress_of_pairs() as progress:
-        found = check(read, config, languages, progress=progress)
-    report, start = found.report(read), f"{tag} " if tag else ""
-    print_report(report, as_json=as_json)
-    if not report.kept:
-        say_kept(out, "and --skip RULE to the same command, which translates nothing again")
-    check_kept(report)
-    good = (in_cells((start + src, tgt)) for src, tgt in compress(read(), found.kept))
-    with telling_kept(out):
-        out.finish(f"{row}\n".encode(errors="surrogateescape") for row in good)
-    say(f"wrote {counted(report.kept, 'pair')}")
