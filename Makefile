@@ -21,7 +21,7 @@ ATTENTION_TESTS := $(patsubst %,tests/parity/test_%.py,blocks_of_attention dense
 # What chooses another arithmetic where the processor has no units for bf16 and int8; float32 stays as it is.
 HALF_TESTS := tests/property/test_engine.py tests/property/test_engine_numbers.py tests/property/test_shortlist.py tests/property/test_threads.py \
 	tests/system/test_resume.py::test_killed_again_and_again \
-	tests/unit/cost/test_check.py::test_what_fits_in_bf16_is_not_refused \
+	tests/unit/cost/test_before.py::test_what_fits_in_bf16_is_not_refused \
 	tests/unit/cost/test_memory.py::test_decoding_takes_what_is_measured \
 	tests/unit/nn/test_products.py tests/unit/tasks/translate/test_translator.py
 HALF_ARGS := -q -k 'bf16 or int8 or products' $(HALF_TESTS)

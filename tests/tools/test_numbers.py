@@ -1,8 +1,11 @@
-"""Numbers in figures and in words: spoken forms, each kind of expression, and the corpus."""
+"""Numbers in figures and in words: spoken forms, each kind of expression, what is shipped."""
 
 import calendar
 import re
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -10,7 +13,10 @@ from hypothesis import strategies as st
 from tools.dice import Dice
 from tools.grammar.lexicon import lexicon
 from tools.numbers import Kind, cardinal, draw_sentence, numbers_corpus, withheld
+from tools.shipping import SEED, SIZES
+from tools.stories import stories_corpus, story_pairs
 
+from dragoman.data.made import MadeConfig, Pair, write_made
 from tools import numbers as kinds
 
 SMALL = {cardinal(n): n for n in range(100)}
@@ -105,3 +111,29 @@ def test_few_figures_are_never_withheld() -> None:
     assert not any(withheld(f"{n}") or withheld(f"{n}%") for n in range(100))
     share = sum(withheld(f"{n}") for n in range(100, 10_100)) / 10_000
     assert 0.04 < share < 0.06
+
+
+# ---------------------------------------------------------------- shipped corpora
+
+
+def generated(name: str) -> Iterable[list[Pair]]:
+    """Pairs for training and for validation."""
+    if name == "numbers":
+        return numbers_corpus(*SIZES, seed=SEED)
+    return map(story_pairs, stories_corpus(*SIZES, seed=SEED))
+
+
+@pytest.mark.parametrize("name", ["numbers", "stories"])
+def test_the_package_ships_what_is_generated_here(
+    name: Literal["numbers", "stories"], tmp_path: Path
+) -> None:
+    """All four files that a run gets, byte for byte; fewer pairs are the first ones."""
+    train, valid = generated(name)
+    written = write_made(MadeConfig(name=name), tmp_path / "all")
+    for file, pairs in (("train", train), ("valid", valid)):
+        for side in ("src", "tgt"):
+            text = "".join(getattr(pair, side) + "\n" for pair in pairs)
+            assert written[f"{file}.{side}"].read_text("utf-8") == text
+    few = write_made(MadeConfig(name=name, train=3, valid=2), tmp_path / "few")
+    lines = few["train.src"].read_text("utf-8").splitlines()
+    assert lines == [pair.src for pair in train[:3]]
