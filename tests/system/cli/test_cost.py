@@ -132,7 +132,6 @@ def test_files_have_the_recipe_that_is_chosen_for_them(run: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--tsv", "c.csv"), "c.csv line 1 has 3 columns; a line is source, one comma, target"),
         (("--tsv", "a.csv", "--src-key", "French"), "a.csv names no column 'French'"),
         (("--tm", "a.csv", "--src-lang", "fr", "--tgt-lang", "de"), "as --tsv with --src-key"),
         (("--tm", "a.csv", "--src-key", "English"), "are of a table; give it as --tsv or --jsonl"),
@@ -146,7 +145,6 @@ def test_tables_are_trained_on_by_their_columns(
     """Both commands read the same options."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.csv", TABLE)
-    write(tmp_path / "c.csv", TABLE[1:])
     for verb, *more in (("cost",), ("train", "--out", "run")):
         assert_refused(run(verb, *arguments, *more), said)
 

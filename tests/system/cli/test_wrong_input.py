@@ -77,14 +77,6 @@ def test_missing_files_and_directories_are_told(run: Run, model: Path, tmp_path:
     assert_refused(run("translate", model, there, "--output", tmp_path), "Cannot write")
 
 
-@pytest.mark.parametrize(
-    "name", ["lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"]
-)
-def test_a_misspelt_file_is_no_text(run: Run, model: Path, name: str) -> None:
-    """A word, and what looks like a path, is a file; it says how a text is given."""
-    assert_refused(run("translate", model, name), f"There is no file '{name}';", "echo TEXT")
-
-
 @pytest.mark.parametrize("verb", ["classify", "tag"])
 def test_the_model_of_another_task_is_told_first(
     run: Run, model: Path, tmp_path: Path, verb: str
@@ -122,9 +114,6 @@ def test_impossible_options_are_told(run: Run, model: Path, tmp_path: Path) -> N
         run("translate", model, file, "--beam-size", "2", "--n-best", "3"), "n_best is 3"
     )
     assert_refused(run("translate", model, file, "--device", "toaster"), 'not on "toaster"')
-    assert_refused(
-        run("evaluate", model, "--src", file, "--ref", file, "--tokenize", "13b"), "mean 13a?"
-    )
 
 
 def test_the_output_must_not_be_the_input(

@@ -221,14 +221,6 @@ def test_the_names_of_two_files_tell_languages(run: Run, tmp_path: Path) -> None
         assert done.lines[0] == f"1 pair, languages {languages}."
 
 
-def test_an_archive_is_to_be_unpacked(run: Run, tmp_path: Path) -> None:
-    """As OPUS gives two files; a document is no corpus either."""
-    file = tmp_path / "de-en.txt.zip"
-    file.write_bytes(b"PK\x03\x04 and more\n")
-    done = run("data", "check", "--src", file, "--tgt", file)
-    assert_refused(done, "save it as text in UTF-8, a table as CSV or TSV, or unzip it.")
-
-
 def test_each_pass_over_a_corpus_tells_its_number(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

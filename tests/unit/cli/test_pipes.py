@@ -49,10 +49,17 @@ def test_a_word_with_a_mark_of_its_script_is_a_text(text: str) -> None:
     assert file_or_text(text) == text
 
 
-@pytest.mark.parametrize("name", ["报告", "第一章：开始.txt", "资料/一、总则", "a,b", "a b.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("报告", "第一章：开始.txt", "资料/一、总则", "a,b", "a b.txt"),
+        *("lines", "new.en", "my lines.en", "my texts/lines", "my\\lines a"),
+    ],
+)
 def test_what_looks_like_a_name_is_no_text(name: str) -> None:
-    """Whatever marks it has, so that a misspelt one is told."""
-    with pytest.raises(InputError, match=f"There is no file '{name}'; if it is a text"):
+    """Whatever marks it has, so that a misspelt one is told; and how a text is given."""
+    said = re.escape(f"There is no file '{name}'; if it is a text")
+    with pytest.raises(InputError, match=rf"{said}.*\(echo TEXT \|"):
         file_or_text(name)
 
 
