@@ -42,19 +42,19 @@ def prepare_threads() -> None:
     would give them up to eight arenas for each core, and every arena would keep the memory of the
     largest batch in it. MALLOC_ARENA_MAX of the environment goes before that.
     """
-    import ctypes  # every command imports this module, before it awaits Ctrl-C
-    from contextlib import suppress
-
     sys.setswitchinterval(TURN)
     if "MALLOC_ARENA_MAX" not in os.environ:
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+        _ask_glibc("mallopt", M_ARENA_MAX, ARENAS)
 
 
 def give_memory_back() -> None:
     """Return what was freed to the system, where the C library is glibc, which would keep it."""
-    import ctypes
+    _ask_glibc("malloc_trim", 0)
+
+
+def _ask_glibc(function: str, *numbers: int) -> None:
+    import ctypes  # every command imports this module, before it awaits Ctrl-C
     from contextlib import suppress
 
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        getattr(ctypes.CDLL(None), function)(*numbers)
