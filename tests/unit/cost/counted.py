@@ -1,7 +1,7 @@
 """What torch counts and measures of real models: what the figures of `cost` are compared with."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,16 +51,10 @@ shared ones.
 """
 
 
-class Variants(NamedTuple):
-    """One small config of each variant, alike but for what makes them variants."""
-
-    pairs: EncoderDecoderConfig
-    decoder: DecoderOnlyConfig
-    encoder: EncoderOnlyConfig
-
-
-def variants(vocab_size: int, *, d_model: int, d_ff: int, num_encoder_layers: int) -> Variants:
-    """Make them: four heads, and a single layer but in the encoder of the pairs."""
+def variants(
+    vocab_size: int, *, d_model: int, d_ff: int, num_encoder_layers: int
+) -> tuple[EncoderDecoderConfig, DecoderOnlyConfig, EncoderOnlyConfig]:
+    """Make a small config of each: four heads, a single layer but in the encoder of the pairs."""
     pairs = EncoderDecoderConfig(
         d_model=d_model,
         num_heads=4,
@@ -76,7 +70,7 @@ def variants(vocab_size: int, *, d_model: int, d_ff: int, num_encoder_layers: in
     encoder = EncoderOnlyConfig(
         d_model=d_model, num_heads=4, d_ff=d_ff, num_layers=1, vocab_size=vocab_size
     )
-    return Variants(pairs, decoder, encoder)
+    return pairs, decoder, encoder
 
 
 def make(config: ModelConfig, *, checkpointing: bool = False) -> Model:
@@ -134,6 +128,12 @@ def counted_training(config: ModelConfig, shape: Shape, *, checkpointing: bool =
     """Return the FLOPs of the real forward and backward pass."""
     model = make(config, checkpointing=checkpointing)
     return counted(lambda: loss_of(config, model, shape).backward())
+
+
+def held(model: Model, optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of the weights and of what the optimizer keeps of them."""
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    return int(sum(x.untyped_storage().nbytes() for x in (*model.parameters(), *kept)))
 
 
 def measured_peak(run: Callable[[], object]) -> int:

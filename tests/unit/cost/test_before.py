@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.unit.cost.counted import loss_of, make, measured_peak, work_for
+from tests.unit.cost.counted import held, loss_of, make, measured_peak, work_for
 from tests.unit.cost.test_estimate import RATES, TINY_LM
 from tests.unit.cost.test_memory import CASES
 from tests.unit.tasks.complete import translating
@@ -77,10 +77,7 @@ def test_translations_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         trainer = Trainer(job, recipe, folder, console)
         trainer.take_step()  # after which the moments are there
         peak = measured_peak(trainer.measure)
-    moments = [
-        value for state in trainer.stepper.optimizer.state.values() for value in state.values()
-    ]
-    peak += sum(x.untyped_storage().nbytes() for x in (*job.model.parameters(), *moments))
+    peak += held(job.model, trainer.stepper.optimizer)
     check = partial(check_batches, recipe.work())
     check(peak, *asked[0])
     with pytest.raises(InputError, match=r"and translates \d+ sentences .* train\.validate_limit"):

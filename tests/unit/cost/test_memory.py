@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.cost.counted import loss_of, make, measured_peak, step_of, variants
+from tests.unit.cost.counted import held, loss_of, make, measured_peak, step_of, variants
 
 from dragoman.cost.counting import TrainingMemory, decoding_memory
 from dragoman.data.shape import Shape
@@ -83,9 +83,7 @@ def measured_step(
         optimizer.zero_grad()
 
     step()  # after which the moments are there
-    moments = [value for state in optimizer.state.values() for value in state.values()]
-    held = [x.untyped_storage().nbytes() for x in (*model.parameters(), *moments)]
-    return int(sum(held)) + measured_peak(step)
+    return held(model, optimizer) + measured_peak(step)
 
 
 @pytest.mark.parametrize(
