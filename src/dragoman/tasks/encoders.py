@@ -28,7 +28,8 @@ from dragoman.nn import Arithmetic, evaluation_view, inference
 from dragoman.ranges import Count, check_range
 from dragoman.tasks.answering import Answering, in_windows
 from dragoman.tasks.folders import check_vocabulary
-from dragoman.tasks.hiding import NoisyBatchConfig
+from dragoman.tasks.hiding import NoisyBatchConfig, hide_tokens
+from dragoman.tasks.lines import as_texts
 from dragoman.tasks.task import described, does, model_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.job import CardPart, Check, Say, Validation
@@ -36,8 +37,8 @@ from dragoman.train.recipe import RunRecipe, TrainingFiles, Work, check_places, 
 from dragoman.train.start import begin_model, check_tokens, with_labels
 
 RecipeT = TypeVar("RecipeT", bound="EncoderRecipe")
-BatchT = TypeVar("BatchT", bound=Batch)
-BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
+BatchT = TypeVar("BatchT", bound="TextBatch")
+BatchT_co = TypeVar("BatchT_co", bound="TextBatch", covariant=True)
 DataT = TypeVar("DataT", bound=LabelledDataset | TaggedDataset | TextDataset)
 LabelledT = TypeVar("LabelledT", LabelledDataset, TaggedDataset)
 Answer = TypeVar("Answer")
@@ -51,6 +52,10 @@ class TextBatch(Batch):
 
     ids_BL: Tensor
     """bos, piece ids, eos, padding."""
+
+    def reading(self, ids_BL: Tensor) -> Self:
+        """Return the same with other ids, some of them hidden."""
+        return replace(self, ids_BL=ids_BL)
 
     @property
     def shape(self) -> Shape:
@@ -124,7 +129,7 @@ class EncoderBatches(BatchSource[BatchT_co], Protocol[BatchT_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderJob(Generic[RecipeT, DataT, BatchT]):
-    """An encoder and texts; each task says what the loss is and how it validates."""
+    """An encoder and texts; each task says how it validates."""
 
     title: ClassVar[str]
     """What the model card calls the model."""
@@ -149,7 +154,7 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         recipe: RecipeT,
         tokenizer: Tokenizer,
         texts: tuple[DataT, DataT],
-        source: Callable[[DataT, Splits | None], EncoderBatches[BatchT]],
+        source: Callable[[DataT, BatchConfig, Splits | None], EncoderBatches[BatchT]],
         check: Check,
         reading: ReadingDefaults | None = None,
     ) -> Self:
@@ -158,14 +163,14 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
         `source` puts texts into batches and samples subwords by the splits; `check` may reject the
         batches before the weights are drawn.
         """
-        training, held = texts
+        training, held, config = *texts, recipe.batch
         size = recipe.model.vocab_size or tokenizer.vocab_size
         model = replace(recipe.model, vocab_size=size)
-        splits = tokenizer.splits() if recipe.batch.subword_sampling else None
+        splits = tokenizer.splits() if config.subword_sampling else None
         seed, judges = recipe.train.seed, held.content_hash
-        batches = Stream(source(training, splits), seed=seed, validation=judges)
+        batches = Stream(source(training, config, splits), seed=seed, validation=judges)
         check_tokens(model, tokenizer)
-        validation = tuple(source(held, None).fixed())
+        validation = tuple(source(held, config, None).fixed())
         check(model, batches, validation)
         return cls(
             recipe=recipe,
@@ -181,6 +186,14 @@ class EncoderJob(Generic[RecipeT, DataT, BatchT]):
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """One for all."""
         return self.tokenizer, self.tokenizer
+
+    def loss(self, batch: BatchT) -> Tensor:
+        """Sum the loss over the batch's targets; some tokens may be hidden."""
+        recipe = self.recipe
+        if isinstance(recipe.batch, NoisyBatchConfig):
+            hidden = recipe.batch.token_dropout
+            batch = batch.reading(hide_tokens(batch.ids_BL, hidden, self.tokenizer))
+        return recipe.loss(self.model, batch, recipe.train.label_smoothing)
 
     def card(self, validation: Validation) -> CardPart:  # noqa: ARG002 (the form of all tasks)
         """Return what the model card says of the texts, the model and its figures."""
@@ -267,6 +280,11 @@ class EncoderReader(Answering[int, Answer], Generic[Answer, Found]):
         memo[id(self)] = other = copy(self)
         vars(other).update(deepcopy(vars(self), memo))
         return other
+
+    def answers(self, text: str | Iterable[str], budget: int) -> Answer | list[Answer]:
+        """Return the answer to a text, or those to any number of them in their order."""
+        found = [*self.submit(as_texts(text), budget).in_order()]
+        return found[0] if isinstance(text, str) else found
 
     @property
     def scheduler(self) -> Scheduler[Row, Found]:

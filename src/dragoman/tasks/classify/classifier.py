@@ -19,7 +19,7 @@ from dragoman.decode import Course
 from dragoman.models.heads import ClassificationHead
 from dragoman.plain import Plain
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
-from dragoman.tasks.lines import Chunk, as_texts, to_chunks
+from dragoman.tasks.lines import Chunk, to_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,7 @@ class Classifier(EncoderReader[Classification, Tensor]):
 
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
-        found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
-        return found[0] if isinstance(text, str) else found
+        return self.answers(text, max_batch_tokens)
 
     def courses(
         self, texts: Sequence[str], options: int

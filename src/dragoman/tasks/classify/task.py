@@ -5,7 +5,7 @@ The whole text goes in, and one label comes out.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -29,7 +29,6 @@ from dragoman.models.heads import ClassificationHead
 from dragoman.settings import override_settings
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, TextBatch, read_labels
-from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
 from dragoman.train.job import Check, Say, Validation, evaluating, unchecked
 from dragoman.train.objective import reference_loss
@@ -138,12 +137,6 @@ class ClassifyJob(EncoderJob[ClassifyRecipe, LabelledDataset, ClassBatch]):
     )
     use = "dragoman classify THIS_FOLDER < input.txt"
 
-    def loss(self, batch: ClassBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over texts, some of whose tokens are hidden."""
-        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
-        smoothing = self.recipe.train.label_smoothing
-        return self.recipe.loss(self.model, replace(batch, ids_BL=ids_BL), smoothing)
-
     def measure(self) -> Validation:
         """Find the loss and the share of texts that get their label."""
         loss, correct, chosen = 0.0, 0, set[int]()
@@ -175,14 +168,13 @@ def assemble(
         return load_labelled(path, data.layout, tokenizer, labels)
 
     training, held = read_labels(recipe, load, "text", say)
-    reading = ReadingDefaults(max_tokens=recipe.batch.max_length)
     return ClassifyJob.of(
         recipe.with_labels(training.labels),
         tokenizer,
         (training, held),
-        lambda texts, splits: class_batches(texts, recipe.batch, splits),
+        class_batches,
         check,
-        reading,
+        ReadingDefaults(max_tokens=recipe.batch.max_length),
     )
 
 

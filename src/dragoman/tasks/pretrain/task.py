@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.dataset import Splits, TextDataset, format_held_out, hold_out_rows
+from dragoman.data.dataset import TextDataset, format_held_out, hold_out_rows
 from dragoman.data.documents import DocumentTexts, Split, prepare_documents
 from dragoman.data.labelled import LabelledLayout, load_labelled, read_labelled
 from dragoman.data.padding import NO_TARGET
@@ -179,10 +179,6 @@ class MaskedJob(EncoderJob[MaskedRecipe, TextDataset, MaskedBatch]):
     )
     use = "dragoman train RECIPE --from THIS_FOLDER --out DIR"
 
-    def loss(self, batch: MaskedBatch) -> Tensor:
-        """Sum the cross-entropy of what was hidden."""
-        return self.recipe.loss(self.model, batch, self.recipe.train.label_smoothing)
-
     def measure(self) -> Validation:
         """Find the loss and the share of hidden tokens that are guessed."""
         loss, correct = 0.0, 0
@@ -208,10 +204,15 @@ def assemble(
     training, validation = (replace(texts, texts=texts.texts.take(rows)) for rows in (rest, held))
     vocabulary = Vocabulary.of(tokenizer)
 
-    def source(texts: TextDataset, splits: Splits | None) -> MaskedBatches:
-        return MaskedBatches(texts, recipe.batch, vocabulary, recipe.masking, splits)
-
-    return MaskedJob.of(recipe, tokenizer, (training, validation), source, check)
+    return MaskedJob.of(
+        recipe,
+        tokenizer,
+        (training, validation),
+        lambda texts, config, splits: MaskedBatches(
+            texts, config, vocabulary, recipe.masking, splits
+        ),
+        check,
+    )
 
 
 TASK = Task(

@@ -6,8 +6,9 @@ words, so that every other word is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,13 @@ class TagBatch(TextBatch):
     """What each word looks like, at its first piece; zeros elsewhere."""
     words: npt.NDArray[np.int64]
     """The number in the dataset of each word, in the order of `tags_BL[tags_BL >= 0]`."""
+
+    def reading(self, ids_BL: Tensor) -> Self:
+        """The same with other ids; nothing tells what a word looks like whose piece is hidden."""
+        words_BLF = self.words_BLF
+        if words_BLF is not None:
+            words_BLF = words_BLF.masked_fill((ids_BL != self.ids_BL)[..., None], 0)
+        return replace(self, ids_BL=ids_BL, words_BLF=words_BLF)
 
 
 def tag_batches(

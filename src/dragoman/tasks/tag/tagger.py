@@ -32,7 +32,7 @@ from dragoman.models.heads import TaggingHead
 from dragoman.plain import Plain
 from dragoman.tasks.answering import in_windows
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
-from dragoman.tasks.lines import as_texts, encode_each, is_blank, several
+from dragoman.tasks.lines import encode_each, is_blank, several
 from dragoman.tasks.tag.batches import features_at
 
 GAPS: Mapping[Words, str] = {"spaced": " ", "characters": ""}
@@ -139,8 +139,7 @@ class Tagger(EncoderReader[Tagging, Chosen]):
 
         `max_batch_tokens`, padding included, is a matter of memory and speed alone.
         """
-        found = [*self.submit(as_texts(text), max_batch_tokens).in_order()]
-        return found[0] if isinstance(text, str) else found
+        return self.answers(text, max_batch_tokens)
 
     def tag_words(
         self, sentences: Iterable[Sequence[str]], *, max_batch_tokens: int = TOKENS

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -29,7 +29,6 @@ from dragoman.models.bio import best_tags
 from dragoman.models.heads import TaggingHead
 from dragoman.settings import override_settings
 from dragoman.tasks.encoders import EncoderJob, LabelRecipe, read_labels
-from dragoman.tasks.hiding import hide_tokens
 from dragoman.tasks.tag.batches import NO_TAG, TagBatch, tag_batches
 from dragoman.tasks.tag.tagger import GAPS, Tagger
 from dragoman.tasks.task import EvaluationData, Report, Task, measures_table
@@ -110,18 +109,6 @@ class TagJob(EncoderJob[TagRecipe, TaggedDataset, TagBatch]):
     )
     use = "dragoman tag THIS_FOLDER < input.txt"
 
-    def loss(self, batch: TagBatch) -> Tensor:
-        """Sum the smoothed cross-entropy over words, some of whose pieces are hidden.
-
-        Nothing tells what a word looks like whose first piece is hidden.
-        """
-        ids_BL = hide_tokens(batch.ids_BL, self.recipe.batch.token_dropout, self.tokenizer)
-        words_BLF = batch.words_BLF
-        if words_BLF is not None:
-            words_BLF = words_BLF.masked_fill((ids_BL != batch.ids_BL)[..., None], 0)
-        hidden = replace(batch, ids_BL=ids_BL, words_BLF=words_BLF)
-        return self.recipe.loss(self.model, hidden, self.recipe.train.label_smoothing)
-
     def measure(self) -> Validation:
         """Find the loss, and how many spans are found with tags that form spans."""
         loss, predicted = 0.0, np.zeros_like(self.held.tags)
@@ -156,14 +143,13 @@ def assemble(recipe: TagRecipe, folder: RunFolder, say: Say, check: Check = unch
             f"{training.name} has tags for single words, no spans, so there is no {recipe.metric}: "
             'set train.metric = "accuracy"'
         )
-    reading = ReadingDefaults(max_tokens=recipe.batch.max_length, words=words)
     return TagJob.of(
         recipe.with_labels(training.labels),
         tokenizer,
         (training, held),
-        lambda texts, splits: tag_batches(texts, recipe.batch, splits),
+        tag_batches,
         check,
-        reading,
+        ReadingDefaults(max_tokens=recipe.batch.max_length, words=words),
     )
 
 
