@@ -92,6 +92,20 @@ def gather(
     return Ragged(ids[np.repeat(starts, lengths) + within], offsets)
 
 
+def windows_over(
+    lengths: npt.NDArray[np.int64], longest: int, step: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Windows over sequences: whose each is, and from where to where in it something is new.
+
+    The first window of a sequence has up to `longest` new ids, each later one up to `step`.
+    """
+    counts = np.where(lengths > 0, 1 + np.maximum(0, lengths - longest + step - 1) // step, 0)
+    of = np.repeat(np.arange(len(lengths)), counts)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    before = np.where(number > 0, longest + (number - 1) * step, 0)
+    return of, before, np.minimum(longest + number * step, lengths[of])
+
+
 def meetings(src: Ragged, tgt: Ragged) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where each id of a source meets each of its target: their places in `src.ids` and `tgt.ids`.
 

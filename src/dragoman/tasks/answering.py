@@ -1,11 +1,16 @@
 """What `dragoman.load` returns, whatever its task: texts in, answers out, by one scheduler."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from dragoman.decode import Course, Request, Scheduler
-from dragoman.tasks.folders import Loadable
+from dragoman.decoding import Precision
+from dragoman.errors import InputError
+from dragoman.folder.opening import ModelFolder
+from dragoman.nn import Arithmetic
+from dragoman.tasks.folders import arithmetic_of, read_folder
 from dragoman.tasks.lines import as_texts, check_texts, several, windows
 
 Item = TypeVar("Item")
@@ -13,12 +18,36 @@ Answer = TypeVar("Answer")
 Options = TypeVar("Options")
 
 
-class Answering(Loadable, Generic[Options, Answer]):
+class Answering(ABC, Generic[Options, Answer]):
     """An object that answers texts.
 
     Threads may share it: what they ask for at the same time is computed in the same batches, and an
     answer does not depend on the texts beside its own.
     """
+
+    @classmethod
+    @abstractmethod
+    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
+        """Make one of a folder that was read. Raises InputError for a model of another task."""
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | ModelFolder,
+        *,
+        device: str = "auto",
+        precision: Precision = "float32",
+        as_published: bool = False,
+    ) -> Self:
+        """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
+        arithmetic = arithmetic_of(precision, device)
+        folder = read_folder(path, device=device, as_published=as_published)
+        if folder.config.task is not None:
+            raise InputError(
+                f'{path} holds a model of the task "{folder.config.task}"; load it by '
+                "dragoman.load, after importing that module"
+            )
+        return cls.of(folder, arithmetic)
 
     def __copy__(self) -> Self:
         other = object.__new__(type(self))

@@ -1,8 +1,7 @@
 """From a model folder to the object of its task: the model on its device, and its tokenizers."""
 
-from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Self, cast, get_args
+from typing import Any, cast, get_args
 
 from torch import Tensor
 
@@ -35,34 +34,6 @@ def read_folder(
     folder.tokenizers  # noqa: B018 -- read here
     folder.device = choose_device(device)
     return folder
-
-
-class Loadable(ABC):
-    """An object that answers by the model of a folder."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
-        """Make one of a folder that was read. Raises InputError for a model of another task."""
-
-    @classmethod
-    def load(
-        cls,
-        path: str | Path | ModelFolder,
-        *,
-        device: str = "auto",
-        precision: Precision = "float32",
-        as_published: bool = False,
-    ) -> Self:
-        """Read a model folder, as `dragoman.load`. Raises InputError for another task's model."""
-        arithmetic = arithmetic_of(precision, device)
-        folder = read_folder(path, device=device, as_published=as_published)
-        if folder.config.task is not None:
-            raise InputError(
-                f'{path} holds a model of the task "{folder.config.task}"; load it by '
-                "dragoman.load, after importing that module"
-            )
-        return cls.of(folder, arithmetic)
 
 
 def check_vocabulary(side: str, tokenizer: Tokenizer, matrix: Tensor) -> None:

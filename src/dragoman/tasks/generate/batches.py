@@ -19,7 +19,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from dragoman.data.batches import Batch, Epoch, fingerprint_of
-from dragoman.data.dataset import Ragged, Splits, gather, sampled
+from dragoman.data.dataset import Ragged, Splits, gather, sampled, windows_over
 from dragoman.data.documents import DocumentDataset
 from dragoman.data.padding import NO_TARGET, padded
 from dragoman.data.shape import Shape
@@ -159,15 +159,9 @@ class PackedBatches:
 def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
     """Windows over each sequence: its first id, where the window ends, what is new in it.
 
-    The first window of a sequence has up to `length` new predictions, each later one up to
-    `step`. Places are those of inputs, of which a sequence has one less than ids.
+    Places are those of inputs, of which a sequence has one less than ids.
     """
-    inputs = sequences.lengths - 1
-    counts = np.where(inputs > 0, 1 + np.maximum(0, inputs - length + step - 1) // step, 0)
-    of = np.repeat(np.arange(len(sequences)), counts)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-    before = np.where(number > 0, length + (number - 1) * step, 0)
-    after = np.minimum(length + number * step, inputs[of])
+    of, before, after = windows_over(sequences.lengths - 1, length, step)
     firsts = sequences.offsets[of]
     return firsts, firsts + after, after - before
 

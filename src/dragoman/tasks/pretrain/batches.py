@@ -7,16 +7,17 @@ no mask will be seen later. The choice is drawn anew each epoch (RoBERTa, Liu et
 """
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
-from typing import Annotated
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Epoch, fingerprint_of, plan_epoch
-from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, sampled
+from dragoman.data.batches import BatchConfig, Epoch, SequenceBatches, fingerprint_of
+from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, windows_over
 from dragoman.data.padding import NO_TARGET, framed
 from dragoman.errors import InputError
 from dragoman.ranges import Probability, Range, check_ranges
@@ -85,36 +86,32 @@ class MaskedBatches:
         settings = [astuple(part) for part in (self.config, self.vocabulary, self.masking)]
         return fingerprint_of(self.dataset.content_hash, settings)
 
+    @property
+    def _parts(self) -> "SequenceBatches[_Parts]":
+        """Nothing hidden."""
+        return SequenceBatches(
+            sequences=self.dataset.texts,
+            examples=partial(_TextParts, self.dataset.special, self.config.max_length),
+            content_hash=self.dataset.content_hash,
+            config=self.config,
+            splits=self.splits,
+        )
+
     def draw(self, rng: np.random.Generator) -> Epoch[MaskedBatch]:
         """Sample the pieces, plan the batches, shuffle them, and draw what hides their tokens."""
         if not len(self.dataset.texts.ids):
             raise InputError(f"There is nothing to learn from: {self.dataset.name} holds no text.")
-        texts = sampled(self.dataset.texts, self.splits, self.config.subword_sampling, rng)
-        planned = self._planned(texts, rng)
-        return self._hiding(planned, key=int(rng.integers(1 << 62)))
+        planned: Epoch[Any] = self._parts.draw(rng)
+        key = int(rng.integers(1 << 62))
+        return replace(planned, make=lambda number: self._hide(planned.make(number), key, number))
 
     def fixed(self) -> Iterator[MaskedBatch]:
         """All texts, each once, always in the same batches with the same tokens hidden."""
-        planned = self._planned(self.dataset.texts, np.random.default_rng(0))
-        return iter(self._hiding(planned, key=0))
+        return (self._hide(parts, 0, number) for number, parts in enumerate(self._parts.fixed()))
 
-    def _planned(self, texts: Ragged, rng: np.random.Generator) -> "Epoch[_Parts]":
-        parts = _TextParts(texts, self.dataset.special, self.config.max_length)
-        return plan_epoch(parts, self.config.max_tokens, rng)
-
-    def _hiding(self, planned: "Epoch[_Parts]", key: int) -> Epoch[MaskedBatch]:
-        """The same batches with tokens hidden, in each by a generator of its own."""
-        return Epoch(
-            count=planned.count,
-            examples=planned.examples,
-            padding=planned.padding,
-            largest=planned.largest,
-            make=lambda n: self._hide(*planned.make(n), np.random.default_rng([key, n])),
-        )
-
-    def _hide(
-        self, texts: Ragged, indices: npt.NDArray[np.int64], rng: np.random.Generator
-    ) -> MaskedBatch:
+    def _hide(self, parts: "_Parts", *seed: int) -> MaskedBatch:
+        """Draw what is hidden, in each batch by a generator of its own."""
+        (texts, indices), rng = parts, np.random.default_rng(seed)
         original_BL = framed(texts, self.dataset.special).numpy()
         chosen_BL = _chosen(texts.lengths, self.masking.share, rng)
         hidden_BL = _hidden(original_BL, self.vocabulary, self.masking, rng)
@@ -130,17 +127,15 @@ class MaskedBatches:
 class _TextParts:
     """Texts without bos and eos, those over the limit in parts."""
 
-    def __init__(self, texts: Ragged, special: SpecialIds, limit: int) -> None:
+    def __init__(self, special: SpecialIds, limit: int, texts: Ragged) -> None:
         filled = np.nonzero(texts.lengths)[0]
         starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
         starts = starts + (texts.ids[starts] == special.bos_id)
         lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
-        counts = -(-lengths // limit)
-        of = np.repeat(np.arange(len(filled)), counts)
-        number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        of, before, after = windows_over(lengths, limit, limit)
         self._ids = texts.ids
-        self._starts = starts[of] + number * limit  # of each part
-        self._counts: npt.NDArray[np.int64] = np.minimum(lengths[of] - number * limit, limit)
+        self._starts = starts[of] + before  # of each part
+        self._counts = after - before
         self._texts = filled[of]  # the number of the text that each part is of
 
     @property
