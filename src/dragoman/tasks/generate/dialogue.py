@@ -17,7 +17,6 @@ A model of Hugging Face has a chat template of its own (`PublishedDialogue`).
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,19 +109,32 @@ class DialogueCodec(PromptCodec):
         return found
 
     def _cut(self, prompt: str, turns: list[list[int]], room: tuple[int, int] | None) -> list[int]:
-        for first in sorted({0, *range(len(turns) - 1, -1, -2)}):
-            ids = [self.bos_id, *chain(*turns[first:]), self.roles[1]]
-            if room is None or len(ids) <= room[first == len(turns) - 1]:
-                return ids
-        raise too_long(prompt.rpartition("\n")[2], len(ids), room)
+        firsts = sorted({0, *range(len(turns) - 1, -1, -2)})
+
+        def encode(left_out: int) -> list[int]:
+            return [self.bos_id, *chain(*turns[firsts[left_out] :]), self.roles[1]]
+
+        return _fitting(len(firsts), encode, prompt.rpartition("\n")[2], room)
 
 
-def too_long(turn: str, size: int, room: tuple[int, int] | None) -> InputError:
-    """The error for a prompt of `size` tokens that has only its last turn left."""
-    return InputError(
-        f"The turn {turn[:40]!r} has {size} tokens with its roles, and the context leaves room for "
-        f"{room and room[1]} beside an answer; shorten it."
-    )
+def _fitting(
+    count: int, encode: Callable[[int], list[int]], last: str, room: tuple[int, int] | None
+) -> list[int]:
+    """The ids of `count` exchanges, or of fewer that `room` holds.
+
+    `encode` returns them without so many of the oldest. Raises InputError where the `last` turn
+    alone is longer.
+    """
+    ids = encode(0)
+    if room is None or len(ids) <= room[0]:
+        return ids
+    ids = encode(bisect_left(range(count - 1), -room[0], key=lambda number: -len(encode(number))))
+    if len(ids) > room[1]:
+        raise InputError(
+            f"The turn {last[:40]!r} has {len(ids)} tokens with its roles, and the context leaves "
+            f"room for {room[1]} beside an answer; shorten it."
+        )
+    return ids
 
 
 class PublishedDialogue:
@@ -140,20 +152,13 @@ class PublishedDialogue:
         The first and the last turn are the user's. Raises InputError where the last turn alone is
         longer, and where the template refuses the messages.
         """
-        count = (len(turns) + 1) // 2
 
-        @cache
         def encode(left_out: int) -> list[int]:
             said = enumerate(turns[2 * left_out :])
             messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
             return self._template.encode([*self._before, *messages])
 
-        if room is None or len(encode(0)) <= room[0]:
-            return encode(0)
-        left_out = bisect_left(range(count - 1), -room[0], key=lambda number: -len(encode(number)))
-        if len(encode(left_out)) > room[1]:
-            raise too_long(turns[-1], len(encode(left_out)), room)
-        return encode(left_out)
+        return _fitting((len(turns) + 1) // 2, encode, turns[-1], room)
 
 
 def dialogue_of(

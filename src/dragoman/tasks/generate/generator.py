@@ -183,7 +183,7 @@ class Generator(Answering[Decoding, Generation]):
     def stream(self, prompt: str, options: Decoding | None = None) -> Iterator[str]:
         """Yield the text of `generate` while it grows: whole characters, none ever taken back."""
         options = self._chosen(options)
-        yield from self._stream(self._prompt(prompt, options), options)
+        yield from self._stream(self._prompt(prompt, self.encode(prompt, options)), options)
 
     def _stream(self, prompt: Prompt, options: Decoding) -> Iterator[str]:
         growing = self.growing(options, begins_text=prompt.begins_text)
@@ -237,7 +237,8 @@ class Generator(Answering[Decoding, Generation]):
                 "once; shorten one of them."
             )
         middle = Prompt(prefix, ids, self._codec.begins_text(prefix))
-        return self._watched(middle, options, strategy_of(options, (0,)))
+        (found,) = self.scheduler.submit([self.continued(middle, options)]).in_order()
+        return found
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Scored]:
         """What the model thinks of given texts: pairs of a prompt and its continuation.
@@ -256,21 +257,16 @@ class Generator(Answering[Decoding, Generation]):
             raise InputError("An empty prompt has nothing to continue; give some text.")
         return ids
 
-    def watch(self, prompt: str, options: Decoding, strategy: Strategy) -> Generation:
+    def watch(self, text: str, options: Decoding, strategy: Strategy) -> Generation:
         """Continue a prompt as `generate` does, by a strategy that wraps `strategy_of(options)`."""
-        return self._watched(self._prompt(prompt, options), options, strategy)
-
-    def _watched(self, prompt: Prompt, options: Decoding, strategy: Strategy) -> Generation:
+        prompt = self._prompt(text, self.encode(text, options))
         best: dict[int, list[Hypothesis]] = {}
         with self._ids.inference():
             for step in self._ids.steps([prompt], strategy, options):
                 best |= step.finished
         return self._result(prompt, best[0][0], options)
 
-    def _prompt(self, text: str, options: Decoding) -> Prompt:
-        return self._prompt_of(text, self.encode(text, options))
-
-    def _prompt_of(self, text: str, ids: list[int]) -> Prompt:
+    def _prompt(self, text: str, ids: list[int]) -> Prompt:
         bounded = self.dialogues is not None
         return Prompt(text, ids, self._codec.begins_text(text), bounded=bounded)
 
@@ -308,7 +304,7 @@ class Generator(Answering[Decoding, Generation]):
         if not ids:
             flag = "unreadable" if ids is None else "empty"
             return Generation(prompt=text, text="", stopped="eos", flags=(flag,))
-        prompt = self._prompt_of(text, ids)._replace(number=number, see=see)
+        prompt = self._prompt(text, ids)._replace(number=number, see=see)
         return (yield from self.continued(prompt, options))
 
     def continued(
