@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.tasks.generate.test_batches import documents_of
 from tests.unit.tasks.tiny import WORDS
 from tests.unit.tasks.tiny_chat import TEMPLATE, make_chat_generator, make_tokenizer
-from tests.unit.tasks.tiny_generator import make_config, make_generator, make_model
+from tests.unit.tasks.tiny_generator import make_config, make_generator
 from tests.unit.train.made import make_job
 
 from dragoman.data.documents import DocumentDataset
@@ -133,25 +132,6 @@ def test_each_answer_is_predicted_once_and_nothing_else(length: int) -> None:
     pieces = [*TOKENIZER.encode_batch(answers), [CODEC.eos_id] * len(answers)]
     assert found == sorted(id_ for ids in pieces for id_ in ids)
     assert sum(batch.num_targets for batch in batches) == len(found)
-
-
-def test_a_users_turn_costs_nothing_as_a_target() -> None:
-    """The loss is that of the answers given all before them, by the definition, in float64."""
-    model = make_model(make_config(TOKENIZER)).double()
-    config = PackConfig(length=64, rows=2, packing="documents")
-    dataset = dataset_of(DIALOGUES)
-    found = sum(
-        GenerateRecipe.loss(model, batch, 0.0).item()
-        for batch in PackedBatches(dataset, config).fixed()
-    )
-    expected = 0.0
-    for number in range(len(dataset)):
-        ids = dataset.texts[number].astype(np.int64)
-        log_probs_LV = model(torch.from_numpy(ids[None, :-1]))[0].log_softmax(-1)
-        for place, counts in enumerate(by_hand(ids.tolist())):
-            if counts:
-                expected -= log_probs_LV[place - 1, ids[place]].item()
-    assert found == pytest.approx(expected, rel=1e-10)
 
 
 # ---------------------------------------------------------------- answering

@@ -10,7 +10,7 @@ from tests.unit.tasks.tiny import random_lines
 from tests.unit.tasks.tiny_generator import DEFAULTS, PROMPTS, make_generator, with_positions
 
 from dragoman.decoding import Decoding
-from dragoman.nn import ALiBi, Learned, row_invariant_products
+from dragoman.nn import ALiBi, Learned
 from dragoman.tasks.generate.generator import Generator
 
 
@@ -80,23 +80,6 @@ def test_a_stream_leaves_torch_as_it_was(generator: Generator) -> None:
         assert piece
         assert not torch.is_inference_mode_enabled()
         assert torch.is_grad_enabled()
-
-
-def test_greedy_takes_the_best_of_the_full_pass(generator: Generator) -> None:
-    """Token by token with a cache it is what the model without one finds most probable."""
-    for prompt in PROMPTS:
-        found = generator.generate(prompt, temperature=0.0)
-        [prompt_ids] = generator._codec.encode([prompt])
-        ids = torch.tensor([[*prompt_ids, *found.ids]])
-        with torch.inference_mode(), row_invariant_products():
-            logits_LV = generator.model(ids)[0, len(prompt_ids) - 1 :]
-            logits_LV[:, [0, 1, 2]] = float("-inf")
-        best = logits_LV.argmax(dim=1).tolist()
-        assert list(found.ids) == best[: len(found.ids)]
-        assert found.stopped == ("eos" if best[-1] == 3 else "length")
-        log_probs_LV = logits_LV.log_softmax(dim=1)
-        wanted = log_probs_LV.max(dim=1).values[: len(found.token_log_probs)].tolist()
-        assert list(found.token_log_probs) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
 
 
 def test_scores_are_those_of_the_full_pass(generator: Generator) -> None:

@@ -15,13 +15,11 @@ from tests.unit.models.small import V
 from tests.unit.tasks.generate.test_batches import documents_of
 from tests.unit.train.made import make_job
 
-from dragoman.data.batches import Stream
 from dragoman.data.documents import DocumentDataset
-from dragoman.data.padding import NO_TARGET
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
 from dragoman.nn import ALiBi, Learned
-from dragoman.tasks.generate.batches import PackConfig, PackedBatches
+from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.generate.task import text_loss
 from dragoman.text.train import TokenizerConfig
@@ -36,24 +34,6 @@ def made(count: int = 9, longest: int = 20) -> DocumentDataset:
     rng = np.random.default_rng(count)
     rows = [[2, *rng.integers(4, V, rng.integers(1, longest)), 3] for _ in range(count)]
     return documents_of(rows, num_chars=1234)
-
-
-@pytest.mark.parametrize("name", DECODERS)
-def test_the_loss_of_a_stream_is_that_of_its_windows(name: str) -> None:
-    """Each window by the definition; where bos would be predicted, nothing is."""
-    model, dataset = make_decoder(DECODERS[name]), made()
-    batch = next(Stream(PackedBatches(dataset, PackConfig(length=16, rows=4)), seed=1))
-    logits_BLV = model(batch.inputs_BL)
-    expected = F.cross_entropy(
-        logits_BLV.flatten(0, 1),
-        batch.targets_BL.flatten(),
-        ignore_index=NO_TARGET,
-        reduction="sum",
-        label_smoothing=0.2,
-    )
-    found = GenerateRecipe.loss(model, batch, 0.2)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-10)
-    assert batch.num_targets < batch.targets_BL.numel()
 
 
 @pytest.mark.parametrize("stride", [1, 5, 16])

@@ -31,21 +31,6 @@ def test_what_was_learned_is_told(recipe: TagRecipe) -> None:
     assert "dragoman tag" in job.card(job.measure()).use
 
 
-def test_what_is_measured_forms_spans(recipe: TagRecipe) -> None:
-    """A head that would say I-PER for every word says B-PER first: tags are chosen together."""
-    job = make_job(recipe)[0]
-    output = job.model.get_submodule("head.output")
-    assert isinstance(output, torch.nn.Linear)
-    with torch.no_grad():
-        output.weight.zero_()
-        output.bias.copy_(torch.tensor([0.0, 0.5, 5.0]))
-    right = job.held.by_sentence(job.held.tags)
-    together = [["B-PER", *["I-PER"] * (len(tags) - 1)] for tags in right]
-    assert job.measure().scores == tag_scores(right, together).figures
-    alone = [["I-PER"] * len(tags) for tags in right]
-    assert job.measure().scores != tag_scores(right, alone).figures
-
-
 def test_use_reads_what_training_read(recipe: TagRecipe) -> None:
     """Pieces and what words look like: a tagger finds in the sentences what a validation found.
 

@@ -1,7 +1,6 @@
 """Texts to words, and these to tags and spans."""
 
 from dataclasses import replace
-from itertools import chain
 from math import prod
 
 import pytest
@@ -12,10 +11,8 @@ from tests.unit.tasks.readers import READING, TAG, TAGS, TOKENIZER, make_model, 
 from tests.unit.tasks.tiny import random_lines
 
 from dragoman.data.tagged import find_spans, join_words
-from dragoman.data.word_features import COUNT, word_features
 from dragoman.errors import InputError
 from dragoman.folder.format import Words
-from dragoman.models.bio import best_tags
 from dragoman.tasks.tag.tagger import GAPS, Tagger, split_words
 
 LINES = [*random_lines(12, seed=4, longest=6), "", "   ", "😀", *random_lines(3, 5, longest=40)]
@@ -55,24 +52,6 @@ def test_joined_words_are_where_they_are(words: list[str], kind: Words) -> None:
     text, places = join_words(words, GAPS[kind])
     assert [text[start:end] for start, end in places] == words
     assert len(text) == sum(map(len, words)) + max(0, len(words) - 1) * (kind == "spaced")
-
-
-def test_the_tags_are_those_of_the_words_first_pieces() -> None:
-    """The best row of tags by the model's logits there, with the probability of each tag."""
-    words = ["the", "housetree", "runs"]
-    ids = TOKENIZER.encode_batch(words)
-    assert len(ids[1]) > 1
-    row = torch.tensor([[TOKENIZER.bos_id, *chain(*ids), TOKENIZER.eos_id]])
-    places = [1, 1 + len(ids[0]), 1 + len(ids[0]) + len(ids[1])]
-    words_BLF = torch.zeros(1, row.shape[1], COUNT, dtype=torch.int64)
-    words_BLF[0, places] = torch.tensor([word_features(word, 300) for word in words])
-    with torch.inference_mode():
-        logits_BMC = make_model(TAG).eval()(row, words_BLF=words_BLF)[:, places]
-    chosen = best_tags(logits_BMC, torch.ones(1, 3, dtype=torch.bool), TAGS)[0].tolist()
-    (result,) = make_tagger().tag_words([words])
-    assert [word.tag for word in result.words] == [TAGS[number] for number in chosen]
-    expected = [logits_BMC[0].softmax(-1)[i, number].item() for i, number in enumerate(chosen)]
-    assert [word.probability for word in result.words] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_tag_may_have_no_probability_at_all() -> None:
