@@ -69,27 +69,17 @@ def test_comet_scores_offline(
     assert (logging.root.level, logging.root.handlers) == root
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        AttributeError("'NoneType' object has no attribute 'endswith'"),  # no encoder, offline
-        TypeError("'NoneType' object is not subscriptable"),  # hparams.yaml is empty
-        KeyError("foo_metric"),
-        OSError("cannot connect\nand so on" + 200 * " and on"),
-    ],
-    ids=repr,
-)
 def test_what_comet_cannot_load_is_one_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is raised below it: COMET and Transformers do not say what is missing."""
 
     def load_from_checkpoint(*_: object, **__: object) -> None:
-        raise error
+        raise KeyError("foo_metric\nand so on" + 200 * " and on")
 
     stub = SimpleNamespace(load_from_checkpoint=load_from_checkpoint)
     monkeypatch.setitem(sys.modules, "comet", stub)
-    with pytest.raises(InputError, match=type(error).__name__) as caught:
+    with pytest.raises(InputError, match="KeyError") as caught:
         load_comet(folder)
     assert "the encoder that hparams.yaml names" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from dragoman.errors import InputError
 from dragoman.folder.format import ChatTemplate, GenerationDefaults, save_model
 from dragoman.folder.opening import open_folder
 from dragoman.tasks.generate.batches import PackConfig, PackedBatches
-from dragoman.tasks.generate.dialogue import DialogueCodec, in_answers, last_answers
+from dragoman.tasks.generate.dialogue import DialogueCodec, last_answers
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.generate.task import evaluate_generator
@@ -87,25 +86,6 @@ def test_a_long_history_loses_its_oldest_turns(turns: list[str], room: int) -> N
     more = len(decoded(kept)) + 1  # turns, that of two more and no answer yet
     if kept != whole and more <= len(turns):
         assert len(CODEC.encode(["\n".join(turns[-more:])])[0]) > room
-
-
-def by_hand(ids: Sequence[int]) -> list[bool]:
-    """What counts, id by id."""
-    counts, answering = [], False
-    for id_ in ids:
-        if id_ in (USER, ASSISTANT):
-            answering = id_ == ASSISTANT
-            counts.append(False)
-        else:
-            counts.append(answering)
-    return counts
-
-
-@given(st.lists(st.one_of(st.sampled_from([USER, ASSISTANT, 2, 3]), st.integers(300, 320))))
-def test_answers_are_what_stands_behind_their_role(ids: list[int]) -> None:
-    """However the stream looks."""
-    found = in_answers(np.array(ids, dtype=np.int64), (USER, ASSISTANT))
-    assert found.tolist() == by_hand(ids)
 
 
 def dataset_of(texts: Sequence[str]) -> DocumentDataset:

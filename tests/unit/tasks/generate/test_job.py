@@ -18,7 +18,6 @@ from tests.unit.train.made import make_job
 from dragoman.data.documents import DocumentDataset
 from dragoman.errors import InputError
 from dragoman.folder.format import GENERATION, FolderConfig, GenerationDefaults
-from dragoman.nn import ALiBi, Learned
 from dragoman.tasks.generate.batches import PackConfig
 from dragoman.tasks.generate.recipe import GenerateRecipe, TextFiles
 from dragoman.tasks.generate.task import text_loss
@@ -115,20 +114,6 @@ def test_a_run_without_text_is_refused(recipe: GenerateRecipe) -> None:
         TextFiles().check()
     with pytest.raises(InputError, match=r"nowhere\.txt"):
         replace(recipe.data, valid=("nowhere.txt",)).check()
-
-
-def test_a_model_with_other_special_tokens_is_refused(recipe: GenerateRecipe) -> None:
-    """Its padding would be a piece of the text."""
-    with pytest.raises(InputError, match=r"model\.pad_id = 9 contradicts the tokenizer"):
-        make_job(replace(recipe, model=replace(recipe.model, pad_id=9)))
-
-
-def test_windows_beyond_learned_positions_are_refused(recipe: GenerateRecipe) -> None:
-    """Both settings are named; other schemes know no bound."""
-    config = replace(recipe.model, positions=Learned(max_length=23))
-    with pytest.raises(InputError, match=r"batch\.length = 24,.*max_length = 23"):
-        replace(recipe, model=config)
-    replace(recipe, model=replace(config, positions=ALiBi()))
 
 
 @pytest.mark.parametrize(
