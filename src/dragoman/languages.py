@@ -91,7 +91,7 @@ def tag(code: str) -> str:
 
 @lru_cache(4096)
 def _tag(code: str) -> str:
-    base, *rest = code.strip("><").replace("_", "-").lower().split("-")
+    base, *rest = _parts(code.strip("><"))
     base = _listed()[0].get(base, base)
     if base in _ALIASES:
         return _ALIASES[base]
@@ -110,14 +110,14 @@ def base_of(code: str) -> str:
 
 def script_in(code: str) -> str:
     """Return the script that a code names, by its code in small letters; "" where it names none."""
-    _, *rest = code[:LONGEST].strip("><").replace("_", "-").lower().split("-")
+    _, *rest = _parts(code[:LONGEST].strip("><"))
     script = next((part for part in rest if len(part) == 4 and part.isalpha()), "")
     return {"kore": "hang", "aran": "arab"}.get(script, script)
 
 
 def is_usual(code: str) -> bool:
     """Whether all that a code has beside its language is a region or a script: no misspelling."""
-    _, *rest = code.replace("_", "-").lower().split("-")
+    _, *rest = _parts(code)
     return all(map(_PART.fullmatch, rest))
 
 
@@ -191,8 +191,8 @@ def meant(asked: str, codes: Iterable[str]) -> list[str]:
     exact = [code for code in alike if tag(code) == wanted]
     found = exact or [code for code in alike if base in {wanted, tag(code)}]
     found = [code for code in found if script_in(code) == script] or found
-    parts = _parts(asked)
-    found.sort(key=lambda code: -len(parts & _parts(code)))
+    parts = {*_parts(asked)}
+    found.sort(key=lambda code: -len(parts.intersection(_parts(code))))
     each: dict[str, str] = {}
     for code in found:
         each.setdefault("" if base == "zh" else script_in(code), code)
@@ -208,8 +208,8 @@ def covers(asked: str, code: str) -> bool:
     return not is_other and len({script_in(asked), script_in(code)} - {""}) < 2
 
 
-def _parts(code: str) -> set[str]:
-    return {*code.replace("_", "-").lower().split("-")}
+def _parts(code: str) -> list[str]:
+    return code.replace("_", "-").lower().split("-")
 
 
 def label_of(code: str) -> str:

@@ -16,10 +16,15 @@ def counted(count: float, one: str, more: str | None = None) -> str:
 
 def short(number: float) -> str:
     """Write a large count to three digits: 1.2 M, 41 k."""
-    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= unit:
-            return f"{number / unit:.3g}{name}"
-    return f"{number:.3g}"
+    return _scaled(number, {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}, ".3g") or f"{number:.3g}"
+
+
+def _scaled(number: float, units: dict[str, float], form: str) -> str | None:
+    """Write a number in the first unit that it has one of; None below all of them."""
+    for unit, size in units.items():
+        if number >= size:
+            return f"{number / size:{form}} {unit}"
+    return None
 
 
 def clock(seconds: float) -> str:
@@ -31,27 +36,20 @@ def clock(seconds: float) -> str:
 
 def format_flops(count: float) -> str:
     """Write a number of operations."""
-    return _scaled(count, {"TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}, "FLOP")
+    units = {"TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6}
+    return _scaled(count, units, ",.1f") or f"{count:,.0f} FLOP"
 
 
 def format_bytes(count: float) -> str:
     """Write a size in powers of a thousand bytes."""
-    return _scaled(count, {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}, "B")
-
-
-def _scaled(count: float, units: dict[str, float], one: str) -> str:
-    for unit, size in units.items():
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} {one}"
+    units = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
+    return _scaled(count, units, ",.1f") or f"{count:,.0f} B"
 
 
 def format_time(seconds: float) -> str:
     """Write a time in the unit that suits it."""
-    for unit, size in {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}.items():
-        if seconds >= size:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:.3g} s"
+    units = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
+    return _scaled(seconds, units, ",.1f") or f"{seconds:.3g} s"
 
 
 def format_energy(kwh: float) -> str:

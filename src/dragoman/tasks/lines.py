@@ -157,13 +157,10 @@ def to_parts(
 def _parts(
     spans: list[tuple[int, int]], chunks_of: list[list[Chunk] | None]
 ) -> list[LinePart] | None:
-    parts = []
-    for (start, end), chunks in zip(spans, chunks_of, strict=True):
-        if chunks is None:
-            return None
-        if chunks:
-            parts.append(LinePart(start, end, chunks))
-    return parts
+    if None in chunks_of:
+        return None
+    columns = zip(spans, chunks_of, strict=True)
+    return [LinePart(start, end, chunks) for (start, end), chunks in columns if chunks]
 
 
 def _spans(sentences: Iterable[str], *, leading: bool) -> list[tuple[int, int]]:

@@ -98,10 +98,8 @@ class RunRow(Plain):
         """The time of its processors, which is what a run costs."""
         if self.seconds is None or self.processors is None:
             return "-"
-        unit, hours = (
-            "core" if self.processor == "cpu" else "GPU",
-            self.seconds * self.processors / 3600,
-        )
+        unit = "core" if self.processor == "cpu" else "GPU"
+        hours = self.seconds * self.processors / 3600
         cost = "" if self.price is None else f", {format_money(hours * self.price, None)}"
         return f"{hours:.3g} {unit} h{cost}"
 
