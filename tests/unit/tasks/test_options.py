@@ -201,25 +201,18 @@ def _has(text: str, word: str) -> bool:
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_processor_sees_each_step_and_other_lines_stay(beam_size: int) -> None:
-    """A line whose translation lacks a forbidden word is translated greedily as without it."""
-    translator, word = make_translator(), "学"
-    options = replace(translator.options, beam_size=beam_size, retry=False)
-    lines = random_lines(12, seed=4)
+def test_a_processor_sees_each_step(beam_size: int) -> None:
+    """And what it forbids is never written."""
+    translator = make_translator()
 
     def only_one(logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
         assert len(logits_NV) == len(prefixes.ids_NL)
         return logits_NV.index_fill(1, torch.tensor([300]), 1e4)
 
-    forced = translator.translate(lines, options=replace(options, processors=(only_one,)))
+    options = Decoding(beam_size=beam_size, retry=False, processors=(only_one,))
+    forced = translator.translate(random_lines(12, seed=4), options=options)
     piece = translator.tgt_tokenizer.tokens([300])[0]
     assert all(result.tokens and {*result.tokens} == {piece} for result in forced)
-    if beam_size == 1:
-        plain = translator.translate(lines, options=options)
-        found = translator.translate(lines, options=replace(options, forbidden_words=(word,)))
-        kept = [(a, b) for a, b in zip(plain, found, strict=True) if word not in a.text]
-        assert 0 < len(kept) < len(lines)
-        assert all(a.text == b.text for a, b in kept)
 
 
 @pytest.mark.parametrize("options", [{"beam_size": 4}, 4])

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.unit.models.family import DECODERS
 from tests.unit.train.made import TINY
 
 import dragoman
 from dragoman.data.corpus import CorpusConfig
 from dragoman.errors import InputError
-from dragoman.folder.format import FolderConfig
+from dragoman.folder.format import ChatTemplate, FolderConfig, GenerationDefaults
 from dragoman.models import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.nn import Learned
 from dragoman.plain import to_plain
 from dragoman.tasks.recipes import find_runs, load_recipe, load_sweep, shipped_recipes
-from dragoman.tasks.task import TASKS, find_task
 from dragoman.tasks.translate.auto import auto_recipe
 from dragoman.tasks.translate.recipe import DataConfig, TranslateRecipe
 from dragoman.train.runfolder import RunFolder
@@ -218,14 +219,6 @@ def test_validation_and_more_corpora(here: Path, monkeypatch: pytest.MonkeyPatch
     assert not DataConfig(src="a.en", tgt="a.de").validation
 
 
-def test_every_task_has_its_recipe() -> None:
-    """Each line of the table of tasks is a recipe of that name that has a default for each key."""
-    for name in TASKS:
-        made = find_task(name).recipe()  # type: ignore[call-arg]  # every task's own has defaults
-        assert made.task == name
-        assert made.metric in (*made.metrics, "loss")
-
-
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "pretrain"])
 def test_something_is_held_out(here: Path, task: str) -> None:
     """A run that would keep no text for validation is refused; it used to take one."""
@@ -246,14 +239,48 @@ def test_a_recipe_that_starts_from_a_model(here: Path) -> None:
     """What the recipe does not say of the model is as in the folder; what it says is laid over."""
     model = replace(TINY, dropout=0.3)
     config = FolderConfig(format=1, model=model, src_lang="en", tgt_lang="zh")
-    (here / "model").mkdir()
-    text = json.dumps(to_plain(config))
-    write(here / "model" / "config.json", text)
+    write(here / "model" / "config.json", json.dumps(to_plain(config)))
     write(here / "my.toml", "[model]\ndropout = 0.2\n[data]\ntgt_lang = 'de'\n")
     recipe = load_pairs("my.toml", ("start.model=model",))
     assert recipe.model == replace(TINY, dropout=0.2)
     assert (recipe.data.src_lang, recipe.data.tgt_lang) == ("en", "de")
     check_start(recipe, RunFolder.of(recipe).start)
+
+
+CONVERSES = FolderConfig(
+    format=1,
+    model=replace(DECODERS["gpt2"], positions=Learned(max_length=64)),
+    generation=GenerationDefaults(max_tokens=9, chat=ChatTemplate()),
+)
+LEARNED = FolderConfig(format=1, model=replace(TINY, positions=Learned(max_length=64)))
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "refused"),
+    [
+        (
+            CONVERSES,
+            'task = "generate"\ndata = {split = "blank-line"}\n'
+            'batch = {length = 64, packing = "documents"}\n',
+            {
+                "data.split=line": r"needs data\.split = .* leave it empty: generation\.chat=$",
+                "batch.length=65": r"batch\.length = 65",
+            },
+        ),
+        (LEARNED, "[batch]\nmax_length = 63\n", {"batch.max_length=64": "max_length = 64"}),
+    ],
+)
+def test_a_folder_may_contradict_the_defaults_that_a_recipe_changes(
+    here: Path, config: FolderConfig, text: str, refused: dict[str, str]
+) -> None:
+    """Only what comes of both is compared: a dialogue model starts its own recipe."""
+    write(here / "model" / "config.json", json.dumps(to_plain(config)))
+    write(here / "my.toml", text)
+    found = load_recipe("my.toml", ["start.model=model"])
+    assert found.model == config.model
+    for override, message in refused.items():
+        with pytest.raises(InputError, match=message):
+            load_recipe("my.toml", ["start.model=model", override])
 
 
 def test_sizes_of_a_file_give_way_to_a_start_that_is_typed(here: Path) -> None:

@@ -236,19 +236,7 @@ def test_machine_versions_and_data(tmp_path: Path) -> None:
     assert found["verdict"].endswith("No setting differs that changes a number.")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{",
-        b"[]",
-        b"\xff",
-        b"null",
-        b"",
-        b'{"loss": 1.0}',
-        b'{"step": 1, "loss": "a"}',
-        b"[" * 99999,
-    ],
-)
+@pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b'{"loss": 1.0}', b"[" * 99999])
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     """By file and number."""
     one, two = make_run(tmp_path / "a", log()), make_run(tmp_path / "b", log()[:2])
