@@ -37,9 +37,10 @@ def random_lines(count: int, seed: int = 0, longest: int = 20) -> list[str]:
 
 
 @cache
-def make_tokenizer(vocab_size: int = 320) -> Tokenizer:
+def make_tokenizer(vocab_size: int = 320, *specials: str) -> Tokenizer:
     """Trained on some lines; once, since nothing changes it."""
-    return train_tokenizer(random_lines(100, seed=9), TokenizerConfig(vocab_size=vocab_size))
+    config = TokenizerConfig(vocab_size=vocab_size, specials=specials)
+    return train_tokenizer(random_lines(100, seed=9), config)
 
 
 def make_config(tokenizer: Tokenizer) -> EncoderDecoderConfig:
