@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.data.streams import assert_resumes, epoch_of
+from tests.unit.tasks.tiny import make_tokenizer
 
 from dragoman.data.batches import BatchConfig, Stream
 from dragoman.data.dataset import Ragged, SpecialIds, TextDataset
@@ -22,8 +22,6 @@ from dragoman.tasks.pretrain.batches import (
     Vocabulary,
 )
 from dragoman.tasks.pretrain.task import UnlabelledFiles
-from dragoman.text.tokenizer import MASK
-from dragoman.text.train import TokenizerConfig, train_tokenizer
 
 PAD, BOS, EOS, MASK_ID = 0, 2, 3, 4
 VOCABULARY = Vocabulary(mask_id=MASK_ID, pieces=(5, 1000))
@@ -162,27 +160,24 @@ def test_nothing_to_learn_from_is_refused() -> None:
     assert batch.indices.tolist() == [1]
 
 
-def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
-    """Labelled texts, tagged words and documents are hidden alike, alone or together."""
-    contents = {
-        "texts": ("good dog\nbad bad dog\n", ["good dog", "bad bad dog"]),
-        "labelled": ("1\tgood dog\n0\tbad dog\n", ["good dog", "bad dog"]),
-        "tagged": ("good O\ndog B-X\n\nbad O\n", ["good dog", "bad"]),
-    }
-    for kind, (content, _) in contents.items():
-        (tmp_path / kind).write_text(content)
-    config = TokenizerConfig(vocab_size=301, specials=(MASK,))
-    tokenizer = train_tokenizer(["good bad dog"], config)
-    vocabulary = Vocabulary.of(tokenizer)
-    assert vocabulary == Vocabulary(260, (261, tokenizer.vocab_size))
-    for kinds in ([*contents], *([kind] for kind in contents)):
-        files: dict[str, Any] = {kind: (str(tmp_path / kind),) for kind in kinds}
-        dataset = UnlabelledFiles(**files, cache=str(tmp_path)).load(tokenizer)
-        texts, found = [*chain(*(contents[kind][1] for kind in kinds))], {}
-        for batch in MaskedBatches(dataset, CONFIG, vocabulary, MaskConfig()).fixed():
-            for row, index in zip(restored(batch), batch.indices.tolist(), strict=True):
-                found[index] = tokenizer.decode(row.tolist())
-        assert [found[i] for i in range(len(texts))] == texts
+@pytest.mark.parametrize(
+    ("kind", "content", "texts"),
+    [
+        ("texts", "good dog\nbad bad dog\n", ["good dog", "bad bad dog"]),
+        ("labelled", "1\tgood dog\n0\tbad dog\n", ["good dog", "bad dog"]),
+        ("tagged", "good O\ndog B-X\n\nbad O\n", ["good dog", "bad"]),
+    ],
+)
+def test_files_of_one_kind_are_enough(
+    tmp_path: Path, kind: str, content: str, texts: list[str]
+) -> None:
+    """Labelled texts, tagged words or documents; what other tokenizers made is not joined."""
+    (tmp_path / kind).write_text(content)
+    tokenizer = make_tokenizer()
+    files: dict[str, Any] = {kind: (str(tmp_path / kind),)}
+    dataset = UnlabelledFiles(**files, cache=str(tmp_path)).load(tokenizer)
+    found = (dataset.texts[number].tolist() for number in range(len(dataset)))
+    assert [*map(tokenizer.decode, found)] == texts
     other = replace(dataset_of([[1]]), special=SpecialIds(9, 9, 9))
     with pytest.raises(ValueError, match="different tokenizers"):
         TextDataset.joined([dataset, other])
@@ -190,6 +185,5 @@ def test_texts_of_all_kinds_of_files(tmp_path: Path) -> None:
 
 def test_a_tokenizer_without_mask_is_refused() -> None:
     """The setting that gives one is named."""
-    tokenizer = train_tokenizer(["good"], TokenizerConfig(vocab_size=300))
     with pytest.raises(InputError, match=r"no special token <mask>.*tokenizer\.specials"):
-        Vocabulary.of(tokenizer)
+        Vocabulary.of(make_tokenizer())

@@ -84,19 +84,6 @@ def test_spans_are_what_the_tags_form() -> None:
             assert span.score ** len(own) == pytest.approx(prod(word.probability for word in own))
 
 
-def test_a_published_tagger_may_begin_a_span_inside() -> None:
-    """Each word has its most probable tag; I- after O, or after another type, begins a span."""
-    free = make_tagger(replace(READING, inside_begins=True)).tag(LINES)
-    bound = make_tagger().tag(LINES)
-    tags = [[word.tag for word in result.words] for result in free]
-    assert sum(find_spans(each)[1] for each in tags) > 0
-    for result, other, each in zip(free, bound, tags, strict=True):
-        found = [(span.type, (span.start, span.stop)) for span in find_spans(each)[0]]
-        assert [(span.label, span.words) for span in result.spans] == found
-        for word, forced in zip(result.words, other.words, strict=True):
-            assert word.probability >= forced.probability
-
-
 def test_words_that_are_given_stay_as_they_are() -> None:
     """None is parted further, and the text is the words with spaces between."""
     tagger = make_tagger()
