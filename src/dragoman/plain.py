@@ -61,8 +61,8 @@ def _plain(value: Any, digits: int | None = None) -> Any:  # noqa: ANN401 -- any
         return to_plain(value)
     if digits is not None and isinstance(value, float):
         return round(float(value), digits) + 0.0  # without -0.0
-    if digits is not None and hasattr(value, "tolist"):  # an array
-        value = (value.astype(float).round(digits) + 0.0).tolist()
+    if hasattr(value, "tolist"):  # an array
+        value = (value if digits is None else value.astype(float).round(digits) + 0.0).tolist()
     return str(value) if isinstance(value, PurePath) else value
 
 

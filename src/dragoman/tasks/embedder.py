@@ -33,7 +33,7 @@ from dragoman.folder.origin import FLAT_POOLING
 from dragoman.models import EncoderOnly
 from dragoman.models.heads import mean_of
 from dragoman.nn import Arithmetic
-from dragoman.plain import Plain, without_nan
+from dragoman.plain import Plain
 from dragoman.tasks.encoders import TOKENS, EncoderReader, Row, read
 from dragoman.tasks.lines import as_texts, encode_each
 from dragoman.tasks.task import model_of
@@ -86,10 +86,6 @@ class Embedding(Plain):
     """What was unusual: "empty" (no piece of text) and "unreadable" (the tokenizer cannot encode
     the text), with the vector of the tokens around a text, and "max_length" (a long text, of which
     only the beginning was read)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {"vector": without_nan(self.vector.tolist()), "flags": [*self.flags]}
 
 
 def save_vectors(

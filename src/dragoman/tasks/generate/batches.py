@@ -140,7 +140,7 @@ class PackedBatches:
             _, ends, lengths = _advancing(documents, length, length)
         order = rng.permutation(len(ends))
         ends, lengths = ends[order], lengths[order]
-        return _Windows(dataset, self.config, ends - lengths, lengths, lengths).epoch()
+        return self._epoch(dataset, ends - lengths, lengths, lengths)
 
     def fixed(self) -> Iterator[LanguageBatch]:
         """The whole text, each id but the first of a sequence predicted once, always the same way.
@@ -153,7 +153,48 @@ class PackedBatches:
             sequences = Ragged(sequences.ids, sequences.offsets[[0, -1]])
         firsts, ends, fresh = _advancing(sequences, self.config.length, self.config.step)
         starts = np.maximum(firsts, ends - self.config.length)
-        return iter(_Windows(self.dataset, self.config, starts, ends - starts, fresh).epoch())
+        return iter(self._epoch(self.dataset, starts, ends - starts, fresh))
+
+    def _epoch(
+        self, dataset: DocumentDataset, starts: Places, lengths: Places, fresh: Places
+    ) -> Epoch[LanguageBatch]:
+        """Windows in batches, in their order: the last `fresh[i]` targets of i count."""
+        length, rows = self.config.length, self.config.rows
+        packed, room, total = self.config.packing == "documents", rows * length, int(lengths.sum())
+        bounds = np.append(np.arange(0, len(starts), rows), len(starts))
+        if packed:
+            bounds = _filled(lengths, room)
+        if len(bounds) <= 2:  # packed documents fill the same room in all batches, a lone one less
+            room = total
+        count = len(bounds) - 1
+        answered = in_answers(dataset.texts.ids, dataset.roles) if dataset.roles else None
+
+        def make(number: int) -> LanguageBatch:
+            chosen = slice(*bounds[number : number + 2])
+            inputs = gather(dataset.texts.ids, starts[chosen], lengths[chosen])
+            targets = _targets(dataset, answered, inputs, starts[chosen], fresh[chosen])
+            documents, rest = None, 0
+            if packed:
+                rest = room - len(inputs.ids)
+                filling = (min(length, rest - at) for at in range(0, rest, length))
+                documents = (*lengths[chosen].tolist(), *filling)
+                inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
+            return LanguageBatch(
+                inputs_BL=padded(inputs, dataset.special.pad_id, after=rest),
+                targets_BL=padded(targets, NO_TARGET, after=rest),
+                document_lengths=documents,
+                num_tokens=len(inputs.ids),
+                num_targets=int((targets.ids != NO_TARGET).sum()),
+                indices=starts[chosen],
+            )
+
+        return Epoch(
+            count=count,
+            examples=len(starts),
+            padding=1.0 - total / max(1, count * room) if packed else 0.0,
+            largest=(0,) if count else (),  # the last may have less room
+            make=make,
+        )
 
 
 def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Places, Places]:
@@ -166,80 +207,27 @@ def _advancing(sequences: Ragged, length: int, step: int) -> tuple[Places, Place
     return firsts, firsts + after, after - before
 
 
-class _Windows:
-    """Windows in batches, in their order: the last `fresh[i]` targets of i count.
+def _targets(
+    dataset: DocumentDataset,
+    answered: npt.NDArray[np.bool_] | None,
+    inputs: Ragged,
+    starts: Places,
+    fresh: Places,
+) -> Ragged:
+    """The ids after the inputs, but for those that others predict, are no answer or begin a text.
 
-    Batch k holds the windows `bounds[k]` to `bounds[k + 1] - 1`.
+    Where one token begins and ends texts (GPT-2), only the last of a text counts.
     """
-
-    def __init__(
-        self,
-        dataset: DocumentDataset,
-        config: PackConfig,
-        starts: Places,
-        lengths: Places,
-        fresh: Places,
-    ) -> None:
-        self.dataset, self.config = dataset, config
-        self.starts, self.lengths, self.fresh = starts, lengths, fresh
-        # packed documents fill the same room in all batches, so that a lone one is not filled
-        self.room = config.rows * config.length
-        if config.packing == "stream":
-            self.bounds = np.append(np.arange(0, len(starts), config.rows), len(starts))
-        else:
-            self.bounds = _filled(lengths, self.room)
-            if len(self.bounds) <= 2:
-                self.room = int(lengths.sum())
-        self.answered = in_answers(dataset.texts.ids, dataset.roles) if dataset.roles else None
-
-    def epoch(self) -> Epoch[LanguageBatch]:
-        count, padding = len(self.bounds) - 1, 0.0
-        if self.config.packing == "documents":
-            padding = 1.0 - int(self.lengths.sum()) / max(1, count * self.room)
-        return Epoch(
-            count=count,
-            examples=len(self.starts),
-            padding=padding,
-            largest=(0,) if count else (),  # the last may have less room
-            make=self._make,
-        )
-
-    def _make(self, number: int) -> LanguageBatch:
-        chosen = slice(*self.bounds[number : number + 2])
-        starts, lengths = self.starts[chosen], self.lengths[chosen]
-        inputs = gather(self.dataset.texts.ids, starts, lengths)
-        targets = Ragged(self._targets(inputs, starts, self.fresh[chosen]), inputs.offsets)
-        documents, rest = None, 0
-        if self.config.packing == "documents":
-            rest, most = self.room - len(inputs.ids), self.config.length
-            filling = (min(most, rest - at) for at in range(0, rest, most))
-            documents = (*lengths.tolist(), *filling)
-            inputs, targets = (Ragged(r.ids, r.offsets[[0, -1]]) for r in (inputs, targets))
-        return LanguageBatch(
-            inputs_BL=padded(inputs, self.dataset.special.pad_id, after=rest),
-            targets_BL=padded(targets, NO_TARGET, after=rest),
-            document_lengths=documents,
-            num_tokens=len(inputs.ids),
-            num_targets=int((targets.ids != NO_TARGET).sum()),
-            indices=starts,
-        )
-
-    def _targets(self, inputs: Ragged, starts: Places, fresh: Places) -> Ids:
-        """The ids after the inputs, but for those that others predict, are no answer or begin a
-        text.
-
-        Where one token begins and ends texts (GPT-2), only the last of a text counts.
-        """
-        texts, lengths = self.dataset.texts, inputs.lengths
-        within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
-        after = np.repeat(starts, lengths) + within + 2
-        ids = texts.ids[after - 1].astype(np.int64)
-        ends = texts.offsets[np.searchsorted(texts.offsets, after)] == after
-        hidden = within < np.repeat(lengths - fresh, lengths)
-        hidden |= (ids == self.dataset.special.bos_id) & ~ends
-        if self.answered is not None:
-            hidden |= ~self.answered[after - 1]
-        return np.where(hidden, NO_TARGET, ids)
+    texts, lengths = dataset.texts, inputs.lengths
+    within = np.arange(len(inputs.ids)) - np.repeat(inputs.offsets[:-1], lengths)
+    after = np.repeat(starts, lengths) + within + 2
+    ids = texts.ids[after - 1].astype(np.int64)
+    ends = texts.offsets[np.searchsorted(texts.offsets, after)] == after
+    hidden = within < np.repeat(lengths - fresh, lengths)
+    hidden |= (ids == dataset.special.bos_id) & ~ends
+    if answered is not None:
+        hidden |= ~answered[after - 1]
+    return Ragged(np.where(hidden, NO_TARGET, ids), inputs.offsets)
 
 
 def _filled(lengths: Places, room: int) -> Places:
