@@ -12,11 +12,12 @@ dialogue and :math:`m_t = 1` where :math:`x_t` is a piece of an answer or the eo
 
 A text never holds a role: special tokens are not looked for in it.
 
-A model of Hugging Face has a chat template of its own (`PublishedDialogue`).
+A model of Hugging Face has a chat template of its own (`dialogue_of`).
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,47 +138,41 @@ def _fitting(
     return ids
 
 
-class PublishedDialogue:
-    """The chat template of a model of Hugging Face at work, with a system prompt or none."""
+def _encode_published(
+    template: "PublishedTemplate",
+    before: "list[Message]",
+    turns: Sequence[str],
+    room: tuple[int, int] | None,
+) -> list[int]:
+    """The same by the template of a publisher; raises InputError where it refuses the messages."""
 
-    def __init__(self, template: "PublishedTemplate", system: str | None) -> None:
-        self._template = template
-        self._before: list[Message] = []
-        if system is not None:
-            self._before.append({"role": "system", "content": system})
+    def encode(left_out: int) -> list[int]:
+        said = enumerate(turns[2 * left_out :])
+        messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
+        return template.encode([*before, *messages])
 
-    def encode_turns(self, turns: Sequence[str], room: tuple[int, int] | None) -> list[int]:
-        """The ids of a prompt; of more than `room` the oldest exchanges are left out.
-
-        The first and the last turn are the user's. Raises InputError where the last turn alone is
-        longer, and where the template refuses the messages.
-        """
-
-        def encode(left_out: int) -> list[int]:
-            said = enumerate(turns[2 * left_out :])
-            messages = [{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in said]
-            return self._template.encode([*self._before, *messages])
-
-        return _fitting((len(turns) + 1) // 2, encode, turns[-1], room)
+    return _fitting((len(turns) + 1) // 2, encode, turns[-1], room)
 
 
 def dialogue_of(
     tokenizer: Tokenizer, learned: DialogueCodec | None, system: str | None
-) -> DialogueCodec | PublishedDialogue:
+) -> Callable[[Sequence[str], tuple[int, int] | None], list[int]]:
     """How a model's turns become ids: as it `learned` them, else by the folder's chat template.
 
-    Raises InputError where there is neither, and for a system prompt where none was learned.
+    Of more than there is room for the oldest exchanges are left out. Raises InputError where there
+    is neither, and for a system prompt where none was learned.
     """
     if learned is not None:
         if system is not None:
             raise InputError("The model learned dialogues without system prompts; leave it out.")
-        return learned
+        return learned.encode_turns
     from dragoman.folder.tokenizers.template import PublishedTemplate  # and Jinja, for it alone
 
     template = PublishedTemplate.of(tokenizer)
     if template is None:
         raise InputError("The model has no chat template, so it does not converse; use generate.")
-    return PublishedDialogue(template, system)
+    before: list[Message] = [] if system is None else [{"role": "system", "content": system}]
+    return partial(_encode_published, template, before)
 
 
 def converses(folder: ModelFolder) -> bool:

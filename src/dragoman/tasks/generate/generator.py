@@ -212,11 +212,11 @@ class Generator(Answering[Decoding, Generation]):
 
         Raises InputError for a model without a chat template.
         """
-        dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
+        encode_turns = dialogue_of(self.tokenizer, self.dialogues, system)
         chosen = self._chosen(options)
 
         def answer(turns: Sequence[str]) -> Iterator[str]:
-            ids = dialogue.encode_turns(as_texts(turns), self._room(chosen))
+            ids = encode_turns(as_texts(turns), self._room(chosen))
             return self._stream(Prompt(turns[-1], ids, begins_text=True, bounded=True), chosen)
 
         return Chat(answer)
@@ -293,8 +293,7 @@ class Generator(Answering[Decoding, Generation]):
 
         Raises InputError for a model without a chat template.
         """
-        dialogue = dialogue_of(self.tokenizer, self.dialogues, system)
-        ids = dialogue.encode_turns(turns, self._room(options))
+        ids = dialogue_of(self.tokenizer, self.dialogues, system)(turns, self._room(options))
         return Prompt(turns[-1], ids, begins_text=True, bounded=True)
 
     def _course(

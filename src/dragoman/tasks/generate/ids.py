@@ -34,7 +34,7 @@ from dragoman.decoding import Decoding
 from dragoman.models import DecoderOnly
 from dragoman.nn import Arithmetic
 from dragoman.nn.cpu.products import computing
-from dragoman.tasks.generate.prompts import Ends, StopAt, known_ids
+from dragoman.tasks.generate.prompts import end_by, known_ids, stop_at
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import extra_processors, forbidding, key_of, strategy_of
 from dragoman.text.tokenizer import Tokenizer
@@ -192,12 +192,12 @@ class IdGenerator:
         if options.no_repeat_ngrams:
             processors.append(NoRepeatedNgrams(options.no_repeat_ngrams, prompts_BS))
         if len(self._ends) > 1 and beam is None:
-            processors.append(Ends(self._ends, self._eos_id, summed=options.temperature > 0))
+            processors.append(end_by(self._ends, self._eos_id, summed=options.temperature > 0))
         if options.min_length:
             min_B = torch.full_like(prompts_BS[:, 0], options.min_length)
             processors += [MinimumLength(min_B, id_) for id_ in self._ends]
         if options.stop:
             processors.append(
-                StopAt(self._tokenizer, self._eos_id, options.stop, begins_text=begins_text)
+                stop_at(self._tokenizer, self._eos_id, options.stop, begins_text=begins_text)
             )
         return beam.around(processors) if beam else processors

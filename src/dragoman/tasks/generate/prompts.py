@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
-from dragoman.decode import Prefixes, SearchStep
+from dragoman.decode import Prefixes, Processor, SearchStep
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 from dragoman.tasks.lines import encode_each
 from dragoman.text.tokenizer import Tokenizer
@@ -113,58 +113,50 @@ class TextStream:
         return text[:cut]
 
 
-class StopAt:
-    """A processor: a row whose text has come to hold one of the strings ends with its next token.
+def stop_at(
+    tokenizer: Tokenizer, eos_id: int, stops: Sequence[str], *, begins_text: bool
+) -> Processor:
+    """Let a row whose text has come to hold one of the strings end with its next token.
 
     It has to, with probability 1, so that its log-probability is that of the text.
     """
+    reach = 4 * max(map(len, stops))  # a character has at most four bytes
 
-    def __init__(
-        self, tokenizer: Tokenizer, eos_id: int, stops: Sequence[str], *, begins_text: bool
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._eos_id = eos_id
-        self._stops = stops
-        self._begins_text = begins_text
-        self._reach = 4 * max(map(len, stops))  # a character has at most four bytes
+    def tail(ids: list[int]) -> str:
+        """The end of the text, long enough for any of the strings; it begins with a whole run."""
+        start = max(0, len(ids) - reach)
+        while start > 0 and tokenizer.is_byte(ids[start]):
+            start -= 1
+        begins = begins_text and start == 0
+        return (tokenizer.decode if begins else tokenizer.decode_rest)(ids[start:])
 
-    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
-        """Leave nothing but eos to the rows that hold a stop string."""
-        texts = map(self._tail, prefixes.ids_NL.tolist())
-        rows = [n for n, text in enumerate(texts) if cut_at(text, self._stops) is not None]
+    def process(logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
+        texts = map(tail, prefixes.ids_NL.tolist())
+        rows = [n for n, text in enumerate(texts) if cut_at(text, stops) is not None]
         if rows:
             logits_NV[rows] = IMPOSSIBLE
-            logits_NV[rows, self._eos_id] = 0.0
+            logits_NV[rows, eos_id] = 0.0
         return logits_NV
 
-    def _tail(self, ids: list[int]) -> str:
-        """The end of the text, long enough for any of the strings; it begins with a whole run."""
-        start = max(0, len(ids) - self._reach)
-        while start > 0 and self._tokenizer.is_byte(ids[start]):
-            start -= 1
-        begins = self._begins_text and start == 0
-        return (self._tokenizer.decode if begins else self._tokenizer.decode_rest)(ids[start:])
+    return process
 
 
-class Ends:
-    """A processor for models that end a text by any of several tokens: eos represents all of them.
+def end_by(ends: Sequence[int], eos_id: int, *, summed: bool) -> Processor:
+    """Let eos represent any of several tokens that end a text.
 
     It gets the best of their logits, so that the most probable token stays so; of sampled texts
     (`summed`) their whole probability. The beam of transformers knows several by itself.
     """
+    ids = list(ends)
 
-    def __init__(self, ids: Sequence[int], eos_id: int, *, summed: bool) -> None:
-        self._ids = list(ids)
-        self._eos_id = eos_id
-        self._summed = summed
-
-    def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG002 -- required by the interface
-        """Leave eos alone of the tokens that end a text."""
-        ends_NE = logits_NV[:, self._ids]
-        ends_N = ends_NE.logsumexp(-1) if self._summed else ends_NE.amax(-1)
-        logits_NV[:, self._ids] = IMPOSSIBLE
-        logits_NV[:, self._eos_id] = ends_N
+    def process(logits_NV: Tensor, prefixes: Prefixes) -> Tensor:  # noqa: ARG001 -- required by the interface
+        ends_NE = logits_NV[:, ids]
+        ends_N = ends_NE.logsumexp(-1) if summed else ends_NE.amax(-1)
+        logits_NV[:, ids] = IMPOSSIBLE
+        logits_NV[:, eos_id] = ends_N
         return logits_NV
+
+    return process
 
 
 def known_ids(step: SearchStep, *, drafting: bool) -> dict[int, Sequence[int]]:

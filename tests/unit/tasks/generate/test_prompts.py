@@ -12,7 +12,7 @@ from tests.unit.tasks.tiny_generator import DEFAULTS, make_generator
 
 from dragoman.decode import Prefixes
 from dragoman.errors import InputError
-from dragoman.tasks.generate.prompts import PromptCodec, StopAt, TextStream, cut_at
+from dragoman.tasks.generate.prompts import PromptCodec, TextStream, cut_at, stop_at
 
 TOKENIZER = make_tokenizer()
 EMOJI = TOKENIZER.encode("😀")
@@ -70,7 +70,7 @@ def test_a_row_ends_when_its_text_holds_a_stop_string(
     ids: list[int], stops: list[str], begins: str
 ) -> None:
     """From then on eos has all the probability; until then nothing changes."""
-    rule = StopAt(TOKENIZER, TOKENIZER.eos_id, stops, begins_text=bool(begins))
+    rule = stop_at(TOKENIZER, TOKENIZER.eos_id, stops, begins_text=bool(begins))
     for length in range(len(ids) + 1):
         prefixes = Prefixes(torch.tensor([ids[:length]]).long(), torch.zeros(1).long())
         logits_NV = rule(torch.ones(1, 300), prefixes)
@@ -87,7 +87,7 @@ def test_a_row_ends_when_its_text_holds_a_stop_string(
 def test_a_stop_string_may_take_many_tokens(stop: str) -> None:
     """A character that is spelt in bytes is up to four of them."""
     [ids] = TOKENIZER.encode_rest([f"the cat{stop}"])
-    rule = StopAt(TOKENIZER, TOKENIZER.eos_id, [stop], begins_text=False)
+    rule = stop_at(TOKENIZER, TOKENIZER.eos_id, [stop], begins_text=False)
     prefixes = Prefixes(torch.tensor([ids]), torch.zeros(1).long())
     assert float(rule(torch.ones(1, 300), prefixes).softmax(dim=1)[0, TOKENIZER.eos_id]) == 1.0
 
