@@ -6,23 +6,20 @@ from dragoman.wording import counted, short
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
-    [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (1250, "1,250 steps"), (1.0, "1 step")],
+    ("count", "noun", "said"),
+    [
+        (0, ("step",), "0 steps"),
+        (1, ("step",), "1 step"),
+        (1250, ("step",), "1,250 steps"),
+        (1.0, ("step",), "1 step"),
+        (0.5, ("hour",), "0.5 hours"),
+        (0, ("pair is", "pairs are"), "0 pairs are"),
+        (1, ("pair is", "pairs are"), "1 pair is"),
+    ],
 )
-def test_one_alone_is_singular(count: float, said: str) -> None:
-    """And thousands have their comma."""
-    assert counted(count, "step") == said
-
-
-def test_a_part_of_one_is_plural() -> None:
-    """As half an hour is 0.5 hours."""
-    assert counted(0.5, "hour") == "0.5 hours"
-
-
-@pytest.mark.parametrize(("count", "said"), [(0, "0 pairs are"), (1, "1 pair is")])
-def test_what_no_s_makes_plural_is_given(count: int, said: str) -> None:
-    """Another plural than that by an `s`, or a verb behind it."""
-    assert counted(count, "pair is", "pairs are") == said
+def test_one_alone_is_singular(count: float, noun: tuple[str, ...], said: str) -> None:
+    """A part of one is not; thousands have their comma, and another plural may be given."""
+    assert counted(count, *noun) == said
 
 
 @pytest.mark.parametrize(
