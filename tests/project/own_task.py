@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches, Stream
-from dragoman.data.dataset import Ragged, SpecialIds
+from dragoman.data.batches import BatchConfig, Examples, SequenceBatches, Stream
+from dragoman.data.dataset import Ragged
 from dragoman.data.padding import framed
 from dragoman.data.prepare import encode_all, special_ids
 from dragoman.data.shape import Shape, random_ids
@@ -76,39 +76,33 @@ class OddBatch(TextBatch):
     odd_B: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines as ids, and what is right for each."""
-
-    ids: Ragged
-    odd: npt.NDArray[np.int64]
-    special: SpecialIds
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each line in a batch: what batches are planned by."""
-        return self.ids.lengths + 2
-
-    def collate(self, rows: npt.NDArray[np.int64]) -> OddBatch:
-        """The lines with these numbers as tensors."""
-        return OddBatch(
-            ids_BL=framed(self.ids.take(rows), self.special),
-            odd_B=torch.from_numpy(self.odd[rows]),
-            num_targets=len(rows),
-            num_tokens=int(self.lengths[rows].sum()),
-            indices=rows,
-        )
-
-
 def read_batches(
     path: Path, tokenizer: Tokenizer, config: BatchConfig
 ) -> SequenceBatches[OddBatch]:
     """The batches of a file."""
     lines = list(read_lines(path))
     odd, special = np.array([len(line.split()) % 2 for line in lines]), special_ids(tokenizer)
+
+    def examples(ids: Ragged) -> Examples[OddBatch]:
+        """Tokens of each line in a batch, which is what batches are planned by, and how some of
+        them, by their numbers, become tensors.
+        """
+        lengths = ids.lengths + 2
+
+        def collate(rows: npt.NDArray[np.int64]) -> OddBatch:
+            return OddBatch(
+                ids_BL=framed(ids.take(rows), special),
+                odd_B=torch.from_numpy(odd[rows]),
+                num_targets=len(rows),
+                num_tokens=int(lengths[rows].sum()),
+                indices=rows,
+            )
+
+        return Examples(lengths, collate)
+
     return SequenceBatches(
         sequences=encode_all(lines, tokenizer),
-        examples=lambda ids: Lines(ids, odd, special),
+        examples=examples,
         content_hash=str(lines),
         config=config,
     )

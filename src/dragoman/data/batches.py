@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -310,15 +310,13 @@ def shuffled(
     )
 
 
-class Examples(Protocol[BatchT_co]):
+class Examples(NamedTuple, Generic[BatchT]):
     """Single sequences that can be put into batches."""
 
-    @property
-    def lengths(self) -> Lengths:
-        """The tokens of each in a batch, bos and eos counted."""
-
-    def collate(self, rows: Rows) -> BatchT_co:
-        """Turn the examples with these numbers into tensors."""
+    lengths: Lengths
+    """The tokens of each in a batch, bos and eos counted."""
+    collate: Callable[[Rows], BatchT]
+    """Turns the examples with these numbers into tensors."""
 
 
 def plan_epoch(

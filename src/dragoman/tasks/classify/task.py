@@ -6,7 +6,6 @@ The whole text goes in, and one label comes out.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches
+from dragoman.data.batches import BatchConfig, Examples, SequenceBatches
 from dragoman.data.dataset import Ragged, Splits
 from dragoman.data.labelled import LabelledDataset, LabelledLayout, load_labelled, read_labelled
 from dragoman.data.padding import framed
@@ -96,34 +95,29 @@ def class_batches(
     dataset: LabelledDataset, config: BatchConfig, splits: Splits | None = None
 ) -> SequenceBatches[ClassBatch]:
     """Return the batches of labelled texts; texts over the limit are cut."""
+
+    def examples(texts: Ragged) -> Examples[ClassBatch]:
+        texts = texts.cut(config.max_length)
+
+        def collate(rows: npt.NDArray[np.int64]) -> ClassBatch:
+            chosen = texts.take(rows)
+            return ClassBatch(
+                ids_BL=framed(chosen, dataset.special),
+                labels_B=torch.from_numpy(dataset.targets[rows]),
+                num_tokens=len(chosen.ids) + 2 * len(rows),
+                num_targets=len(rows),
+                indices=rows,
+            )
+
+        return Examples(texts.lengths + 2, collate)
+
     return SequenceBatches(
         sequences=dataset.texts,
-        examples=partial(_Texts, dataset, config.max_length),
+        examples=examples,
         content_hash=dataset.content_hash,
         config=config,
         splits=splits,
     )
-
-
-class _Texts:
-    def __init__(self, dataset: LabelledDataset, limit: int, texts: Ragged) -> None:
-        self._dataset = dataset
-        self._texts = texts.cut(limit)
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each text, with bos and eos."""
-        return self._texts.lengths + 2
-
-    def collate(self, rows: npt.NDArray[np.int64]) -> ClassBatch:
-        chosen = self._texts.take(rows)
-        return ClassBatch(
-            ids_BL=framed(chosen, self._dataset.special),
-            labels_B=torch.from_numpy(self._dataset.targets[rows]),
-            num_tokens=len(chosen.ids) + 2 * len(rows),
-            num_targets=len(rows),
-            indices=rows,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, Epoch, SequenceBatches, fingerprint_of
+from dragoman.data.batches import BatchConfig, Epoch, Examples, SequenceBatches, fingerprint_of
 from dragoman.data.dataset import Ragged, SpecialIds, Splits, TextDataset, gather, windows_over
 from dragoman.data.padding import NO_TARGET, framed
 from dragoman.errors import InputError
@@ -91,7 +91,7 @@ class MaskedBatches:
         """Nothing hidden."""
         return SequenceBatches(
             sequences=self.dataset.texts,
-            examples=partial(_TextParts, self.dataset.special, self.config.max_length),
+            examples=partial(_in_parts, self.dataset.special, self.config.max_length),
             content_hash=self.dataset.content_hash,
             config=self.config,
             splits=self.splits,
@@ -124,28 +124,19 @@ class MaskedBatches:
         )
 
 
-class _TextParts:
+def _in_parts(special: SpecialIds, limit: int, texts: Ragged) -> "Examples[_Parts]":
     """Texts without bos and eos, those over the limit in parts."""
+    filled = np.nonzero(texts.lengths)[0]
+    starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
+    starts = starts + (texts.ids[starts] == special.bos_id)
+    lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
+    of, before, after = windows_over(lengths, limit, limit)
+    starts, counts = starts[of] + before, after - before  # of each part
 
-    def __init__(self, special: SpecialIds, limit: int, texts: Ragged) -> None:
-        filled = np.nonzero(texts.lengths)[0]
-        starts, stops = texts.offsets[filled], texts.offsets[filled + 1]
-        starts = starts + (texts.ids[starts] == special.bos_id)
-        lengths = np.maximum(0, stops - (texts.ids[stops - 1] == special.eos_id) - starts)
-        of, before, after = windows_over(lengths, limit, limit)
-        self._ids = texts.ids
-        self._starts = starts[of] + before  # of each part
-        self._counts = after - before
-        self._texts = filled[of]  # the number of the text that each part is of
+    def collate(rows: npt.NDArray[np.int64]) -> _Parts:
+        return gather(texts.ids, starts[rows], counts[rows]), filled[of[rows]]
 
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each part, with bos and eos."""
-        return self._counts + 2
-
-    def collate(self, rows: npt.NDArray[np.int64]) -> "_Parts":
-        """The ids of the parts with these numbers, and the numbers of their texts."""
-        return gather(self._ids, self._starts[rows], self._counts[rows]), self._texts[rows]
+    return Examples(counts + 2, collate)
 
 
 _Parts = tuple[Ragged, npt.NDArray[np.int64]]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import BatchConfig, SequenceBatches
+from dragoman.data.batches import BatchConfig, Examples, SequenceBatches
 from dragoman.data.dataset import Ragged, Splits, gather
 from dragoman.data.padding import framed, padded
 from dragoman.data.tagged import TaggedDataset
@@ -56,7 +56,7 @@ def tag_batches(
     """
     return SequenceBatches(
         sequences=dataset.pieces,
-        examples=partial(_SentenceParts, dataset, config.max_length),
+        examples=partial(_parts, dataset, config.max_length),
         content_hash=dataset.content_hash,
         config=config,
         splits=splits,
@@ -75,42 +75,35 @@ def features_at(
     return words_BLF
 
 
-class _SentenceParts:
+def _parts(dataset: TaggedDataset, limit: int, pieces: Ragged) -> Examples[TagBatch]:
     """Sentences, their words perhaps sampled; those over the limit in parts."""
+    pieces = pieces.cut(limit)
+    has_pieces = pieces.lengths > 0
+    tags_of = np.full(len(pieces.ids), NO_TAG, dtype=np.int64)  # of each piece
+    tags_of[pieces.offsets[:-1][has_pieces]] = dataset.tags[has_pieces]
+    bounds = _bounds(pieces.offsets, dataset.sentences, limit)
+    filled = np.diff(pieces.offsets[bounds]) > 0
+    firsts, lasts = bounds[:-1][filled], bounds[1:][filled]  # words of each part
+    starts, ends = pieces.offsets[firsts], pieces.offsets[lasts]
 
-    def __init__(self, dataset: TaggedDataset, limit: int, pieces: Ragged) -> None:
-        self.dataset = dataset
-        self.pieces = pieces.cut(limit)
-        self.tags = np.full(len(self.pieces.ids), NO_TAG, dtype=np.int64)  # of each piece
-        self.has_pieces = self.pieces.lengths > 0
-        self.tags[self.pieces.offsets[:-1][self.has_pieces]] = dataset.tags[self.has_pieces]
-        bounds = _bounds(self.pieces.offsets, dataset.sentences, limit)
-        filled = np.diff(self.pieces.offsets[bounds]) > 0
-        self.first, self.last = bounds[:-1][filled], bounds[1:][filled]  # words of each part
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each part, with bos and eos."""
-        return self.pieces.offsets[self.last] - self.pieces.offsets[self.first] + 2
-
-    def collate(self, rows: npt.NDArray[np.int64]) -> TagBatch:
-        first, last = self.first[rows], self.last[rows]
-        starts = self.pieces.offsets[first]
-        lengths = self.pieces.offsets[last] - starts
-        ids = gather(self.pieces.ids, starts, lengths)
-        tags = gather(self.tags, starts, lengths)
-        words = gather(np.arange(len(self.pieces)), first, last - first).ids.astype(np.int64)
-        words = words[self.has_pieces[words]]
+    def collate(rows: npt.NDArray[np.int64]) -> TagBatch:
+        ids = gather(pieces.ids, starts[rows], ends[rows] - starts[rows])
+        tags = gather(tags_of, starts[rows], ends[rows] - starts[rows])
+        first, count = firsts[rows], lasts[rows] - firsts[rows]
+        words = gather(np.arange(len(pieces)), first, count).ids.astype(np.int64)
+        words = words[has_pieces[words]]
         tags_BL = padded(tags, NO_TAG, before=1, after=1)
         return TagBatch(
-            ids_BL=framed(ids, self.dataset.special),
+            ids_BL=framed(ids, dataset.special),
             tags_BL=tags_BL,
-            words_BLF=features_at(tags_BL != NO_TAG, self.dataset.features[words]),
+            words_BLF=features_at(tags_BL != NO_TAG, dataset.features[words]),
             words=words,
             num_tokens=len(ids.ids) + 2 * len(rows),
             num_targets=len(words),
-            indices=np.searchsorted(self.dataset.sentences, first, side="right") - 1,
+            indices=np.searchsorted(dataset.sentences, first, side="right") - 1,
         )
+
+    return Examples(ends - starts + 2, collate)
 
 
 def _bounds(
