@@ -247,11 +247,8 @@ def _recipe(given: Given, run: str, settings: Settings) -> RunRecipe:
 
 def _merged(below: Settings, above: Settings) -> dict[str, Any]:
     """Lay settings over others, section by section."""
-    both = dict(below)
-    for key, value in above.items():
-        under = both.get(key)
-        if isinstance(value, Mapping) and isinstance(under, Mapping):
-            both[key] = _merged(under, value)
-        else:
-            both[key] = value
+    both = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            both[key] = _merged(below[key], above[key])
     return both

@@ -93,18 +93,14 @@ class UnlabelledFiles(DataFiles):
 
     def load(self, tokenizer: Tokenizer) -> TextDataset:
         """All texts as ids."""
-        paths = self.paths
-        texts = [
-            *(
-                load_labelled(p, self.labelled_layout, tokenizer).as_texts()
-                for p in paths["labelled"]
-            ),
-            *(load_tagged(p, self.tagged_layout, tokenizer).as_texts() for p in paths["tagged"]),
-        ]
-        if not paths["texts"]:
-            return TextDataset.joined(texts)
-        found, _ = prepare_documents(paths["texts"], self.split, tokenizer, self.cache_folder)
-        return TextDataset.joined([found, *texts])
+        paths, parts = self.paths, list[TextDataset]()
+        if texts := paths["texts"]:
+            parts.append(prepare_documents(texts, self.split, tokenizer, self.cache_folder)[0])
+        for path in paths["labelled"]:
+            parts.append(load_labelled(path, self.labelled_layout, tokenizer).as_texts())
+        for path in paths["tagged"]:
+            parts.append(load_tagged(path, self.tagged_layout, tokenizer).as_texts())
+        return TextDataset.joined(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
