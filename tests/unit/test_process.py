@@ -35,15 +35,11 @@ def test_variables_are_set_before_torch_is_loaded(program: str) -> None:
     assert environment_at_torch(program) == SETTINGS
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", [*SETTINGS, "OMP_WAIT_POLICY"])
 def test_a_users_own_setting_wins(name: str) -> None:
-    """Each alone; the others are set as usual."""
-    assert environment_at_torch(VERSION, **{name: "7"}) == SETTINGS | {name: "7"}
-
-
-def test_a_users_own_policy_of_waiting_wins() -> None:
-    """The number of spins, which would override it, is not set."""
-    assert environment_at_torch(VERSION, OMP_WAIT_POLICY="active")["GOMP_SPINCOUNT"] == "None"
+    """Each alone, the others as usual; the number of spins would override a policy of waiting."""
+    changed = {name: "7"} if name in SETTINGS else {"GOMP_SPINCOUNT": "None"}
+    assert environment_at_torch(VERSION, **{name: "7"}) == SETTINGS | changed
 
 
 def test_importing_the_package_changes_no_variable() -> None:
