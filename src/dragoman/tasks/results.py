@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Literal, Protocol, Self, runtime_checkable
@@ -137,21 +137,23 @@ class Translation(Plain):
 
     def aligned_by(self, align: "Align") -> Self:
         """Let `align` compute `alignments` when they are first asked for; return this result."""
-        vars(self)["_align"] = align
+        self.__dict__["_align"] = align
         return self
 
     def aligned_as(self, other: "Translation") -> Self:
         """Let `alignments` be those of another result; return this one."""
-        return self.aligned_by(lambda: other.alignments) if "_align" in vars(other) else self
+        return self.aligned_by(other.__dict__.get("_align", tuple))
 
-    @cached_property
+    @property
     def alignments(self) -> tuple[Alignment, ...]:
         """One for each chunk that was translated: one for most lines, none for an empty one.
 
         The first call runs the model. Raises DragomanError if the result was pickled before that.
         """
-        align: Align = vars(self).get("_align", tuple)
-        return align()
+        align: Align = self.__dict__.get("_align", tuple)
+        found = align()
+        self.__dict__["_align"] = partial(tuple, found)
+        return found
 
     @property
     def text_links(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -166,9 +168,10 @@ class Translation(Plain):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the model, which `alignments` needs until they are computed."""
-        state = {name: value for name, value in vars(self).items() if name != "_align"}
-        needs_model = "_align" in vars(self) and "alignments" not in state
-        return state | {"_align": _no_model} if needs_model else state
+        align = self.__dict__.get("_align")
+        if align in (None, tuple) or isinstance(align, partial):
+            return self.__dict__
+        return self.__dict__ | {"_align": _no_model}
 
     def linked(self) -> dict[str, list[Any]]:
         """The source tokens and the links of all chunks, without ends of sentences, for JSON.
