@@ -239,10 +239,13 @@ def test_each_name_of_a_precision_is_an_arithmetic(name: str) -> None:
     assert arithmetic_of(name, "cpu") == short.get(name, name)
 
 
-def test_a_misspelt_precision_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("precision", "told"), [("float23", r"'float23'; .*one of .*float32\?"), (None, "None; it")]
+)
+def test_another_precision_is_one_sentence(tmp_path: Path, precision: Any, told: str) -> None:  # noqa: ANN401
     """It names those that there are before anything is read."""
-    with pytest.raises(InputError, match=r"'float23'; it must be one of .*float32\?"):
-        dragoman.load(tmp_path, precision="float23")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"precision is {told}"):
+        dragoman.load(tmp_path, precision=precision)
 
 
 def test_an_encoder_that_predicts_masked_words_embeds_texts(tmp_path: Path) -> None:

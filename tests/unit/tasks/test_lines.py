@@ -19,7 +19,6 @@ import dragoman
 from dragoman.documents.formats import read_document
 from dragoman.errors import InputError
 from dragoman.evaluate import evaluate
-from dragoman.tasks.folders import arithmetic_of
 from dragoman.tasks.lines import encode_each, is_blank, joined, one_line, to_chunks
 from dragoman.text.glossary import Glossary
 from dragoman.text.unreadable import encode_or_reject
@@ -189,11 +188,9 @@ def test_an_argument_of_another_type_is_told(ask: Callable[[], object], message:
 
 
 def test_what_is_nearly_of_the_type_is_taken() -> None:
-    """A device of torch's, and lines that are read once; another precision is told."""
+    """A device of torch's, and lines that are read once."""
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
     assert evaluate(iter(["a"]), iter(["a"])).exact == 100
-    with pytest.raises(InputError, match="precision is None; it must be one of"):
-        arithmetic_of(NONE, "cpu")
 
 
 def test_what_is_no_path_is_told() -> None:

@@ -69,13 +69,6 @@ def test_a_sweep_of_another_form_is_refused(path: Path, sweep: str) -> None:
         load_sweep(str(path))
 
 
-def test_a_wrong_setting_of_a_run_is_named(path: Path) -> None:
-    """A key that does not exist is refused in a sweep as anywhere."""
-    path.write_text(RECIPE.replace("model.d_model = 96", "model.d_modl = 96"), encoding="utf-8")
-    with pytest.raises(InputError, match="did you mean"):
-        load_sweep(str(path))
-
-
 def test_a_run_is_finished_only_as_it_was(path: Path, tmp_path: Path) -> None:
     """Finished is a run that ended with these settings and limits; the learning rate is another."""
     run, other = load_sweep(str(path), [f"out={tmp_path / 'runs'}"])[:2]
