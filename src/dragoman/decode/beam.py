@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman.decode.open_rows import top_of_open
 from dragoman.decode.protocol import Advance
 from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
@@ -78,17 +77,12 @@ class BeamFrontier:
         """Rank the continuations of all open hypotheses (M rows or more); fill the open slots."""
         self._length += 1
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_MV)
-        chosen_BW = (self._ranks_W < self._slots_B[:, None]) & (log_probs_BW > IMPOSSIBLE)
-        complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
-        ended_BW = chosen_BW & complete_BW
-        scores_BW = log_probs_BW / length_penalty(self._length, self._alpha)
+        tokens_BW, open_BW, ended_BW = self._choose(log_probs_BW > IMPOSSIBLE, tokens_BW)
+        scores_BW = log_probs_BW / self._penalty()
 
-        self._slots_B = self._slots_B - ended_BW.sum(1)
-        self._log_probs_BW = log_probs_BW.masked_fill(~chosen_BW | ended_BW, IMPOSSIBLE)
+        self._log_probs_BW = log_probs_BW.masked_fill(~open_BW, IMPOSSIBLE)
         new_BW = (scores_BW + self._worth_BW).masked_fill(~ended_BW, IMPOSSIBLE)
         self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(self._best_Bn.shape[1]).values
-        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B + self._most_worth_B
-        undecided_B = reachable_B > self._best_Bn[:, -1]
         return Advance(
             tokens_N=tokens_BW.flatten(),
             parents_N=parents_BW.flatten(),
@@ -96,13 +90,30 @@ class BeamFrontier:
             log_probs_N=log_probs_BW.flatten(),
             scores_N=scores_BW.flatten(),
             ended_N=ended_BW.flatten(),
-            open_N=((self._log_probs_BW > IMPOSSIBLE) & undecided_B[:, None]).flatten(),
+            open_N=(open_BW & self._undecided_B()[:, None]).flatten(),
         )
 
     @property
     def open_N(self) -> Tensor:
         """True where a slot has a hypothesis."""
         return (self._log_probs_BW > IMPOSSIBLE).flatten()
+
+    def _choose(self, possible_BW: Tensor, tokens_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The tokens, which continuations get a slot, and which are complete and close theirs."""
+        chosen_BW = possible_BW & (self._ranks_W < self._slots_B[:, None])
+        complete_BW = (tokens_BW == self._eos_id) | (self._max_B <= self._length)[:, None]
+        ended_BW = chosen_BW & complete_BW
+        self._slots_B = self._slots_B - ended_BW.sum(1)
+        return tokens_BW, chosen_BW & ~complete_BW, ended_BW
+
+    def _penalty(self) -> float:
+        """What a score divides the log-probability by at the present length."""
+        return length_penalty(self._length, self._alpha)
+
+    def _undecided_B(self) -> Tensor:
+        """Whether an open hypothesis can still enter the n best of a sentence."""
+        reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B + self._most_worth_B
+        return reachable_B > self._best_Bn[:, -1]
 
     def _rank(self, log_probs_MV: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The W best continuations of each sentence: sums, last log-probs, tokens, parent rows.
@@ -112,7 +123,8 @@ class BeamFrontier:
         num_sentences, width = self._log_probs_BW.shape
         vocab_size = log_probs_MV.shape[1]
         count = min(self._num_candidates, vocab_size)
-        values_Nk, tokens_Nk = top_of_open(log_probs_MV, count, self.open_N)
+        place_N = self._place_N(log_probs_MV)
+        values_Nk, tokens_Nk = (x_Mk[place_N] for x_Mk in top_tokens(log_probs_MV, count))
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
         sums_BWk.masked_fill_((self._log_probs_BW == IMPOSSIBLE)[:, :, None], IMPOSSIBLE)
@@ -124,6 +136,13 @@ class BeamFrontier:
             tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
+
+    def _place_N(self, log_probs_MV: Tensor) -> Tensor:
+        """Where each row is among the M rows of a step, all or the open ones; any of a closed one."""
+        open_N = self.open_N
+        if len(log_probs_MV) == len(open_N):
+            open_N = torch.ones_like(open_N)
+        return (open_N.cumsum(0) - 1).clamp_(min=0)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""

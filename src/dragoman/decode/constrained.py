@@ -30,9 +30,8 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.beam import Beam, BeamFrontier
-from dragoman.decode.open_rows import top_of_open
 from dragoman.decode.protocol import Hypothesis
-from dragoman.nn.cpu.ranking import IMPOSSIBLE
+from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 
 STANDS = 0.8
 """Attention stands on a term that has a token with this share of the step's greatest weight. 0.5
@@ -217,8 +216,8 @@ class ConstrainedFrontier(BeamFrontier):
         """The W continuations of each sentence that get its slots."""
         num_sentences, width = self._log_probs_BW.shape
         count = min(width, log_probs_MV.shape[1])
-        values_Nk, tokens_Nk = top_of_open(log_probs_MV, count, self.open_N)
-        row_N = self._row_of_each(log_probs_MV)
+        row_N = self._place_N(log_probs_MV)
+        values_Nk, tokens_Nk = (x_Mk[row_N] for x_Mk in top_tokens(log_probs_MV, count))
         nodes_NT = torch.cat(
             [self._node_N[:, None], self._roots_NC.masked_fill(self._met_NC, 0)], dim=1
         )
@@ -270,12 +269,6 @@ class ConstrainedFrontier(BeamFrontier):
             tokens_NM.flatten()[flat_N].view(num_sentences, width),
             parents_BW,
         )
-
-    def _row_of_each(self, log_probs_MV: Tensor) -> Tensor:
-        """The place of each row among those that the step computed; any for a closed one."""
-        open_N = self.open_N
-        every = len(log_probs_MV) == len(open_N)
-        return (torch.ones_like(open_N) if every else open_N).cumsum(0).sub_(1).clamp_(min=0)
 
     def _tried(self, more_NTJ: Tensor, best_N: Tensor, row_N: Tensor) -> Tensor:
         """True for the tokens by which a form is begun, or gone on with."""

@@ -87,31 +87,21 @@ class PowerFrontier(BeamFrontier):
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
         """Rank the continuations of all open hypotheses (M rows or more); keep W."""
-        self._length += 1
-        width, alpha = self._options.width, self._options.length_penalty
-        restored_MV = self._options.unshared.restore(log_probs_MV)
-        log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(restored_MV)
-        possible_BW = log_probs_BW > IMPOSSIBLE
+        return super().advance(self._options.unshared.restore(log_probs_MV))
+
+    def _choose(self, possible_BW: Tensor, tokens_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The W best that go on, and those that end among the W best; every end becomes eos."""
+        width = self._options.width
         ends_BW = torch.isin(tokens_BW, self._ends_E)
         tokens_BW = tokens_BW.masked_fill(ends_BW, self._eos_id)
         ends_BW |= (self._max_B <= self._length)[:, None]
-        ended_BW = possible_BW & ends_BW & (self._ranks_W < width)
         open_BW = possible_BW & ~ends_BW
         open_BW &= open_BW.cumsum(1) <= width
-        scores_BW = log_probs_BW / self._length**alpha
+        return tokens_BW, open_BW, possible_BW & ends_BW & (self._ranks_W < width)
 
-        self._log_probs_BW = log_probs_BW.masked_fill(~open_BW, IMPOSSIBLE)
-        new_BW = scores_BW.masked_fill(~ended_BW, IMPOSSIBLE)
-        self._best_Bn = torch.cat([self._best_Bn, new_BW], 1).topk(width).values
-        return Advance(
-            tokens_N=tokens_BW.flatten(),
-            parents_N=parents_BW.flatten(),
-            token_log_probs_N=values_BW.flatten(),
-            log_probs_N=log_probs_BW.flatten(),
-            scores_N=scores_BW.flatten(),
-            ended_N=ended_BW.flatten(),
-            open_N=(open_BW & self._undecided_B()[:, None]).flatten(),
-        )
+    def _penalty(self) -> float:
+        """`n ** alpha`."""
+        return float(self._length**self._options.length_penalty)
 
     def _undecided_B(self) -> Tensor:
         """Whether a sentence lacks a complete hypothesis, or an open one may better the worst."""
