@@ -100,7 +100,7 @@ def assert_equals_reference(
     own = pattern.mask(q.shape[2], k.shape[2], q.device)
     seen = own if mask is None else mask if own is None else own & mask
     inner = pattern.within if isinstance(pattern, Packed) else pattern
-    expected, _ = inner.reference(q, k, v, seen, scoring)
+    expected, _ = inner.reference(q, KeyValue(k, v), seen, scoring)
     out = fast(q, KeyValue(k, v), mask, scoring)
     slopes = torch.randn_like(out)
     gradients = zip(

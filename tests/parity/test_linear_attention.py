@@ -64,7 +64,7 @@ def test_weights_fall_by_the_decay_and_sum_to_one() -> None:
     x = torch.zeros(1, 1, 4, 2).double()
     pattern = LinearAttention(decay=(0.5,))
     mask = pattern.mask(4, 4, x.device)
-    _, weights = pattern.reference(x, x, x, mask)
+    _, weights = pattern.reference(x, KeyValue(x, x), mask, Scoring(scale=1.0))
     wanted = torch.tensor(
         [[1.0, 0, 0, 0], [0.5, 1, 0, 0], [0.25, 0.5, 1, 0], [0.125, 0.25, 0.5, 1]]
     )
@@ -77,10 +77,9 @@ def test_the_softmax_is_the_same_formula_with_another_kernel() -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 1, 5, 3).double() for _ in range(3))
     softmax, _ = reference_attention(q, k, v, None, Scoring(scale=1.0))
-    for kernel, expected in (
-        (torch.exp(q @ k.mT), softmax),
-        (phi(q) @ phi(k).mT, LinearAttention(causal=False).reference(q, k, v)[0]),
-    ):
+    linear = LinearAttention(causal=False)
+    sums, _ = linear.reference(q, KeyValue(k, v), None, Scoring(scale=1.0))
+    for kernel, expected in ((torch.exp(q @ k.mT), softmax), (phi(q) @ phi(k).mT, sums)):
         torch.testing.assert_close(kernel @ v / kernel.sum(-1, keepdim=True), expected)
 
 

@@ -18,6 +18,7 @@ from dragoman.nn import (
     Scoring,
     SlidingWindow,
     Strided,
+    reference_attention,
 )
 
 PLAIN = Scoring(scale=1.0)
@@ -113,7 +114,7 @@ def test_the_reference_does_keep_it() -> None:
     q = torch.randn(1, 1, 300, 4)
     found = Largest()
     with found:
-        Full().reference(q, q, q)
+        reference_attention(q, q, q)
     assert found.numbers >= 300 * 300
 
 

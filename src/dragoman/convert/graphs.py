@@ -206,7 +206,7 @@ class _Formula(Pattern):
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-        return self.reference(q_BHTd, *kv, both_masks(own, mask), scoring)[0]
+        return self.reference(q_BHTd, kv, both_masks(own, mask), scoring)[0]
 
 
 class _Table(nn.Module):

@@ -98,15 +98,14 @@ class LinearAttention(Pattern):
     def reference(
         self,
         q_BHTd: Tensor,
-        k_BKSd: Tensor,
-        v_BKSd: Tensor,
-        mask: Tensor | None = None,
-        scoring: Scoring | None = None,  # noqa: ARG002 (the form of `reference_attention`)
+        kv: KeyValue,
+        mask: Tensor | None,
+        scoring: Scoring,  # noqa: ARG002 (it has none)
     ) -> tuple[Tensor, Tensor]:
         """Compute the formula directly: outputs and weights `(B, H, T, S)`."""
-        group = q_BHTd.shape[1] // k_BKSd.shape[1]
-        log_decay_K = self._log_decay(k_BKSd)
-        k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in (k_BKSd, v_BKSd))
+        group = q_BHTd.shape[1] // kv.k_BKSd.shape[1]
+        log_decay_K = self._log_decay(kv.k_BKSd)
+        k_BHSd, v_BHSd = (x.repeat_interleave(group, dim=1) for x in kv)
         log_decay_H11 = log_decay_K.repeat_interleave(group)[:, None, None]
         distance_TS = distances(q_BHTd.shape[2], k_BHSd.shape[2], q_BHTd.device)
         weights_BHTS = phi(q_BHTd) @ phi(k_BHSd).mT
@@ -126,7 +125,7 @@ class LinearAttention(Pattern):
             if isinstance(kv, Continued):  # its state sums the keys once for all
                 raise ValueError("a cache of linear attention takes masks of keys alone")
             own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-            return self.reference(q_BHTd, *kv, both_masks(own, mask))[0]
+            return self.reference(q_BHTd, kv, both_masks(own, mask), scoring)[0]
         storage = kv.storage if isinstance(kv, Continued) else None
         with no_autocast(q_BHTd.device.type):  # sums over a text need float32
             q, k, v = (x if x.dtype == torch.float64 else x.float() for x in (q_BHTd, *kv))

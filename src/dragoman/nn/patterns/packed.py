@@ -78,15 +78,10 @@ class Packed(Pattern):
         return square[num_keys - num_queries :]
 
     def reference(
-        self,
-        q_BHTd: Tensor,
-        k_BKSd: Tensor,
-        v_BKSd: Tensor,
-        mask: Tensor | None = None,
-        scoring: Scoring | None = None,
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
     ) -> tuple[Tensor, Tensor]:
         """Compute the formula of `within`, under `mask` alone."""
-        return self.within.reference(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
+        return self.within.reference(q_BHTd, kv, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Attend in each group of documents; a `mask` hides keys, the same from every query."""

@@ -51,15 +51,10 @@ class Pattern(ABC):
         """Return who may see whom, `(T, S)`; None when everybody sees everybody."""
 
     def reference(
-        self,
-        q_BHTd: Tensor,
-        k_BKSd: Tensor,
-        v_BKSd: Tensor,
-        mask: Tensor | None = None,
-        scoring: Scoring | None = None,
+        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring
     ) -> tuple[Tensor, Tensor]:
         """Compute the formula directly, under `mask` alone: outputs and weights."""
-        return reference_attention(q_BHTd, k_BKSd, v_BKSd, mask, scoring)
+        return reference_attention(q_BHTd, *kv, mask, scoring)
 
     def attend(self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
         """Return `weights v`, `(B, H, T, d)`, under this pattern and under `mask`.
@@ -74,7 +69,7 @@ class Pattern(ABC):
     ) -> Tensor:
         """Return the weights of `attend` without dropout, `(B, H, T, S)`, by the formula."""
         own = self.mask(q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device)
-        return self.reference(q_BHTd, *kv, both_masks(own, mask), scoring)[1]
+        return self.reference(q_BHTd, kv, both_masks(own, mask), scoring)[1]
 
     def make_storage(self) -> Storage:
         """Make the storage in which decoding keeps one layer's keys and values."""
