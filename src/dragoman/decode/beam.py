@@ -138,7 +138,7 @@ class BeamFrontier:
         )
 
     def _place_N(self, log_probs_MV: Tensor) -> Tensor:
-        """Where each row is among the M rows of a step, all or the open ones; any of a closed one."""
+        """Where each row is among the M of a step, all or the open ones; of a closed one, any."""
         open_N = self.open_N
         if len(log_probs_MV) == len(open_N):
             open_N = torch.ones_like(open_N)

@@ -24,7 +24,7 @@ from dragoman.decode.processors import Forbid, Processor
 from dragoman.decode.protocol import Advance, Earlier, Frontier, Limits, Strategy
 from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
-from dragoman.nn.cpu.native import Ahead, Functions, address, native
+from dragoman.nn.cpu.native import Ahead, Functions, address, fields, native
 from dragoman.nn.cpu.ranking import IMPOSSIBLE
 
 BROKEN = (
@@ -36,30 +36,22 @@ _CALLS, _NUMBERS = ctypes.c_long(0), count(1)
 class _Beams(ctypes.Structure):
     """`struct Beams` of `native.c`."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("log_probs", "best_scores", "greatest_penalty")),
-        *((name, ctypes.c_void_p) for name in ("slots", "most")),
-        *((name, ctypes.c_long) for name in ("width", "best", "eos")),
-    )
+    _fields_ = fields("log_probs best_scores greatest_penalty slots most", "width best eos")
 
 
 class _Chosen(ctypes.Structure):
     """`struct Chosen` of `native.c`."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_void_p)
-        for name in ("tokens", "parents", "values", "log_probs", "scores", "ended", "open")
-    )
+    _fields_ = fields("tokens parents values log_probs scores ended open")
 
 
 class _Written(ctypes.Structure):
     """`struct Written` of `native.c`."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("reads", "slot_of", "row_of", "origins", "tokens")),
-        *((name, ctypes.c_void_p) for name in ("chosen_tokens", "chosen_parents", "values")),
-        *((name, ctypes.c_void_p) for name in ("chosen_values", "forbidden")),
-        ("num_forbidden", ctypes.c_long),
+    _fields_ = fields(
+        "reads slot_of row_of origins tokens chosen_tokens chosen_parents values chosen_values"
+        " forbidden",
+        "num_forbidden",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dragoman.nn.cpu.native import Ahead, address, compiled
+from dragoman.nn.cpu.native import Ahead, address, compiled, fields
 
 EMBED, NORM, PRODUCT, GATE, SILU, ATTEND, LAY_OUT = range(7)
 
@@ -20,10 +20,7 @@ EMBED, NORM, PRODUCT, GATE, SILU, ATTEND, LAY_OUT = range(7)
 class _Operation(ctypes.Structure):
     """`struct Operation` of `native.c`."""
 
-    _fields_ = (
-        *((name, ctypes.c_long) for name in ("kind", "relu", "width", "length")),
-        *((name, ctypes.c_void_p) for name in ("by", "source", "added", "to", "keys", "values")),
-    )
+    _fields_ = (*fields("", "kind relu width length"), *fields("by source added to keys values"))
 
 
 class Program:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dragoman.engine.program import Program
 from dragoman.errors import InputError
-from dragoman.nn.cpu.native import address, compiled
+from dragoman.nn.cpu.native import address, compiled, fields
 from dragoman.nn.cpu.rounding import LARGEST, quantized
 
 MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)
@@ -28,10 +28,7 @@ BLOCK = 256
 class _Matrix(ctypes.Structure):
     """`struct Matrix` of `native.c`."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("weight", "offset", "scale", "bias")),
-        *((name, ctypes.c_long) for name in ("inputs", "outputs")),
-    )
+    _fields_ = fields("weight offset scale bias", "inputs outputs")
 
 
 class QuantizedLinear:

@@ -20,7 +20,7 @@ from torch import Tensor
 from dragoman.engine.products import Product
 from dragoman.engine.program import Program
 from dragoman.nn import KeyValue, MultiHeadAttention
-from dragoman.nn.cpu.native import Ahead, compiled
+from dragoman.nn.cpu.native import Ahead, compiled, fields
 from dragoman.nn.position.scheme import Angles
 
 BLOCK = 32
@@ -32,15 +32,10 @@ LANES = 16
 class _Reads(ctypes.Structure):
     """`struct Store` of `native.c`: where each row finds what it reads."""
 
-    _fields_ = (
-        *(
-            (name, ctypes.c_void_p)
-            for name in ("place", "slot", "lengths", "cosine", "sine", "bias", "seen")
-        ),
-        *((name, ctypes.c_long) for name in ("slot_stride", "length", "rows", "heads", "kv_heads")),
-        *((name, ctypes.c_long) for name in ("dim", "capacity", "slots", "adjacent")),
-        *((name, ctypes.c_long) for name in ("first_seen", "num_seen")),
-        ("cap", ctypes.c_float),
+    _fields_ = fields(
+        "place slot lengths cosine sine bias seen",
+        "slot_stride length rows heads kv_heads dim capacity slots adjacent first_seen num_seen",
+        "cap",
     )
 
 

@@ -40,16 +40,20 @@ _LOCK = RLock()  # code of a signal may come here, too
 _IMITATED = ContextVar("_IMITATED", default=False)
 
 
+def fields(pointers: str, longs: str = "", floats: str = "") -> list[tuple[str, type]]:
+    """Return the fields of a `struct` of `native.c`, by their names."""
+    kinds = (pointers, ctypes.c_void_p), (longs, ctypes.c_long), (floats, ctypes.c_float)
+    return [(name, kind) for names, kind in kinds for name in names.split()]
+
+
 class Ahead(ctypes.Structure):
     """`struct Ahead` of `native.c`: what takes the next steps of a decoder."""
 
     kept: tuple[Tensor | None, ...]
     """Memory that nothing else keeps alive."""
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("operations", "vectors", "scale", "logits")),
-        *((name, ctypes.c_void_p) for name in ("store", "slots", "reordered", "own")),
-        *((name, ctypes.c_void_p) for name in ("added", "cosine", "sine")),
-        *((name, ctypes.c_long) for name in ("count", "work", "columns", "width", "most")),
+    _fields_ = fields(
+        "operations vectors scale logits store slots reordered own added cosine sine",
+        "count work columns width most",
     )
 
 
