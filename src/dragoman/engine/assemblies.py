@@ -149,7 +149,7 @@ class FrozenStack:
         x_RD = self.embedding.record(program)
         for layer in self.layers:
             layer.record(program, x_RD, store)
-        return self._final_norm.record(program, x_RD, x_RD)
+        return self._final_norm(x_RD, program)
 
     def _record_step(
         self, program: Program, store: BeamStore, output: QuantizedLinear | None

@@ -6,6 +6,7 @@ so that oneDNN meets few numbers of rows (`familiar_rows`). Nothing here has a p
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ from dragoman.nn import (
     rotate,
 )
 from dragoman.nn.cpu.elementwise import silu
-from dragoman.nn.cpu.native import Functions, address, compiled
+from dragoman.nn.cpu.native import Functions, address, compiled, fields
 from dragoman.nn.layers import Layer
 from dragoman.nn.norm import LayerNorm, RMSNorm
 from dragoman.nn.position.scheme import NO_POSITIONS
@@ -39,6 +40,7 @@ class FrozenAttention:
 
     def __init__(self, attention: MultiHeadAttention, arithmetic: Arithmetic, *, own: bool) -> None:
         """`own` tells self-attention, whose queries, keys and values come from the same vectors."""
+        self._own = own
         self._normed = not isinstance(attention.q_norm, nn.Identity)
         scale = 1.0 if self._normed else attention.scale  # a norm would take it away again
         q, kv = attention.q_proj, attention.kv_proj
@@ -79,7 +81,7 @@ class FrozenAttention:
         out_BHLd = self._pattern.attend(q_BHLd, kv, mask, scoring)
         return with_rows(out_BHLd.transpose(1, 2).flatten(0, 1).flatten(1), len(x_MD)), kv
 
-    def step(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
+    def step(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
         """Attend from one vector for each row to its prefix, itself the last; the store rotates."""
         projected_MX = self._project(x_MD)
         if self._normed:
@@ -88,17 +90,17 @@ class FrozenAttention:
         return store.attend(layer, projected_MX)
 
     def record(
-        self, program: Program, x_RD: Tensor, layer: int, store: BeamStore | Sources, *, own: bool
+        self, program: Program, layer: int, store: BeamStore | Sources, x_RD: Tensor
     ) -> Tensor:
-        """Append `step` to a program, or without `own` `look`; of sources `encode`."""
+        """Append `step` to a program, or `look`; of sources `encode`."""
         q_RX = _quantized(self._project).record(program, x_RD)
         columns = self._num_heads * self._head_dim
         if isinstance(store, Sources):
             keys_values = store.memory
             program.lay_out(store.at, q_RX[:, columns:], keys_values)
             return program.attend(store.at, q_RX, columns, keys_values, own=False)
-        reads, keys_values = store.reads(layer, own=own)
-        return program.attend(reads, q_RX, columns, keys_values, own=own)
+        reads, keys_values = store.reads(layer, own=self._own)
+        return program.attend(reads, q_RX, columns, keys_values, own=self._own)
 
     def remember(self, memory_MD: Tensor, sources: Sources) -> tuple[Tensor, Tensor]:
         """Make the keys and values of cross-attention, as `Sources.laid_out` returns them."""
@@ -117,7 +119,7 @@ class FrozenAttention:
         program.lay_out(sources.at, kv_RX, keys_values)
         return keys_values
 
-    def look(self, x_MD: Tensor, layer: int, store: BeamStore) -> Tensor:
+    def look(self, layer: int, store: BeamStore, x_MD: Tensor) -> Tensor:
         """Attend from one vector for each row to the source of its sentence."""
         q_MX = self._project(x_MD)
         if self._normed:
@@ -145,11 +147,7 @@ class FrozenAttention:
 class _Vectors(ctypes.Structure):
     """`struct Vectors` of `native.c`."""
 
-    _fields_ = (
-        ("weight", ctypes.c_void_p),
-        *((name, ctypes.c_long) for name in ("tokens", "columns")),
-        ("scale", ctypes.c_float),
-    )
+    _fields_ = fields("weight", "tokens columns", "scale")
 
 
 class FrozenEmbedding:
@@ -170,7 +168,7 @@ class FrozenEmbedding:
     def record(self, program: Program) -> Tensor:
         """Append what maps ids to vectors to a program."""
         x_RD = program.embed(ctypes.addressof(self._by), self._by.columns)
-        return self._norm.record(program, x_RD, x_RD)
+        return self._norm(x_RD, program)
 
     def added_at(self, positions: range) -> Tensor | None:
         """What is added to the vector of any token at these positions, `(positions, D)`."""
@@ -187,11 +185,7 @@ class FrozenEmbedding:
 class _Norm(ctypes.Structure):
     """`struct Norm` of `native.c`."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("weight", "bias")),
-        *((name, ctypes.c_long) for name in ("columns", "centred")),
-        ("eps", ctypes.c_float),
-    )
+    _fields_ = fields("weight bias", "columns centred", "eps")
 
 
 class FrozenNorm:
@@ -211,12 +205,15 @@ class FrozenNorm:
         self.recorded = self._functions is not None or isinstance(norm, nn.Identity)
         """Whether `record` can be called."""
 
-    def record(self, program: Program, x_RD: Tensor, out_RD: Tensor) -> Tensor:
-        """Append it to a program, unless there is nothing to compute."""
-        return x_RD if self._functions is None else program.norm(self._at, x_RD, out_RD)
-
-    def __call__(self, x_MD: Tensor) -> Tensor:
-        """Normalise each row."""
+    def __call__(
+        self, x_MD: Tensor, program: Program | None = None, *, apart: bool = False
+    ) -> Tensor:
+        """Normalise each row, in a program in its place unless `apart`."""
+        if program is not None:
+            if self._functions is None:
+                return x_MD
+            out_MD = program.vectors("normed", x_MD.shape[1]) if apart else x_MD
+            return program.norm(self._at, x_MD, out_MD)
         if self._functions is None or x_MD.dtype is not torch.float32:
             normed_MD: Tensor = self._module(x_MD)
             return normed_MD
@@ -235,23 +232,23 @@ class FrozenResidual:
         self.recorded = self._norm.recorded and self._alpha == 1.0
         """Whether `record` can be called."""
 
-    def __call__(self, x_MD: Tensor, body: Callable[[Tensor], Tensor], last: Product) -> Tensor:
-        """`x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`."""
-        if self._pre:
-            return last.plus(body(self._norm(x_MD)), x_MD)
-        kept_MD = x_MD if self._alpha == 1.0 else self._alpha * x_MD
-        return self._norm(last.plus(body(x_MD), kept_MD))
+    def __call__(
+        self,
+        x_MD: Tensor,
+        body: Callable[[Tensor], Tensor],
+        last: Product,
+        program: Program | None = None,
+    ) -> Tensor:
+        """`x + last(body(norm(x)))`, or `norm(alpha * x + last(body(x)))`.
 
-    def record(
-        self, program: Program, x_RD: Tensor, body: Callable[[Tensor], Tensor], last: Product
-    ) -> None:
-        """Append it to a program, with its result in the place of `x`."""
-        inner_RD = x_RD
-        if self._pre:
-            inner_RD = self._norm.record(program, x_RD, program.vectors("normed", x_RD.shape[1]))
-        _quantized(last).record(program, body(inner_RD), x_RD, added_RO=x_RD)
-        if not self._pre:
-            self._norm.record(program, x_RD, x_RD)
+        In a program the result is in the place of `x`.
+        """
+        hidden_MX = body(self._norm(x_MD, program, apart=True) if self._pre else x_MD)
+        if program is not None:
+            x_MD = _quantized(last).record(program, hidden_MX, x_MD, added_RO=x_MD)
+        else:
+            x_MD = last.plus(hidden_MX, x_MD if self._alpha == 1.0 else self._alpha * x_MD)
+        return x_MD if self._pre else self._norm(x_MD, program)
 
 
 class FrozenFeedForward:
@@ -271,8 +268,11 @@ class FrozenFeedForward:
         self.recorded = native and _all_recorded(self._inner, self.output)
         """Whether `record` can be called."""
 
-    def hidden(self, x_MD: Tensor) -> Tensor:
+    def hidden(self, x_MD: Tensor, program: Program | None = None) -> Tensor:
         """Map `(M, D)` to `(M, F)`."""
+        if program is not None:
+            inner_MX = _quantized(self._inner).record(program, x_MD, relu=self._relu)
+            return inner_MX if self._relu else program.silu(inner_MX, gated=self._gated)
         if self._relu:
             return self._inner(x_MD, relu=True)
         inner = self._inner(x_MD)
@@ -286,11 +286,6 @@ class FrozenFeedForward:
             return self._activation(inner)
         gate_MF, value_MF = inner.chunk(2, dim=1)
         return self._activation(gate_MF) * value_MF
-
-    def record(self, program: Program, x_RD: Tensor) -> Tensor:
-        """Append `hidden` to a program."""
-        inner_RX = _quantized(self._inner).record(program, x_RD, relu=self._relu)
-        return inner_RX if self._relu else program.silu(inner_RX, gated=self._gated)
 
 
 class FrozenLayer:
@@ -330,36 +325,34 @@ class FrozenLayer:
             found.append(kv)
             return out_MX
 
-        x_MD = self._self_residual(x_MD, attend, self._self_attn.output)
-        x_MD = self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
-        return x_MD, found[0]
+        return self._passed(x_MD, attend), found[0]
 
     def step(self, x_MD: Tensor, store: BeamStore) -> Tensor:
         """Return the vectors of the rows' next tokens after this layer."""
-        own, cross = self._self_attn, self.cross_attn
-        x_MD = self._self_residual(x_MD, lambda x: own.step(x, self._index, store), own.output)
-        if cross is not None:
-            x_MD = self._cross_residual(
-                x_MD, lambda x: cross.look(x, self._index, store), cross.output
-            )
-        return self._ffn_residual(x_MD, self._ffn.hidden, self._ffn.output)
+        cross = self.cross_attn
+        look = None if cross is None else partial(cross.look, self._index, store)
+        return self._passed(x_MD, partial(self._self_attn.step, self._index, store), look)
 
     def record(self, program: Program, x_RD: Tensor, store: BeamStore | Sources) -> None:
         """Append `step` to a program, or `encode` of sources."""
-        own, cross, index = self._self_attn, self.cross_attn, self._index
-        self._self_residual.record(
-            program, x_RD, lambda x: own.record(program, x, index, store, own=True), own.output
-        )
-        if cross is not None:
-            self._cross_residual.record(
-                program,
-                x_RD,
-                lambda x: cross.record(program, x, index, store, own=False),
-                cross.output,
-            )
-        self._ffn_residual.record(
-            program, x_RD, lambda x: self._ffn.record(program, x), self._ffn.output
-        )
+        cross = self.cross_attn
+        look = None if cross is None else partial(cross.record, program, self._index, store)
+        attend = partial(self._self_attn.record, program, self._index, store)
+        self._passed(x_RD, attend, look, program)
+
+    def _passed(
+        self,
+        x_MD: Tensor,
+        attend: Callable[[Tensor], Tensor],
+        look: Callable[[Tensor], Tensor] | None = None,
+        program: Program | None = None,
+    ) -> Tensor:
+        """Return the vectors after all sublayers, given what is before the last product of each."""
+        x_MD = self._self_residual(x_MD, attend, self._self_attn.output, program)
+        if look is not None and self.cross_attn is not None:
+            x_MD = self._cross_residual(x_MD, look, self.cross_attn.output, program)
+        hidden = partial(self._ffn.hidden, program=program)
+        return self._ffn_residual(x_MD, hidden, self._ffn.output, program)
 
 
 def _all_recorded(*products: Product) -> bool:
