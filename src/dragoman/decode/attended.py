@@ -26,12 +26,12 @@ class AttendedRows:
     @classmethod
     def of(cls, state: object, frontier: object, like_N: Tensor) -> Self | None:
         """Return those of as many rows, to be shown to the frontier; None where none is watched."""
-        watched = isinstance(state, Attending) and state.watched
+        watched = isinstance(state, Attending) and state.attended() is not None
         return cls(cast("Attending", state), frontier, like_N) if watched else None
 
     def add(self, place_N: Tensor) -> None:
         """Keep the weights (M, S) of a step; row `n` is at `place_N[n]` among them."""
-        weights_MS = self._state.attended()
+        weights_MS = cast("Tensor", self._state.attended())
         if self._looking is not None:
             self._looking.look(weights_MS)
         first, self._count = self._count, self._count + len(weights_MS)

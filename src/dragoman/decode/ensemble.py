@@ -11,7 +11,7 @@ can exclude a token, as it can where log-probabilities are averaged.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,15 +41,10 @@ class EnsembleState:
         if isinstance(first, Attending):
             first.watch(layer, head)
 
-    @property
-    def watched(self) -> bool:
-        """Whether they are kept."""
-        first = self.states[0]
-        return isinstance(first, Attending) and first.watched
-
-    def attended(self) -> Tensor:
+    def attended(self) -> Tensor | None:
         """The first model's weights of the last step."""
-        return cast("Attending", self.states[0]).attended()
+        first = self.states[0]
+        return first.attended() if isinstance(first, Attending) else None
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was, for every model."""

@@ -63,12 +63,8 @@ class Attending(Protocol):
     def watch(self, layer: int, head: int | None) -> None:
         """From now on keep the weights of a head, or their mean, in each step, if that can be."""
 
-    @property
-    def watched(self) -> bool:
-        """Whether they are kept."""
-
-    def attended(self) -> Tensor:
-        """The weights of the last step, (N, S), which last until the next.
+    def attended(self) -> Tensor | None:
+        """The weights of the last step, (N, S), which last until the next; None if none are kept.
 
         Row by row a distribution over the source as it was padded, zero behind its end.
         """

@@ -11,7 +11,7 @@ Axes as in the package; W are the places of a list, U the outputs that a narrowe
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -101,14 +101,9 @@ class ShortlistedState:
         if isinstance(self.inner, Attending):
             self.inner.watch(layer, head)
 
-    @property
-    def watched(self) -> bool:
-        """Whether they are kept."""
-        return isinstance(self.inner, Attending) and self.inner.watched
-
-    def attended(self) -> Tensor:
+    def attended(self) -> Tensor | None:
         """The weights of the last step."""
-        return cast("Attending", self.inner).attended()
+        return self.inner.attended() if isinstance(self.inner, Attending) else None
 
     def select(self, rows_N: Tensor) -> None:
         """Let row n become what row `rows_N[n]` was."""

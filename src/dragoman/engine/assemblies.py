@@ -120,7 +120,9 @@ class FrozenStack:
     def ahead(self, store: BeamStore) -> Ahead | None:
         """Return what the next steps need, where compiled code can take two or more by itself."""
         program, start = store.program, store.length
-        if program is None or not program.operations or self.is_biased or store.watched:
+        if program is None or not program.operations or self.is_biased:
+            return None
+        if store.attended() is not None:
             return None
         if self._rotation is not None and self._rotation.follows_length:
             return None

@@ -176,15 +176,10 @@ class BeamStore:
             sources.watch(self.most_rows, head)
             self._watched = layer % len(self._stores), sources
 
-    @property
-    def watched(self) -> bool:
-        """Whether they are kept."""
-        return self._watched is not None
-
-    def attended(self) -> Tensor:
-        """Return what each row attended to in the last step, `(N, S)`."""
+    def attended(self) -> Tensor | None:
+        """Return what each row attended to in the last step, `(N, S)`, where that is watched."""
         if self._watched is None:
-            raise ValueError("nothing is watched")
+            return None
         seen_NHS = self._watched[1].seen_NHS[: len(self._place_N)]
         return seen_NHS[:, 0] if seen_NHS.shape[1] == 1 else seen_NHS.mean(1)
 

@@ -23,7 +23,6 @@ class LookingState(TableState):
     """The prefixes of all rows, and what they attended to."""
 
     weights_NS: list[list[float]] = field(default_factory=list)
-    watched = True
 
     def watch(self, layer: int, head: int | None) -> None:
         """It is watched already."""
