@@ -11,11 +11,14 @@ only fall, and the length penalty is greatest at the length limit, so an open hy
 log-probability l can never score more than `l / lp(max)`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from dragoman.decode.open_rows import places_among
 from dragoman.decode.protocol import Advance
 from dragoman.decode.score import length_penalty
 from dragoman.errors import InputError
@@ -55,30 +58,28 @@ class BeamFrontier:
         self._num_candidates = width
         self._eos_id = eos_id
         self._max_B = max_B
-        self._alpha = beam.length_penalty
+        self._penalty: Callable[[int], float] = partial(length_penalty, alpha=beam.length_penalty)
         self._length = 0
         # A closed slot has log-probability minus infinity. At first the empty prefix alone is open.
         shape_BW = num_sentences, width
         self._log_probs_BW = max_B.new_full(shape_BW, IMPOSSIBLE, dtype=torch.float32)
         self._log_probs_BW[:, 0] = 0.0
         self._greatest_penalty_B = self._log_probs_BW.new_tensor(
-            [length_penalty(length, self._alpha) for length in max_B.tolist()]
+            [self._penalty(length) for length in max_B.tolist()]
         )
         self._slots_B = torch.full_like(max_B, width)
         self._best_Bn = self._log_probs_BW.new_full((num_sentences, beam.n_best), IMPOSSIBLE)
         self._ranks_W = torch.arange(width, device=max_B.device)
         self._first_rows_B = torch.arange(num_sentences, device=max_B.device) * width
-        self._worth_BW = self._log_probs_BW.new_zeros(1)
-        """What hypotheses have beside their score, for subclasses."""
-        self._most_worth_B = self._worth_BW
-        """The most that they may have."""
+        # For subclasses: what hypotheses have beside their score, and the most that they may have.
+        self._worth_BW = self._most_worth_B = self._log_probs_BW.new_zeros(1)
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
         """Rank the continuations of all open hypotheses (M rows or more); fill the open slots."""
         self._length += 1
         log_probs_BW, values_BW, tokens_BW, parents_BW = self._rank(log_probs_MV)
         tokens_BW, open_BW, ended_BW = self._choose(log_probs_BW > IMPOSSIBLE, tokens_BW)
-        scores_BW = log_probs_BW / self._penalty()
+        scores_BW = log_probs_BW / self._penalty(self._length)
 
         self._log_probs_BW = log_probs_BW.masked_fill(~open_BW, IMPOSSIBLE)
         new_BW = (scores_BW + self._worth_BW).masked_fill(~ended_BW, IMPOSSIBLE)
@@ -106,10 +107,6 @@ class BeamFrontier:
         self._slots_B = self._slots_B - ended_BW.sum(1)
         return tokens_BW, chosen_BW & ~complete_BW, ended_BW
 
-    def _penalty(self) -> float:
-        """What a score divides the log-probability by at the present length."""
-        return length_penalty(self._length, self._alpha)
-
     def _undecided_B(self) -> Tensor:
         """Whether an open hypothesis can still enter the n best of a sentence."""
         reachable_B = self._log_probs_BW.amax(1) / self._greatest_penalty_B + self._most_worth_B
@@ -123,7 +120,7 @@ class BeamFrontier:
         num_sentences, width = self._log_probs_BW.shape
         vocab_size = log_probs_MV.shape[1]
         count = min(self._num_candidates, vocab_size)
-        place_N = self._place_N(log_probs_MV)
+        place_N = places_among(self.open_N, len(log_probs_MV))
         values_Nk, tokens_Nk = (x_Mk[place_N] for x_Mk in top_tokens(log_probs_MV, count))
         sums_BWk = self._log_probs_BW[:, :, None] + values_Nk.view(num_sentences, width, -1)
         # Whatever a closed row's logits are, NaN among them, it has no continuation.
@@ -136,13 +133,6 @@ class BeamFrontier:
             tokens_BM.gather(1, order_BW),
             self._first_rows_B[:, None] + order_BW // values_Nk.shape[1],
         )
-
-    def _place_N(self, log_probs_MV: Tensor) -> Tensor:
-        """Where each row is among the M of a step, all or the open ones; of a closed one, any."""
-        open_N = self.open_N
-        if len(log_probs_MV) == len(open_N):
-            open_N = torch.ones_like(open_N)
-        return (open_N.cumsum(0) - 1).clamp_(min=0)
 
     def _order(self, sums_BM: Tensor, tokens_BM: Tensor, vocab_size: int) -> Tensor:  # noqa: ARG002 -- for subclasses
         """The places (B, W) of the W best of each sentence's M continuations."""

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.beam import Beam, BeamFrontier
+from dragoman.decode.open_rows import places_among
 from dragoman.decode.protocol import Hypothesis
 from dragoman.nn.cpu.ranking import IMPOSSIBLE, top_tokens
 
@@ -216,7 +217,7 @@ class ConstrainedFrontier(BeamFrontier):
         """The W continuations of each sentence that get its slots."""
         num_sentences, width = self._log_probs_BW.shape
         count = min(width, log_probs_MV.shape[1])
-        row_N = self._place_N(log_probs_MV)
+        row_N = places_among(self.open_N, len(log_probs_MV))
         values_Nk, tokens_Nk = (x_Mk[row_N] for x_Mk in top_tokens(log_probs_MV, count))
         nodes_NT = torch.cat(
             [self._node_N[:, None], self._roots_NC.masked_fill(self._met_NC, 0)], dim=1

@@ -6,6 +6,12 @@ from torch import Tensor
 from dragoman.decode.protocol import Closing, Prefixes, State, Uneven
 
 
+def places_among(open_N: Tensor, count: int) -> Tensor:
+    """Where each row is among `count` that a step computes, all or the open; of others, any."""
+    computed_N = torch.ones_like(open_N) if count == len(open_N) else open_N
+    return (computed_N.cumsum(0) - 1).clamp_(min=0)
+
+
 class OpenRows:
     """The rows that a step computes: all, or M of them that are open, where model and frontier can.
 

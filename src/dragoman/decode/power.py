@@ -83,6 +83,7 @@ class PowerFrontier(BeamFrontier):
     def __init__(self, options: PowerBeam, max_B: Tensor, eos_id: int) -> None:
         super().__init__(Beam(beam_size=options.beam_size, n_best=options.width), max_B, eos_id)
         self._options = options
+        self._penalty = lambda length: float(length**options.length_penalty)
         self._ends_E = max_B.new_tensor(options.ends or (eos_id,))
 
     def advance(self, log_probs_MV: Tensor) -> Advance:
@@ -98,10 +99,6 @@ class PowerFrontier(BeamFrontier):
         open_BW = possible_BW & ~ends_BW
         open_BW &= open_BW.cumsum(1) <= width
         return tokens_BW, open_BW, possible_BW & ends_BW & (self._ranks_W < width)
-
-    def _penalty(self) -> float:
-        """`n ** alpha`."""
-        return float(self._length**self._options.length_penalty)
 
     def _undecided_B(self) -> Tensor:
         """Whether a sentence lacks a complete hypothesis, or an open one may better the worst."""

@@ -30,7 +30,7 @@ class GivenProcessor:
 
     def __call__(self, logits_NV: Tensor, prefixes: Prefixes) -> Tensor:
         """Process them. Raises InputError for what is returned in their place."""
-        shape, sound = logits_NV.shape, not _is_spoilt(logits_NV)
+        shape, sound = logits_NV.shape, not is_spoilt(logits_NV)
         made: object = self._process(logits_NV, prefixes)
         if not (isinstance(made, Tensor) and made.is_floating_point() and made.shape == shape):
             what = f"{made.dtype} {(*made.shape,)}" if isinstance(made, Tensor) else type(made)
@@ -38,7 +38,7 @@ class GivenProcessor:
                 f"The processor {self._name} returns {what}; it must return the logits, floats of "
                 f"shape {(*shape,)}."
             )
-        self._spoilt = sound and _is_spoilt(made)
+        self._spoilt = sound and is_spoilt(made)
         return made
 
     def check(self) -> None:
@@ -50,7 +50,8 @@ class GivenProcessor:
             )
 
 
-def _is_spoilt(logits_NV: Tensor) -> bool:
+def is_spoilt(logits_NV: Tensor) -> bool:
+    """Whether some are NaN or infinite, which no softmax takes."""
     return bool((logits_NV.isnan() | logits_NV.isposinf()).any())
 
 

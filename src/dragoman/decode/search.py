@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from dragoman.decode.attended import AttendedRows
 from dragoman.decode.compiled import BROKEN, CompiledFrontier, StepsAhead, begin
 from dragoman.decode.open_rows import OpenRows
-from dragoman.decode.processors import GivenProcessor, Processor
+from dragoman.decode.processors import GivenProcessor, Processor, is_spoilt
 from dragoman.decode.protocol import (
     Advance,
     Frontier,
@@ -137,7 +137,12 @@ def _advanced(
         for each in processors:
             if isinstance(each, GivenProcessor):
                 each.check()
-        raise _broken(logits_MV)
+        if is_spoilt(logits_MV):
+            raise InputError(BROKEN)
+        raise InputError(
+            "No token is left to generate: the processors (forbidden tokens, minimum length) "
+            "exclude the whole vocabulary; relax one of them."
+        )
     return chosen
 
 
@@ -148,16 +153,6 @@ def _check(src_BS: Tensor, limits: Limits) -> None:
         raise ValueError(f"sources (B, S) and length limits (B) disagree: {shapes}")
     if bool((limits.max_B < 1).any()):
         raise ValueError(f"a maximum length below 1: {limits.max_B.tolist()}")
-
-
-def _broken(logits_NV: Tensor) -> InputError:
-    """The reason why a row has no probabilities."""
-    if bool((logits_NV.isnan() | logits_NV.isposinf()).any()):
-        return InputError(BROKEN)
-    return InputError(
-        "No token is left to generate: the processors (forbidden tokens, minimum length) "
-        "exclude the whole vocabulary; relax one of them."
-    )
 
 
 class _Rows:
