@@ -101,8 +101,7 @@ class LanguageDetector:
 
     def _others(self, text: str, scripts: Mapping[str, float]) -> list[tuple[str, float]]:
         """All languages by their shares, where a text is clearly in none of the models'."""
-        main = max(scripts, key=lambda script: scripts[script], default="")
-        mixed = main == "LATIN" and len(scripts) > 1  # names would have the word
+        mixed = _main(scripts) == "LATIN" and len(scripts) > 1  # names would have the word
         if mixed or not self._told or sum(scripts.values()) < WORDS:
             return []
         labels = [each for each in _identifier().labels if _can_be(each, scripts)]
@@ -168,10 +167,9 @@ def without_asides(text: str) -> str:
 
 def by_main_script(text: str) -> str:
     """The text without Latin names, where most of it is in another script."""
-    if not text.isascii() and _LATIN.search(text):
-        most = max(_scripts(text).items(), key=lambda item: item[1], default=("LATIN", 0.0))[0]
-        return text if most == "LATIN" else _LATIN.sub(" ", text)
-    return text
+    if text.isascii() or not _LATIN.search(text) or _main(_scripts(text)) in {"", "LATIN"}:
+        return text
+    return _LATIN.sub(" ", text)
 
 
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a]+")
@@ -192,6 +190,11 @@ def _scripts(text: str) -> dict[str, float]:
             share = _of_word(letters, script) if is_word else _of_character(char, script)
             found[script] = found.get(script, 0.0) + share
     return dict(sorted(found.items(), key=lambda item: item[0] == "LATIN"))
+
+
+def _main(scripts: Mapping[str, float]) -> str:
+    """The script that most of a text is in; none of one without letters."""
+    return max(scripts, key=lambda script: scripts[script], default="")
 
 
 def _of_word(letters: str, script: str) -> float:
@@ -220,7 +223,7 @@ def _can_be(code: str, scripts: Mapping[str, float]) -> bool:
         return False
     language = base_of(code)
     kana = scripts.get("HIRAGANA", 0.0) + scripts.get("KATAKANA", 0.0)
-    chinese, most = scripts.get("CJK", 0.0), max(scripts, key=lambda script: scripts[script])
+    chinese, most = scripts.get("CJK", 0.0), _main(scripts)
     if kana and kana + chinese >= scripts[most]:
         most = "HIRAGANA" if kana * 10 > chinese else "CJK"
     if most == "HIRAGANA":

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice
+from itertools import accumulate, chain, count, islice
 from pathlib import Path
 
 import numpy as np
@@ -126,20 +126,15 @@ class Tokenizer:
         Word `(start, end)` is `text[start:end]`; its index is None if it has no piece. Tokenizers
         that dragoman trains encode each word by itself and skip what is between the words.
         """
-        alone = [
-            text[start:end]
-            for text, places in zip(texts, words, strict=True)
-            for start, end in places
-        ]
+        pairs = zip(texts, words, strict=True)
+        alone = [text[slice(*place)] for text, places in pairs for place in places]
         pieces = iter(self.encode_batch(alone))
         found: list[tuple[list[int], list[int | None]]] = []
         for places in words:
-            ids: list[int] = []
-            starts: list[int | None] = []
-            for own in islice(pieces, len(places)):
-                starts.append(len(ids) if own else None)
-                ids += own
-            found.append((ids, starts))
+            own = [*islice(pieces, len(places))]
+            starts = accumulate(map(len, own), initial=0)
+            firsts = [start if each else None for each, start in zip(own, starts, strict=False)]
+            found.append(([*chain.from_iterable(own)], firsts))
         return found
 
     def decode_rest(self, ids: Iterable[int]) -> str:

@@ -84,9 +84,10 @@ def _least_rows(multiplications_per_row: int) -> int:
 def rows_are_independent(precision: Precision) -> bool:
     """Return whether a row of a module's product on this CPU has the same bits in any company.
 
-    Seen so far with PyTorch 2.13: fp32 rows are independent with AVX-512, not with AVX2 or on a
-    Xeon with AMX; bf16 rows are with units of AVX-512 for bf16, not with those of AMX or with none.
-    With PyTorch 2.11 and 2.12, fp32 rows are not independent.
+    Seen so far with PyTorch 2.13: fp32 rows are independent with AVX-512, not with AVX2, where
+    PyTorch stays with MKL, or on a Xeon with AMX; bf16 rows are with units of AVX-512 for bf16, not
+    with those of AMX or with none. With PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses
+    other kernels, fp32 rows are not independent.
     """
     with row_invariant_products(), autocast(precision, torch.device("cpu")):
         return rows_keep_bits(lambda linear: linear)
@@ -166,12 +167,9 @@ def row_invariant_products() -> Iterator[None]:
     """Inside, a row of a float32 product on a CPU has the same bits whatever rows stand beside it.
 
     The CPU's default library (MKL) chooses how to sum by the number of rows, so a sentence's
-    logits change in the last digits with its batch. oneDNN does not (measured on AVX-512, where
-    every row count agreed but one row of more than 1024 columns, which `Linear` mends). The
-    promise does not hold with AVX2 alone, where PyTorch stays with MKL (but for the packed products
-    of `dragoman.engine`), nor with PyTorch 2.11 and 2.12, whose oneDNN (3.10, 3.11) chooses other
-    kernels. How PyTorch is made to take oneDNN for
-    plain float32 products is `onednn_setting`'s affair.
+    logits change in the last digits with its batch. oneDNN does not, where `rows_are_independent`
+    says so (but for one row of more than 1024 columns, which `Linear` mends). How PyTorch is made
+    to take oneDNN for plain float32 products is `onednn_setting`'s affair.
 
     The setting belongs to the process: it is on in all threads while one of them is inside, and as
     it was before when the last one has left, in whatever order they came and went. So float32
