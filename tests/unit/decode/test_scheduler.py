@@ -203,27 +203,24 @@ def test_what_fails_harms_no_other_request(inputs: Sources, place: int) -> None:
     assert [*other.in_order()] == [searched([src])[0] for src in inputs]
 
 
-def test_a_course_that_fails_fails_its_request() -> None:
-    """With what it raised, whichever thread it ran in."""
+def failing() -> Search:
+    """A text that cannot be answered with what was found."""
+    yield from course([3])
+    raise InputError("this text cannot be written")
 
-    def failing() -> Search:
-        yield from course([3])
-        raise InputError("this text cannot be written")
 
+@pytest.mark.parametrize(
+    ("bad", "said"), [(failing, "cannot be written"), (lambda: course([BROKEN]), "NaN")]
+)
+def test_a_course_or_an_item_that_fails_fails_its_request(
+    bad: Callable[[], Search], said: str
+) -> None:
+    """With what it raised, whichever thread it ran in; the others of its batch are computed."""
     scheduler = scheduler_of()
-    request, other = scheduler.submit([failing()]), scheduler.submit([course([3])])
+    request, other = scheduler.submit([bad()]), scheduler.submit([course([3])])
     assert [*other] == [(0, searched([[3]])[0])]
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match=said):
         next(iter(request))
-
-
-def test_one_item_that_fails_fails_its_own_request() -> None:
-    """The others of the batch are computed without it."""
-    scheduler = scheduler_of()
-    good, bad = scheduler.submit([course([3])]), scheduler.submit([course([BROKEN])])
-    assert [*good] == [(0, searched([[3]])[0])]
-    with pytest.raises(InputError, match="NaN"):
-        next(iter(bad))
 
 
 def test_a_budget_below_one_is_refused() -> None:

@@ -44,37 +44,26 @@ def copying(src: tuple[int, ...], prefix: tuple[int, ...]) -> Sequence[float]:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_sentences_of_different_lengths_end_when_they_end(strategy: Strategy) -> None:
-    """Each gets its own copy back, in order; an empty source gives an empty result."""
-    rows = [[3, 4, EOS], [EOS], [5, 6, 7, 3, EOS], []]
+    """Each gets its own copy back, in order; a long one too, and nothing from nothing."""
+    copies = [[3, 4], [], [5, 6, 7, 3], [3 + i % 5 for i in range(150)]]
+    rows = [*([*copy, EOS] for copy in copies), []]
     model = TableModel(copying)
-    results = search(model, sources(*rows), strategy, limits=limits(9, 9, 9, 9))
-    assert [best[0].ids for best in results] == [(3, 4), (), (5, 6, 7, 3), ()]
+    results = search(model, sources(*rows), strategy, limits=limits(9, 9, 9, 200, 9))
+    assert [[*best[0].ids] for best in results] == [*copies, []]
     assert {best[0].stopped for best in results} == {"eos"}
     assert len(results[0][0].token_log_probs) == 3
 
 
 def test_decided_sentences_leave_the_batch() -> None:
-    """The model computes fewer rows once a sentence has ended, and none after the last."""
-    model = TableModel(copying)
-    search(model, sources([EOS], [3, 4, EOS], [3, EOS]), Greedy(), limits=limits(9, 9, 9))
-    assert model.steps == 3
-    assert model.states[0].sizes == [2, 1]
+    """The model computes fewer rows once a sentence has ended, and none after the last.
 
-
-def test_early_stopping_saves_steps() -> None:
-    """A nearly sure model is not asked again after its hypothesis, though slots are open."""
-    model = TableModel(copying)
-    search(model, sources([3, 4, EOS]), Beam(beam_size=4), limits=limits(50))
-    assert model.steps == 3
-
-
-def test_a_long_output_outgrows_the_first_allocation() -> None:
-    """The history grows and keeps every token."""
-    line = [3 + i % 5 for i in range(150)]
-    for strategy in STRATEGIES:
-        [best] = search(TableModel(copying), sources([*line, EOS]), strategy, limits=limits(200))
-        assert best[0].ids == tuple(line)
-        assert best[0].log_prob == pytest.approx(sum(best[0].token_log_probs), abs=1e-4)
+    A nearly sure one is not asked again after its hypothesis, though slots of a beam are open.
+    """
+    for strategy in (Greedy(), Beam(beam_size=4)):
+        model, width = TableModel(copying), strategy.beam_size
+        search(model, sources([EOS], [3, 4, EOS], [3, EOS]), strategy, limits=limits(9, 9, 50))
+        assert model.steps == 3
+        assert model.states[0].sizes == [2 * width, width]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

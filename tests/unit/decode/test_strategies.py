@@ -26,17 +26,6 @@ def test_the_bound_is_that_of_the_sentences_own_limit() -> None:
     assert advance.open_N.tolist() == [False, True, False, False]
 
 
-def test_the_bound_stays_with_its_sentence_when_others_leave() -> None:
-    """A sentence of a near limit is decided when its own bound says so, not its neighbour's."""
-    frontier = Beam(beam_size=2, length_penalty=1.0).begin(torch.tensor([99, 3]), EOS)
-    first = [0.0, 0.5, 0.0, 0.5]
-    frontier.advance(table(first, first, first, first))
-    frontier.keep(torch.tensor([1]))
-    advance = frontier.advance(table([0.0, 0.0, 1.0, 0.0], [0.3, 0.3, 0.1, 0.3]))
-    assert advance.ended_N.tolist() == [True, False]
-    assert advance.open_N.tolist() == [False, False]
-
-
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(beam_size=2), Sample()], ids=str)
 def test_a_limit_takes_no_memory(strategy: Strategy) -> None:
     """However far away it is: nothing is made ready for lengths that no text reaches."""
