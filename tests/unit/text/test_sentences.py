@@ -14,6 +14,9 @@ def words(text: str) -> int:
     return len(text.split())
 
 
+CHINESE = "我喜欢学习。你呢？他说：“不喜欢。”然后，他走了。"
+
+
 @pytest.mark.parametrize(
     ("text", "limit", "chunks"),
     [
@@ -32,15 +35,20 @@ def test_cuts_are_made_at_the_best_place(text: str, limit: int, chunks: list[str
 
 
 @pytest.mark.parametrize(
-    ("limit", "chunks"),
+    ("text", "limit", "chunks"),
     [
-        (12, ["我喜欢学习。你呢？", "他说：“不喜欢。”", "然后，他走了。"]),
-        (5, ["我喜欢学习", "。", "你呢？", "他说：", "“不喜欢。", "”", "然后，", "他走了。"]),
+        (CHINESE, 12, ["我喜欢学习。你呢？", "他说：“不喜欢。”", "然后，他走了。"]),
+        (
+            CHINESE,
+            5,
+            ["我喜欢学习", "。", "你呢？", "他说：", "“不喜欢。", "”", "然后，", "他走了。"],
+        ),
+        ("e\u0301" * 4 + "👩\u200d👧", 3, ["e\u0301"] * 4 + ["👩\u200d👧"]),
+        ("ត្រូវន៉ាខ្ញុំ", 5, ["ត្រូវ", "ន៉ា", "ខ្ញុំ"]),
     ],
 )
-def test_chinese_is_cut_without_spaces(limit: int, chunks: list[str]) -> None:
-    """Chinese sentence ends and commas count, closing quotes stay with their sentence."""
-    text = "我喜欢学习。你呢？他说：“不喜欢。”然后，他走了。"
+def test_text_without_spaces_is_cut(text: str, limit: int, chunks: list[str]) -> None:
+    """At Chinese marks, with their quotes; else not inside a letter with its signs, or an emoji."""
     assert split_long(text, limit, len) == chunks
 
 
@@ -49,13 +57,6 @@ def test_space_stays_at_the_end_of_its_chunk() -> None:
     assert split_long(" a.  b.\tc.\n", 1, words) == [" a.  ", "b.\t", "c.\n"]
     for text in ("", "   ", "\u3000"):
         assert split_long(text, 1, len) == [text]
-
-
-def test_accents_and_joined_emoji_stay_whole_where_they_fit() -> None:
-    """A cut anywhere is not inside a letter with its accent or a family of emoji."""
-    text = "e\u0301" * 4 + "👩\u200d👧"
-    assert split_long(text, 3, len) == ["e\u0301"] * 4 + ["👩\u200d👧"]
-    assert split_long("ត្រូវន៉ាខ្ញុំ", 5, len) == ["ត្រូវ", "ន៉ា", "ខ្ញុំ"]
 
 
 def test_a_character_over_the_limit_stays_one_chunk() -> None:
