@@ -154,25 +154,6 @@ def test_a_whole_text_is_theirs() -> None:
         assert distance(weight.grad, wanted) < 1e-4 * (1 + wanted.abs().max())
 
 
-@torch.no_grad()
-def test_token_by_token_is_theirs() -> None:
-    """Their state and ours, a prompt and then one token at a time, end in the same vectors.
-
-    Theirs reads one row: of several, single tokens are mixed with those of other rows.
-    """
-    ours, theirs = models()
-    ids = random_ids(1, 2, 30) % 40
-    state = ours.start(ids[:, :10], 1)
-    found = [theirs(row[None, :9], use_cache=True) for row in ids]
-    for t in range(9, 30):
-        logits = ours.step(ids[:, t], state)
-        for row in range(2):
-            token = ids[row : row + 1, t : t + 1]
-            found[row] = theirs(token, state=found[row].state, use_cache=True)
-            expected = ours.output(found[row].last_hidden_state[:, -1])
-            assert distance(logits[row : row + 1], expected) < 2e-5
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_the_state_is_summed_in_full(dtype: torch.dtype) -> None:
     """Under autocast a text's sums stay in float32; a model in float64 keeps float64."""

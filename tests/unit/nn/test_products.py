@@ -20,14 +20,12 @@ from dragoman.nn import (
     Precision,
     autocast,
     evaluation_view,
-    head_product,
     inference,
     row_invariant_products,
 )
 from dragoman.nn.cpu.products import (
     _USES,
     LONG_ROW,
-    SMALL_PRODUCT,
     TRIED,
     _measured_setting,
     onednn_setting,
@@ -202,13 +200,6 @@ def test_linear_is_torchs(rows: tuple[int, ...], columns: int, *, bias: bool) ->
     slopes = torch.randn_like(out)
     wanted = torch.autograd.grad(expected, (x, linear.weight), slopes)
     torch.testing.assert_close(torch.autograd.grad(out, (x, linear.weight), slopes), wanted)
-
-
-@pytest.mark.parametrize("num_queries", [1, 2, 5, SMALL_PRODUCT // 24 + 2])
-def test_head_product_is_torchs(num_queries: int) -> None:
-    """Small and large products are `a @ b`."""
-    a, b = torch.randn(2, 3, num_queries, 2).double(), torch.randn(2, 3, 2, 2).double()
-    torch.testing.assert_close(head_product(a, b), a @ b)
 
 
 def test_bf16_units_are_found_by_trying() -> None:
