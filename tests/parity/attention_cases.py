@@ -67,13 +67,22 @@ def draw_bias(data: st.DataObject, num_heads: int, dtype: torch.dtype) -> Bias |
     return None if scheme is None else scheme.make_bias(num_heads, bidirectional=True).to(dtype)
 
 
-def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_heads: int = 0) -> Case:
-    """Draw shapes (`T <= S`, shared heads), a scoring, and a mask that hides much."""
+def draw_case(
+    data: st.DataObject,
+    *,
+    longest: int,
+    longest_query: int = 0,
+    of_keys: bool = False,
+    kv_heads: int = 0,
+) -> Case:
+    """Draw shapes (shared heads; `T <= S` without `longest_query`), a scoring, and a mask that
+    hides much, if `of_keys` the same from every query.
+    """
     dtype = data.draw(st.sampled_from(list(TOLERANCES)))
     rows, group = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     kv_heads = kv_heads or data.draw(st.integers(1, 2))
     num_keys = data.draw(st.integers(1, longest))
-    num_queries = data.draw(st.one_of(st.just(num_keys), st.integers(1, num_keys)))
+    num_queries = data.draw(st.integers(1, longest_query or num_keys) | st.just(num_keys))
     head_dim = data.draw(st.integers(1, 5))
     torch.manual_seed(data.draw(st.integers(0, 2**32)))
     heads = kv_heads * group
@@ -81,13 +90,13 @@ def draw_case(data: st.DataObject, *, longest: int, plain: bool = False, kv_head
     q, k, v = (torch.randn(rows, *s, head_dim, dtype=dtype, requires_grad=True) for s in shapes)
     mask = None
     if data.draw(st.booleans()):
-        by = data.draw(st.tuples(*[st.booleans()] * 3)) if not plain else (True, False, False)
+        by = (True, False, False) if of_keys else data.draw(st.tuples(*[st.booleans()] * 3))
         shape = [n if full else 1 for n, full in zip((rows, heads, num_queries), by, strict=True)]
         mask = torch.rand(*shape, num_keys) < data.draw(st.floats(0, 1))
     scoring = Scoring(
         scale=data.draw(st.floats(0.1, 2.0)),
-        soft_cap=data.draw(st.sampled_from([None, 2.0])) if not plain else None,
-        bias=draw_bias(data, heads, dtype) if not plain else None,
+        soft_cap=data.draw(st.sampled_from([None, 2.0])),
+        bias=draw_bias(data, heads, dtype),
     )
     return Case((q, k, v), mask, scoring)
 

@@ -1,38 +1,14 @@
-"""The cutting of sequences into blocks, at block sizes of any kind, against the reference."""
+"""Attention in strips of blocks, and dense attention in blocks of queries."""
 
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import PATTERNS, SIZES, Case, assert_equals_reference, draw_case
+from tests.parity.attention_cases import SIZES, Case, assert_equals_reference, draw_case
 from torch import Tensor
 
-from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Longformer, Scoring, SlidingWindow
+from dragoman.nn import ALiBi, Causal, Dropout, Full, KeyValue, Scoring, SlidingWindow
 from dragoman.nn.cpu.attention import attention_by_blocks
 from dragoman.nn.patterns.blocks import STRIP_SCORES
-from dragoman.nn.patterns.window import local_attention
-
-WINDOWS = [PATTERNS[name] for name in ("window", "two-sided window", "longformer")]
-
-
-@given(st.data(), st.one_of(WINDOWS), SIZES)
-@settings(max_examples=250)
-def test_windows_in_blocks(
-    data: st.DataObject, pattern: SlidingWindow | Longformer, block: int
-) -> None:
-    """Blocks smaller and larger than the window and than the text; T < S; padding; cap and bias.
-
-    Global keys stand before each block's own, and global queries see all.
-    """
-    case = draw_case(data, longest=60)
-    if case.mask is not None:
-        case = case._replace(mask=case.mask[:, :, :1])
-
-    def fast(q: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring) -> Tensor:
-        if isinstance(pattern, Longformer):
-            return pattern.attend_in_blocks(q, kv, mask, scoring, block)
-        return local_attention(q, kv, mask, scoring, pattern.reach, block)
-
-    assert_equals_reference(pattern, case, fast)
 
 
 def test_windows_in_more_blocks_than_a_strip_holds() -> None:

@@ -4,11 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parity.attention_cases import LINEAR, SIZES, assert_equals_reference, draw_case
-from tests.unit.models.small import distance
+from tests.parity.attention_cases import LINEAR, assert_equals_reference, draw_case
 
-from dragoman.nn import Cache, KeyValue, LinearAttention, Scoring, reference_attention
-from dragoman.nn.patterns.linear import linear_attention, phi
+from dragoman.nn import KeyValue, LinearAttention, Scoring, reference_attention
+from dragoman.nn.patterns.linear import phi
 
 
 @given(LINEAR, st.data(), st.sampled_from([20, 300]))
@@ -17,46 +16,9 @@ def test_the_scan_equals_the_formula(
     pattern: LinearAttention, data: st.DataObject, longest: int
 ) -> None:
     """Outputs and gradients, with and without decay, T <= S, under every mask, shared heads."""
-    case = draw_case(data, longest=longest, plain=longest > 20, kv_heads=2)
+    case = draw_case(data, longest=longest, of_keys=longest > 20, kv_heads=2)
     scoring = Scoring(scale=case.scoring.scale)
     assert_equals_reference(pattern, case._replace(scoring=scoring), pattern.attend)
-
-
-@given(st.integers(0, 2**32), st.integers(1, 40), SIZES, st.floats(0.3, 1.0))
-@settings(max_examples=100)
-def test_parallel_chunked_and_recurrent_forms_agree(
-    seed: int, length: int, chunk: int, gamma: float
-) -> None:
-    """One chunk, chunks of any size and chunks of one: the same outputs and the same last state."""
-    torch.manual_seed(seed)
-    q, k, v = (torch.rand(2, heads, length, 3).double() for heads in (4, 2, 2))
-    state, log_decay = torch.rand(2, 2, 3, 3).double(), torch.tensor([gamma, 1.0]).double().log()
-    expected = linear_attention(q, KeyValue(k, v), state, log_decay, length)
-    for size in (chunk, 1):
-        for got, wanted in zip(
-            linear_attention(q, KeyValue(k, v), state, log_decay, size), expected, strict=True
-        ):
-            assert distance(got, wanted) < 1e-12
-
-
-@given(st.integers(0, 2**32), st.lists(st.integers(1, 9), min_size=1, max_size=5), st.booleans())
-@settings(max_examples=60)
-def test_decoding_from_a_state_is_the_whole(seed: int, sizes: list[int], retnet: bool) -> None:  # noqa: FBT001 (drawn)
-    """Some positions at a time, with keys that are padding: the outputs of all at once."""
-    torch.manual_seed(seed)
-    pattern = LinearAttention(decay="retnet" if retnet else None)
-    length = sum(sizes)
-    q, k, v = (torch.randn(2, heads, length, 3).double() for heads in (4, 2, 2))
-    mask = torch.rand(2, 1, 1, length) < 0.7
-    expected = pattern.attend(q, KeyValue(k, v), mask, Scoring(scale=1.0))
-    cache, start = Cache([pattern.make_storage()]), 0
-    for size in sizes:
-        here = slice(start, start + size)
-        kv = cache.extend(0, KeyValue(k[:, :, here], v[:, :, here]))
-        out = pattern.attend(q[:, :, here], kv, mask[..., here], Scoring(scale=1.0))
-        assert distance(out, expected[:, :, here]) < 1e-12
-        start += size
-    assert cache.length == length
 
 
 def test_weights_fall_by_the_decay_and_sum_to_one() -> None:

@@ -24,12 +24,12 @@ from dragoman.nn.patterns.blocks import SEGMENT
 @given(data=st.data(), longest=st.sampled_from([40, 40, 400]))
 @settings(max_examples=85)
 def test_a_pattern_equals_its_mask(name: str, data: st.DataObject, longest: int) -> None:
-    """Under every mask, bias and cap, with fewer queries than keys too; long texts with padding.
+    """Under every bias and cap, with fewer queries than keys too; under every mask in short texts.
 
-    The latter are cut into blocks.
+    Long ones, with padding, are cut into blocks.
     """
     pattern = data.draw(PATTERNS[name])
-    case = draw_case(data, longest=longest, plain=longest > 40)
+    case = draw_case(data, longest=longest, of_keys=longest > 40)
     assert_equals_reference(pattern, case, pattern.attend)
 
 

@@ -192,23 +192,21 @@ def phi(x: Tensor) -> Tensor:
 
 
 def linear_attention(
-    q_BHTd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor, chunk: int = CHUNK
+    q_BHTd: Tensor, kv: KeyValue, state_BKde: Tensor, log_decay_K: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Go through `T` positions chunk by chunk: outputs `(B, H, T, e)` and the state after them.
 
     With one chunk this is the parallel form, with chunks of one the recurrent form. Segments of
     chunks are computed at a time, so that no tensor is large.
     """
-    size = max(SEGMENT // chunk, 1) * chunk
-    outs = []
-    num_whole = q_BHTd.shape[2] // chunk * chunk
-    segments = [min(size, num_whole - start) for start in range(0, num_whole, size)]
-    rest = q_BHTd.shape[2] - num_whole
+    outs, rest = [], q_BHTd.shape[2] % CHUNK
+    num_whole = q_BHTd.shape[2] - rest
+    segments = [min(SEGMENT, num_whole - start) for start in range(0, num_whole, SEGMENT)]
     lengths = [*segments, rest] if rest else segments
     if not lengths:  # an empty document has no chunk
         return shared_product(q_BHTd, state_BKde), state_BKde
     for q, k, v in zip(*(x.split(lengths, dim=2) for x in (q_BHTd, *kv)), strict=True):
-        c = min(chunk, q.shape[2])
+        c = min(CHUNK, q.shape[2])
         cut = (x.unflatten(2, (-1, c)).transpose(1, 2) for x in (q, k, v))
         q_BnHcd, k_BnKcd, v_BnKce = cut
         new = KeyValue(k_BnKcd, v_BnKce)

@@ -34,8 +34,8 @@ LARGEST_BLOCK = 256
 class SlidingWindow(Pattern):
     """`i - size < j <= i` where causal (Mistral's rule), `|i - j| <= size` where not.
 
-    Time and memory `O(L size)`: `local_attention`. Stacked, layers see further: `n` causal ones
-    reach `n (size - 1)` positions back. Decoding keeps the last `size - 1` positions and no more.
+    Time and memory `O(L size)`. Stacked, layers see further: `n` causal ones reach `n (size - 1)`
+    positions back. Decoding keeps the last `size - 1` positions and no more.
     """
 
     kind: Literal["window"] = "window"
@@ -70,27 +70,15 @@ class SlidingWindow(Pattern):
         num_queries = q_BHTd.shape[2]
         kv, mask = recent(kv, mask, num_queries + self.reach.behind)
         block = block_queries(self.size)
-        if kv.k_BKSd.shape[2] > block + sum(self.reach) and not differs_by_query(mask):
-            return local_attention(q_BHTd, kv, mask, scoring, self.reach, block)
-        return Pattern.attend(self, q_BHTd, kv, mask, scoring)
+        if kv.k_BKSd.shape[2] <= block + sum(self.reach) or differs_by_query(mask):
+            return Pattern.attend(self, q_BHTd, kv, mask, scoring)
+        segments = cut(q_BHTd, kv, mask, self.reach, block)
+        outs = [merge(attend_blocks(blocks, scoring)) for blocks in segments]
+        return torch.cat(outs, dim=2)[:, :, :num_queries]
 
     def make_storage(self) -> Storage:
         """Keep what the next query can see."""
         return RollingStorage(self.size) if self.causal else GrowingStorage()
-
-
-def local_attention(
-    q_BHTd: Tensor,
-    kv: KeyValue,
-    mask: Tensor | None,
-    scoring: Scoring,
-    reach: Reach,
-    num_block: int,
-) -> Tensor:
-    """Attend within reach, in blocks of `num_block` queries: `O(L (num_block + reach))`."""
-    segments = cut(q_BHTd, kv, mask, reach, num_block)
-    outs = [merge(attend_blocks(blocks, scoring)) for blocks in segments]
-    return torch.cat(outs, dim=2)[:, :, : q_BHTd.shape[2]]
 
 
 def recent(kv: KeyValue, mask: Tensor | None, num_keys: int) -> tuple[KeyValue, Tensor | None]:
@@ -157,19 +145,12 @@ class Longformer(Pattern):
         block = block_queries(self.window)
         if num_keys <= block + sum(self.local.reach) or differs_by_query(mask):
             return Pattern.attend(self, q_BHTd, kv, mask, scoring)
-        return self.attend_in_blocks(q_BHTd, kv, mask, scoring, block)
-
-    def attend_in_blocks(
-        self, q_BHTd: Tensor, kv: KeyValue, mask: Tensor | None, scoring: Scoring, num_block: int
-    ) -> Tensor:
-        """Attend with `num_block` queries at a time: `O(L (num_block + window + g))`."""
-        num_queries, num_keys, device = q_BHTd.shape[2], kv.k_BKSd.shape[2], q_BHTd.device
         first, real = num_keys - num_queries, mask_of_keys(mask, kv)
         elsewhere = real & ~self._is_global(num_keys, device)
         places_g = self._places(0, num_keys, device)
         global_kv = KeyValue(*(x[:, :, places_g] for x in kv))
         outs, here = [], first
-        for blocks in cut(q_BHTd, kv, elsewhere, self.local.reach, num_block):
+        for blocks in cut(q_BHTd, kv, elsewhere, self.local.reach, block):
             distance_ncg = places_g - _places_of(blocks, here, device)
             both = self._with_global_keys(blocks, global_kv, real[..., places_g], distance_ncg)
             outs.append(merge(attend_blocks(both, scoring)))
