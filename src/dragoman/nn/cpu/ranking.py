@@ -13,10 +13,10 @@ from dragoman.nn.cpu.native import address, native_for
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not happen: a forbidden token, a closed row."""
 
-CHUNK = 64
+CHUNK = 64  # tokens whose maximum is taken first
 
 
-def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
+def top_tokens(log_probs_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, in falling order, and their indices: two tensors (N, k).
 
     A long row is read once, for the maxima of its chunks: the k best elements lie in the k chunks
@@ -36,18 +36,18 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
         return values_Nk, tokens_Nk
     vocab_size = log_probs_NV.shape[1]
     if k == 1:  # the first of the greatest chunks, and in it the first of the greatest
-        best_NC = torch.max(_chunk_maxima(log_probs_NV, chunk), dim=1, keepdim=True)
-        places_C = torch.arange(chunk, device=log_probs_NV.device)
-        tokens_NC = (best_NC.indices * chunk + places_C).clamp_(max=vocab_size - 1)
+        best_NC = torch.max(_chunk_maxima(log_probs_NV), dim=1, keepdim=True)
+        places_C = torch.arange(CHUNK, device=log_probs_NV.device)
+        tokens_NC = (best_NC.indices * CHUNK + places_C).clamp_(max=vocab_size - 1)
         place_N1 = log_probs_NV.gather(1, tokens_NC).max(dim=1, keepdim=True).indices
         return best_NC.values, tokens_NC.gather(1, place_N1)
-    if vocab_size <= 2 * k * chunk:
+    if vocab_size <= 2 * k * CHUNK:
         tokens_Nk = _best_indices(log_probs_NV, k)
         return log_probs_NV.gather(1, tokens_Nk), tokens_Nk
 
-    chunks_Nk = _best_indices(_chunk_maxima(log_probs_NV, chunk), k).sort(dim=1).values
-    places_C = torch.arange(chunk, device=log_probs_NV.device)
-    tokens_NM = (chunks_Nk[:, :, None] * chunk + places_C).flatten(1)  # ascending in each row
+    chunks_Nk = _best_indices(_chunk_maxima(log_probs_NV), k).sort(dim=1).values
+    places_C = torch.arange(CHUNK, device=log_probs_NV.device)
+    tokens_NM = (chunks_Nk[:, :, None] * CHUNK + places_C).flatten(1)  # ascending in each row
     # The last chunk may reach beyond the row.
     beyond_NM = tokens_NM >= vocab_size
     tokens_NM.clamp_(max=vocab_size - 1)
@@ -56,10 +56,10 @@ def top_tokens(log_probs_NV: Tensor, k: int, chunk: int = CHUNK) -> tuple[Tensor
     return values_NM.gather(1, best_Nk), tokens_NM.gather(1, best_Nk)
 
 
-def _chunk_maxima(values_NV: Tensor, chunk: int) -> Tensor:
-    """The maximum of every `chunk` neighbours, the last of which may be fewer: (N, ceil(V/c))."""
-    whole = values_NV.shape[1] // chunk * chunk
-    maxima_NM = values_NV[:, :whole].reshape(len(values_NV), -1, chunk).amax(2)
+def _chunk_maxima(values_NV: Tensor) -> Tensor:
+    """The maximum of every chunk, the last of which may be shorter: (N, ceil(V / CHUNK))."""
+    whole = values_NV.shape[1] // CHUNK * CHUNK
+    maxima_NM = values_NV[:, :whole].reshape(len(values_NV), -1, CHUNK).amax(2)
     if whole == values_NV.shape[1]:
         return maxima_NM
     return torch.cat([maxima_NM, values_NV[:, whole:].amax(1, keepdim=True)], dim=1)
