@@ -51,7 +51,7 @@ class FrozenStack:
             with copies.lend(layer.parameters()):
                 self.layers.append(FrozenLayer(layer, arithmetic))
         self.embedding = FrozenEmbedding(embedding)
-        self._heads = Heads.of(stack.each_layer()[0].self_attn)
+        self.heads = Heads.of(stack.each_layer()[0].self_attn)
         with copies.lend(stack.final_norm.parameters()):
             self._final_norm = FrozenNorm(stack.final_norm)
         self._like = torch.empty(0, dtype=DTYPES[arithmetic])
@@ -68,10 +68,6 @@ class FrozenStack:
     def _rows(self, rows: int) -> int:
         """The number of rows to compute with, for a wanted number."""
         return rows if self._compiled_products else familiar_rows(rows)
-
-    def sources(self, mask_BS: Tensor) -> Sources:
-        """Sentences to attend to; the mask is true at tokens, which come first."""
-        return Sources(self._heads, mask_BS)
 
     def _info(self, positions: range) -> PositionInfo:
         angles = None if self._rotation is None else self._rotation.angles(positions, self._like)
@@ -105,11 +101,13 @@ class FrozenStack:
             distances = torch.arange(-position, 1)[None]
             store.add(info.bias(distances).flatten(1))
         if self._recorded and not isinstance(output, PackedLinear):
-            if store.program is None:
-                store.program = Program(store.most_rows)
-            if not store.program.operations:
-                self._record_step(store.program, store, output)
-            return store.program.run(ids_N, self.embedding.added_at(place))
+            program = store.program = store.program or Program(store.most_rows)
+            if not program.operations:
+                hidden_RD = self.record(program, store)
+                if output is not None:
+                    output.record(program, hidden_RD, program.vectors("logits", output.outputs))
+                program.finish()
+            return program.run(ids_N, self.embedding.added_at(place))
         x_ND = self.embedding.embed(ids_N[:, None], place)[:, 0].to(self._like)
         x_MD = with_rows(x_ND, self._rows(len(x_ND)))
         for layer in self.layers:
@@ -129,7 +127,7 @@ class FrozenStack:
         room, bound = min(store.room, MOST_AHEAD), self.embedding.num_positions
         if bound is not None:
             room = min(room, bound - start)
-        attended = self._heads.num_heads * self._heads.head_dim * len(self.layers) * (start + 1)
+        attended = self.heads.num_heads * self.heads.head_dim * len(self.layers) * (start + 1)
         row = program.products + 2 * SLOWER * attended
         most = min(room, PRODUCTS_AHEAD // (store.rows * row))
         if most < 2:
@@ -153,18 +151,9 @@ class FrozenStack:
             layer.record(program, x_RD, store)
         return self._final_norm(x_RD, program)
 
-    def _record_step(
-        self, program: Program, store: BeamStore, output: QuantizedLinear | None
-    ) -> None:
-        """List what `step` computes with this store."""
-        hidden_RD = self.record(program, store)
-        if output is not None:
-            output.record(program, hidden_RD, program.vectors("logits", output.outputs))
-        program.finish()
-
     def empty_store(self, num_sentences: int, beam_size: int) -> BeamStore:
         """Make the store in which decoding keeps keys and values."""
-        return BeamStore(self._heads, (num_sentences, beam_size), len(self.layers))
+        return BeamStore(self.heads, (num_sentences, beam_size), len(self.layers))
 
 
 class FrozenDecoder:
@@ -250,10 +239,10 @@ class FrozenEncoderDecoder(FrozenDecoder):
         mask_B11S = padding_mask(src_BS, self._pad_id)
         mask_BS = mask_B11S.flatten(1)
         own: Tensor | Sources = mask_B11S
-        sources = self._decoder.sources(mask_BS)
+        sources = Sources(self._decoder.heads, mask_BS)
         ordered = bool((mask_BS[:, 1:] <= mask_BS[:, :-1]).all())  # no padding before a token
         if ordered and self._plain:
-            own = self._encoder.sources(mask_BS).of_each_token()
+            own = Sources(self._encoder.heads, mask_BS).of_each_token()
             if self._at_once:
                 return self._read(src_BS, own, sources), sources
         memory_MD, _ = self._encoder.encode(src_BS, own)
@@ -261,7 +250,7 @@ class FrozenEncoderDecoder(FrozenDecoder):
             mask_BS, order_BS = mask_BS.sort(dim=1, descending=True, stable=True)
             order_M = (order_BS + torch.arange(len(src_BS))[:, None] * src_BS.shape[1]).flatten()
             memory_MD = with_rows(memory_MD[order_M], len(memory_MD))
-            sources = self._decoder.sources(mask_BS)
+            sources = Sources(self._decoder.heads, mask_BS)
         return [cross.remember(memory_MD, sources) for cross in self._crosses], sources
 
     def _read(self, src_BS: Tensor, own: Sources, sources: Sources) -> list[tuple[Tensor, Tensor]]:
