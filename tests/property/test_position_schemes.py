@@ -27,19 +27,11 @@ from dragoman.nn import (
     rotate,
 )
 from dragoman.nn.position.bias import alibi_slopes
-from dragoman.nn.position.rotary import RotaryScaling
 from dragoman.nn.position.scheme import Pairing
 from dragoman.nn.position.sinusoidal import Exponent, Layout
 
 SEEDS = st.integers(0, 2**32)
 PAIRINGS: st.SearchStrategy[Pairing] = st.sampled_from(["halves", "adjacent"])
-# Scalings whose frequencies are those of the scheme; those of dynamic scaling depend on the length.
-FIXED_SCALINGS: list[RotaryScaling | None] = [
-    None,
-    LinearScaling(factor=3.0),
-    YaRN(factor=4.0, trained_length=64),
-    Llama3Scaling(factor=8.0, trained_length=64),
-]
 
 
 @given(SEEDS, PAIRINGS, st.integers(1, 8), st.integers(0, 10**5), st.floats(10.0, 1e6))
@@ -62,24 +54,6 @@ def test_rotation_is_the_complex_formula(
     x_BHLd = torch.from_numpy(x)
     got = rotate(x_BHLd, rotation.angles(range(first, first + 5), x_BHLd))
     assert distance(got, torch.from_numpy(expected)) < 1e-10
-
-
-@given(SEEDS, PAIRINGS, st.sampled_from(FIXED_SCALINGS), st.integers(0, 5000), st.integers(0, 300))
-@settings(max_examples=100)
-def test_rotary_scores_depend_on_offsets_alone(
-    seed: int, pairing: Pairing, scaling: RotaryScaling | None, shift: int, apart: int
-) -> None:
-    """Moving query and key by the same number of places changes no score."""
-    torch.manual_seed(seed)
-    rotation = Rotary(pairing=pairing, scaling=scaling).make_rotation(8)
-    q, k = torch.randn(1, 1, 1, 8).double(), torch.randn(1, 1, 1, 8).double()
-
-    def score(query: int, key: int) -> float:
-        turned = (rotate(x, rotation.angles(range(p, p + 1), x)) for x, p in ((q, query), (k, key)))
-        q_turned, k_turned = turned
-        return float((q_turned * k_turned).sum())
-
-    assert abs(score(apart + shift, shift) - score(apart, 0)) < 1e-10
 
 
 def test_alibi_slopes_are_the_papers() -> None:

@@ -114,17 +114,6 @@ def test_as_many_batches_run_at_a_time_as_there_are_lanes() -> None:
             assert not thread.is_alive()
 
 
-def test_an_item_that_is_alone_has_all_threads() -> None:
-    """What is not shared by lanes is shared by threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        scheduler = Scheduler[int, int](lambda *_: [torch.get_num_threads()], lambda: 2)
-        assert [*scheduler.submit([one(0, 2)])] == [(0, 2)]
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_one_thread_answers_where_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit of a container, or at the end of the interpreter."""
 
