@@ -231,17 +231,6 @@ def test_what_is_said_of_translations_is_what_products_show() -> None:
     assert translations_are_independent("fp32") == (rows_are_independent("fp32") or all(agree))
 
 
-@pytest.mark.skipif(not can_pack("bf16"), reason="no bf16 here")
-@torch.inference_mode()
-def test_bfloat16_is_near() -> None:
-    """Logits in bfloat16 differ by its rounding."""
-    model, fast = make_model(), frozen(make_model().float(), "bf16")
-    src_BS, tgt_NT = random_sentences(3, [7, 20]), random_ids(4, 2, 1)
-    logits_NV = fast.step(tgt_NT[:, 0], fast.start(src_BS, 1))
-    assert logits_NV.dtype is torch.bfloat16
-    assert 0.0 < distance(logits_NV.double(), full(model, src_BS, tgt_NT)) < 0.1
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["paper", "relative-bias", "learned", "llama"])
 def test_what_is_frozen_stays(name: str, precision: Arithmetic) -> None:

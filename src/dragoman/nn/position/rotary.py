@@ -197,12 +197,9 @@ class RotaryAngles:
 
     def angles(self, positions: Positions, like: Tensor) -> Angles:
         """Return the angles of positions, in the dtype and on the device of `like`."""
-        scaling = self.scheme.scaling
-        if scaling is None:
-            theta = inverse_frequencies(self.scheme.base, self.head_dim)
-        else:
-            length = end_of(positions) if isinstance(scaling, DynamicScaling) else 0
-            theta = scaling.frequencies(self.scheme.base, self.head_dim, length)
+        scaling = self.scheme.scaling or LinearScaling(factor=1.0)
+        length = end_of(positions) if self.follows_length else 0
+        theta = scaling.frequencies(self.scheme.base, self.head_dim, length)
         if isinstance(positions, range):
             places = torch.arange(positions.start, positions.stop, dtype=torch.float64)
         else:
@@ -211,8 +208,7 @@ class RotaryAngles:
         angles_Lp = places[..., None] * theta
         if angles_Lp.dim() == 3:
             angles_Lp = angles_Lp[:, None]
-        magnitude = 1.0 if scaling is None else scaling.magnitude
-        cos_Lp, sin_Lp = angles_Lp.cos() * magnitude, angles_Lp.sin() * magnitude
+        cos_Lp, sin_Lp = (x * scaling.magnitude for x in (angles_Lp.cos(), angles_Lp.sin()))
         cos_Lp, sin_Lp = (x.to(like, non_blocking=True) for x in (cos_Lp, sin_Lp))
         return Angles(cos_Lp, sin_Lp, self.scheme.pairing)
 
