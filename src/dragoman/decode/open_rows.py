@@ -29,7 +29,7 @@ class OpenRows:
 
     def of(self, x_NX: Tensor) -> Tensor:
         """Take these rows of all."""
-        return x_NX[self.slots_M]
+        return x_NX if len(x_NX) == len(self.slots_M) else x_NX[self.slots_M]
 
     def prefixes(self, every: Prefixes) -> Prefixes:
         """Take the prefixes of these rows."""
