@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from dragoman.documents.asides import Asides
 from dragoman.documents.characters import unescaped
-from dragoman.documents.document import Segment
+from dragoman.documents.document import Asides, Segment
 from dragoman.documents.paragraphs import SetAside, has_letters, lines
 from dragoman.files.xml import escape_xml
 from dragoman.text.marked import Marked, Tag, merged, verbatim

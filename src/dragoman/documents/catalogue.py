@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dragoman.documents import choices
-from dragoman.documents.asides import unused
 from dragoman.documents.characters import decoded
 from dragoman.documents.document import (
     Document,
@@ -16,6 +15,7 @@ from dragoman.documents.document import (
     WrittenPart,
     cut_out,
     reject_more,
+    unused,
 )
 from dragoman.documents.fragments import with_elements
 from dragoman.documents.paragraphs import Replacing, lines

@@ -50,27 +50,27 @@ def decoded(
     """
     mark = next((each for each in _BY_MARK if data.startswith(each)), b"")
     if mark:
-        data, encoding = data[len(mark) :], _BY_MARK[mark]
+        encoding = _BY_MARK[mark]
         errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
-        found = _read(data, encoding, errors, errors)
+        found = _read(data, name, encoding, errors, errors, mark)
         if found is None:
             raise InputError(f"{name} is damaged {encoding[:6].upper()}; save it as UTF-8.")
-        return found[0], partial(_encoded, mark, found[1])
-    found = None
-    if _DECLARED.fullmatch(declared):
+    elif _DECLARED.fullmatch(declared):
         web = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
         encoding = web.get(declared.lower(), declared)
-        found = _read(data, encoding, "strict", "xmlcharrefreplace")
-    elif (plain := _utf_16(data)) is not None:
-        return plain[0], partial(_encoded, b"", plain[1])
-    text = "" if found else data.decode(errors="surrogateescape")
-    if not declared and _is_not_utf8(text):
-        found = _read(data, "cp1252", "strict", "xmlcharrefreplace" if has_references else "strict")
-        if found is None or not _is_western(data):
-            raise _in_another(data, name)
-        return found[0], partial(_encoded, b"", partial(_as_before, found[1], name))
-    text, encode = found or (text, _as_utf8)
-    return text, partial(_encoded, b"", encode)
+        found = _read(data, name, encoding, "strict", "xmlcharrefreplace")
+    else:
+        found = _utf_16(data, name)
+    if found is not None:
+        return found
+    text = data.decode(errors="surrogateescape")
+    if declared or not _is_not_utf8(text):
+        return text, partial(_encoded, name, "utf-8", "surrogateescape", b"")
+    errors = "xmlcharrefreplace" if has_references else "strict"
+    found = _read(data, name, "cp1252", "strict", errors)
+    if found is None or not _is_western(data):
+        raise _in_another(data, name)
+    return found
 
 
 def without_damage(text: str) -> str:
@@ -78,7 +78,7 @@ def without_damage(text: str) -> str:
     return SURROGATE.sub("\ufffd", text)
 
 
-def _utf_16(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
+def _utf_16(data: bytes, name: str) -> tuple[str, Encode] | None:
     """What UTF-16 without a mark reads, if no other encoding can be meant.
 
     So it is if a byte of one in eight characters is NUL, and no character a control.
@@ -87,7 +87,7 @@ def _utf_16(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     if 16 * max(before, after) < max(len(data), 1):
         return None
     encoding = "utf-16-le" if after > before else "utf-16-be"
-    found = _read(data, encoding, "strict", "surrogatepass")
+    found = _read(data, name, encoding, "strict", "surrogatepass")
     return None if found is None or _CONTROL.search(found[0]) else found
 
 
@@ -135,36 +135,25 @@ def _lines_not_utf8(data: bytes) -> list[tuple[int, bytes, int]]:
     return found
 
 
-def _encoded(mark: bytes, encode: Callable[[str], bytes], pieces: Iterable[str]) -> bytes:
+def _read(
+    data: bytes, name: str, encoding: str, reading: str, writing: str, mark: bytes = b""
+) -> tuple[str, Encode] | None:
+    """The text behind a mark, and what writes one, if that makes the same bytes."""
+    try:
+        text = data[len(mark) :].decode(encoding, reading)
+    except (LookupError, ValueError):  # no such encoding, or damaged
+        return None
+    encode = partial(_encoded, name, encoding, writing, mark)
+    return (text, encode) if encode([text]) == data else None
+
+
+def _encoded(name: str, encoding: str, errors: str, mark: bytes, pieces: Iterable[str]) -> bytes:
     made = BytesIO()
     made.write(mark)
-    made.writelines(map(encode, pieces))
-    return made.getvalue()
-
-
-def _as_before(encode: Callable[[str], bytes], name: str, text: str) -> bytes:
     try:
-        return encode(text)
-    except UnicodeEncodeError as error:
+        made.writelines(piece.encode(encoding, errors) for piece in pieces)
+    except UnicodeEncodeError as error:  # the others have all letters, or references to them
         raise InputError(
             f"{name} is in Windows-1252, which lacks letters of the translation; save it as UTF-8."
         ) from error
-
-
-def _as_utf8(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
-
-
-def _read(
-    data: bytes, encoding: str, reading: str, writing: str
-) -> tuple[str, Callable[[str], bytes]] | None:
-    """The text, if it is written with the same bytes."""
-    try:
-        text = data.decode(encoding, reading)
-    except (LookupError, ValueError):  # no such encoding, or damaged
-        return None
-
-    def encode(given: str) -> bytes:
-        return given.encode(encoding, writing)
-
-    return (text, encode) if encode(text) == data else None
+    return made.getvalue()

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dragoman.documents.asides import Asides
 from dragoman.documents.characters import SURROGATE, decoded, unescaped, without_damage
 from dragoman.documents.dialects import (
     ATTRIBUTES,
@@ -32,7 +31,7 @@ from dragoman.documents.dialects import (
     with_plain_code,
     with_plain_targets,
 )
-from dragoman.documents.document import Document, Left, Segment, Segments
+from dragoman.documents.document import Asides, Document, Left, Segment, Segments
 from dragoman.documents.html import RULES
 from dragoman.documents.markup import is_left, tokens_of, with_marks
 from dragoman.documents.signs import EMPHASIS, written, written_alt, written_title

@@ -12,9 +12,8 @@ from functools import partial
 from html import escape
 from typing import Literal, NamedTuple
 
-from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, unescaped
-from dragoman.documents.document import Document, Left, Segment, Segments
+from dragoman.documents.document import Asides, Document, Left, Segment, Segments
 from dragoman.documents.lines import unwrapped
 from dragoman.documents.templates import CODE, LINES, STATEMENT, code_at, inner, pieces_of, settled
 from dragoman.text.marked import Marked, Tag, paired

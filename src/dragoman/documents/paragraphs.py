@@ -9,9 +9,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.documents.asides import Asides
 from dragoman.documents.characters import Encode, decoded
-from dragoman.documents.document import Document, Part, Segment, WrittenPart, cut_out, reject_more
+from dragoman.documents.document import (
+    Asides,
+    Document,
+    Part,
+    Segment,
+    WrittenPart,
+    cut_out,
+    reject_more,
+)
 from dragoman.documents.lines import goes_on, widest_of
 from dragoman.errors import InputError
 from dragoman.files.xml import Element, Text, declared_encoding, escape_xml, find_elements

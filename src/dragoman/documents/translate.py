@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.decoding import Decoding
-from dragoman.documents.asides import MARKS
 from dragoman.documents.characters import SURROGATE
-from dragoman.documents.document import Document, PackedValues, Part, Segment
+from dragoman.documents.document import MARKS, Document, PackedValues, Part, Segment
 from dragoman.documents.names import is_name
 from dragoman.plain import Plain
 from dragoman.tasks.results import Translation

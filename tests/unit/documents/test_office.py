@@ -14,9 +14,8 @@ from tests.archives import replaced, unpacked
 from tests.office import SAMPLES, W, docx, docx_with_everything, xlsx
 from tests.word_translator import WordTranslator, backwards, translated
 
-from dragoman.documents.asides import Asides
 from dragoman.documents.attributes import attributes_of, headers_of_sheets
-from dragoman.documents.document import WrittenPart
+from dragoman.documents.document import Asides, WrittenPart
 from dragoman.documents.formats import read_document
 from dragoman.errors import InputError
 from dragoman.files.xml import find_elements
