@@ -1,8 +1,6 @@
 """JSON: the strings that are values, line by line or block by block; keys and all else stay.
 
 So does, in ARB, what is told about a string under a key that begins with `@`.
-
-The grammar is checked token by token, so that no object is made of it.
 """
 
 import json
@@ -20,10 +18,10 @@ from dragoman.errors import InputError
 from dragoman.languages import LangCodes
 from dragoman.text.marked import Marked, copying, merged
 
-_TOKEN = re.compile(
-    r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"|[][{}:,]|true|false|null'
-    r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?|\Z)"
-)
+_TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>[ \t\r\n]*+:)?|[][{}]')
+"""A key or a value that is a string, or a bracket, in what is JSON."""
+_VALUE = re.compile(r"[^ \t\r\n]")
+"""How one begins, behind white space."""
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 """How one character is written with others."""
@@ -31,8 +29,6 @@ _END_TAG = re.compile(r"(?:<|\\u003[cC])\\?(?:/|\\u002[fF])")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
 _ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
-_AFTER = {"{": "key or }", "[": "value or ]"}
-"""What is expected after a bracket."""
 
 
 def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Document:
@@ -48,30 +44,49 @@ def read(data: bytes, name: str, languages: LangCodes = (None, None)) -> Documen
 
 
 def _segments(text: str, name: str, left: Left, *, is_arb: bool) -> Iterator[Segment]:
+    _check(text, name)
     about = sys.maxsize  # brackets around a key with @
     escapes = text.isascii() and _ESCAPED.search(text) is not None
     slashes = "\\/" in text
-    expected, opened, key, line, place = "value", list[str](), "", 1, 0
-    while match := _TOKEN.match(text, place):
-        line += text.count("\n", place, match.start(1))
-        sign, place = match[1], match.end()
-        if not sign and expected == "end" and not opened:
-            return
-        expected = _next(expected, sign, opened)
-        if sign[:1] == '"' and expected == ":":
-            key = sign[:40]
+    opened, key, line, place = list[str](), "", 1, 0
+    for match in _TOKEN.finditer(text):
+        sign, string = match[0], match["string"]
+        line += text.count("\n", place, match.start())
+        place = match.start()
+        if sign in ("{", "["):
+            opened.append(sign)
+        elif string is None:
+            opened.pop()
+        elif match["colon"]:
+            key = string[:40]
             if len(opened) <= about:
                 about = len(opened) if is_arb and key[1] == "@" else sys.maxsize
-        elif sign[:1] == '"' and expected and len(opened) < about:
+        elif len(opened) < about:
             where = f"line {line}, {key}".rstrip(", ")
-            own = "\\/" in sign if "/" in sign else slashes
+            own = "\\/" in string if "/" in string else slashes
             write = partial(_written, escapes=escapes, slashes=own)
-            found = _texts(text, match.span(1), where, left, write)
+            found = _texts(text, match.span("string"), where, left, write)
             is_message = key == '"message"' and opened == ["{", "{"]
             yield from map(_with_arguments, found) if is_message else found
-        if not expected:
-            break
-    raise InputError(f"{name} line {line} is not JSON; correct it.")
+
+
+def _check(text: str, name: str) -> None:
+    """Raise InputError for what is neither JSON nor JSON lines."""
+
+    def refuse(constant: str) -> None:
+        raise json.JSONDecodeError(constant, text, place)
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=lambda _: None, parse_int=float, parse_constant=refuse
+    )
+    place = 0
+    try:
+        while (begin := _VALUE.search(text, place)) or not place:
+            _, place = decoder.raw_decode(text, begin.start() if begin else 0)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name} line {error.lineno} is not JSON; correct it.") from None
+    except RecursionError:
+        raise InputError(f"{name} has too many levels; cut it into parts.") from None
 
 
 def _with_arguments(segment: Segment) -> Segment:
@@ -109,25 +124,6 @@ def _texts(
 def _read(raw: str) -> str:
     """The string that is written so, without its quotes."""
     return str(json.loads(f'"{raw}"'))
-
-
-def _next(expected: str, sign: str, opened: list[str]) -> str:
-    """What is expected after a sign, a string or another value; "" where it was not."""
-    if sign == ",":
-        after = {"{": "key", "[": "value"}
-        return after[opened[-1]] if expected == "end" and opened else ""
-    if sign in ("}", "]"):
-        fits = expected == "end" or expected.endswith(sign)
-        return "end" if fits and opened and opened.pop() + sign in ("{}", "[]") else ""
-    if sign == ":" or expected == ":":
-        return "value" if sign == expected else ""
-    if expected.startswith("key"):
-        return ":" if sign[:1] == '"' else ""
-    if not sign or (expected == "end" and opened):
-        return ""  # another value may begin outside all brackets, as on the next line
-    if sign in ("{", "["):
-        opened.append(sign)
-    return _AFTER.get(sign, "end")
 
 
 def _written(

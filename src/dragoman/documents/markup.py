@@ -173,19 +173,14 @@ class Page:
                         self._flush()
                         self._pass(raw)
                     else:
-                        self._add(" ", _read_text(raw), raw)
+                        self._add(" ", raw)
             elif token.kind == "raw":
                 self._flush()
                 for name, piece in pieces_of(token.raw):
-                    if isinstance(piece, str):
-                        self._add(name, _read_text(piece), piece)
-                    else:
-                        self._add(name, piece, piece.raw)
+                    self._add(name, piece)
                 self._flush()
             elif token.kind == "code" and not token.name:
-                self._add(
-                    *code_at(self._text, self._place, self._place + len(token.raw)), token.raw
-                )
+                self._add(*code_at(self._text, self._place, self._place + len(token.raw)))
             else:
                 after = self._read_tag(token, tokens)
             token = after or next(tokens, None)
@@ -223,7 +218,12 @@ class Page:
         last = (item.name for item in reversed(self._items[-2:]) if item.raw.strip())
         return next(last, None) == name
 
-    def _add(self, name: str, piece: str | Tag, raw: str) -> None:
+    def _add(self, name: str, piece: str | Tag, raw: str = "") -> None:
+        """Add text, or a tag, which may be written otherwise than the document has it: `raw`."""
+        if isinstance(piece, str):
+            raw, piece = piece, _read_text(piece)
+        else:
+            raw = raw or piece.raw
         self._items.append(_Item(name, piece, raw, self._place, self._line))
         self._pass(raw)
 
@@ -233,9 +233,7 @@ class Page:
 
     def _flush(self) -> None:
         """End a sentence: what was added is a segment, if there is text in it."""
-        seen = [n for n, item in enumerate(self._items) if item.raw.strip(_WHITE)]
-        items = self._items[seen[0] : seen[-1] + 1] if seen else []
-        items = items[inner([(item.name, item.piece) for item in items])]
+        items = self._items[inner([(item.name, item.piece) for item in self._items])]
         self._items = []
         if not any(item.name == " " for item in items):
             return

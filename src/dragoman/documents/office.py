@@ -168,17 +168,14 @@ def _size(text: str) -> int:
 
 def _is_label(value: Element) -> bool:
     """Whether a cached value of a chart is a text."""
-    around = value.parent
-    while around is not None and around.local in {"pt", "lvl"}:
-        around = around.parent
-    return around is not None and around.local in {"strCache", "multiLvlStrCache"}
+    names = (each.local for each in value.around if each.local not in {"pt", "lvl"})
+    return next(names, "") in {"strCache", "multiLvlStrCache"}
 
 
 def _is_prompt(paragraph: Element, text: str) -> bool:
     """Whether a paragraph is shown only where a slide is made."""
-    shape = root = paragraph.parent
-    while root is not None and root.parent is not None:
-        shape, root = (root if root.local == "sp" else shape), root.parent
-    if root is None or shape is None or root.local not in {"sldMaster", "sldLayout"}:
+    around = [*paragraph.around]
+    if not around or around[-1].local not in {"sldMaster", "sldLayout"}:
         return False
+    *_, shape = around[0], *(each for each in around[:-1] if each.local == "sp")
     return _PROMPT.search(text, shape.start, paragraph.start) is not None

@@ -34,6 +34,8 @@ _ATTRIBUTES = attributes_of(
 _PAIRS = {"span", "a", "meta", "ruby", "ruby-base"}
 _SPACES = {"tab", "line-break"}
 _LEFT = {"tracked-changes", "ruby-text"}
+_TELLING = {*_LEFT, "annotation", "shapes", "table-cell"}
+"""What tells of what is in it, wherever it stands, whether it is left."""
 _VALUE = re.compile(r"\soffice:string-value\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _CELL = re.compile(
     rf"(?>(<table:(?:covered-)?table-cell\b[^<>]*?){_VALUE.pattern})([^<>]*(?<!/)>)"
@@ -150,16 +152,11 @@ def _escaped(prefix: str, text: str) -> str:
 
 def _is_left(paragraph: Element) -> bool:
     """Whether a paragraph is deleted, or shows a value that is not text."""
-    around = paragraph.parent
-    while around is not None and around.local not in {"annotation", "shapes"}:
-        values = around.attributes
-        if around.local in _LEFT:
-            return True
-        if around.local == "table-cell":
-            is_text = values.get("office:value-type", "string") == "string"
-            return not is_text or "table:formula" in values
-        around = around.parent
-    return False
+    around = next((each for each in paragraph.around if each.local in _TELLING), None)
+    if around is None or around.local != "table-cell":
+        return around is not None and around.local in _LEFT
+    values = around.attributes
+    return values.get("office:value-type", "string") != "string" or "table:formula" in values
 
 
 def _role(element: Element) -> str | Tag:

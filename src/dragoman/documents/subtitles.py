@@ -10,6 +10,7 @@ Headers, notes, styles and settings are left alone.
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -96,19 +97,16 @@ def read(data: bytes, name: str) -> Document:
 
 def _outside(text: str, *, has_notes: bool) -> Iterator[int]:
     """The lines at which text begins that is in no cue; a line right before one is its name."""
-    line, place = 1, 0
+    ends, place = [found.end() for found in re.finditer(_EOL, text)], 0
     for cue in (*_CUE.finditer(text), None):
         end = cue.start() if cue else len(text)
         for block in _BLOCK.finditer(text, place, end):
-            line += len(re.findall(_EOL, text[place : block.start()]))
-            place = block.start()
+            start = block.start()
             last = block.start(1) if cue and block.end() == end else block.end()
-            is_note = has_notes and _NO_CUE.match(text, place)
-            if not is_note and any(map(str.isalpha, text[place:last])):
-                yield line
-        after = cue.end() if cue else end
-        line += len(re.findall(_EOL, text[place:after]))
-        place = after
+            is_note = has_notes and _NO_CUE.match(text, start)
+            if not is_note and any(map(str.isalpha, text[start:last])):
+                yield bisect_right(ends, start) + 1
+        place = cue.end() if cue else end
 
 
 @dataclass(frozen=True, slots=True)

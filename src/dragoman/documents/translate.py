@@ -28,7 +28,7 @@ from dragoman.tasks.translate.preserved import protected
 from dragoman.text.glossary import Glossary
 from dragoman.text.items import Item, in_lists, numbered
 from dragoman.text.judging import exact
-from dragoman.text.marked import Marked, Pieces, Tag, merged, with_tags_of
+from dragoman.text.marked import Marked, Pieces, merged, with_tags_of
 from dragoman.text.putback import Link, put_back
 from dragoman.text.spans import Span
 
@@ -236,7 +236,7 @@ class Draft:
                     made = put_back(source, text, (), uncut) if is_whole else made
                 pieces = (p.translate(dropped) if isinstance(p, str) else p for p in made.pieces)
                 kept = merged(pieces)
-                made = merged([*before, *_without_white_edges(kept.pieces), *after])
+                made = merged([*before, *_without_white_edges(kept), *after])
                 if not self._keep(number, made):
                     continue
                 if any(made.hollow(each) - segment.source.hollow(each) for each in _COUNTED):
@@ -331,15 +331,14 @@ def _faults(source: Marked, made: Marked, *, is_searched_again: bool) -> Iterato
             return
 
 
-def _without_white_edges(pieces: Pieces) -> Iterator[str | Tag]:
+def _without_white_edges(marked: Marked) -> Pieces:
     """The pieces of a translation without white space around them: the source has its own."""
-    for number, piece in enumerate(pieces):
-        text = piece
-        if isinstance(text, str) and number == 0:
-            text = text.lstrip()
-        if isinstance(text, str) and number == len(pieces) - 1:
-            text = text.rstrip()
-        yield text
+    pieces = [*marked.pieces]
+    if pieces and isinstance(pieces[0], str):
+        pieces[0] = pieces[0].lstrip()
+    if pieces and isinstance(pieces[-1], str):
+        pieces[-1] = pieces[-1].rstrip()
+    return tuple(pieces)
 
 
 def _recalled(segment: Segment, memory: Mapping[str, str]) -> Marked | None:

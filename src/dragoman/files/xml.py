@@ -66,6 +66,14 @@ class Element:
         return self.name[: -len(self.local)]
 
     @property
+    def around(self) -> Iterator["Element"]:
+        """The elements that it is in; the innermost first."""
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
+
+    @property
     def elements(self) -> Iterator["Element"]:
         """The elements among the children."""
         return (child for child in self.children if isinstance(child, Element))
@@ -101,10 +109,8 @@ class Element:
 
     def inherited(self, attribute: str) -> str | None:
         """The value of an attribute here or at the nearest element around that has it."""
-        element: Element | None = self
-        while element is not None and attribute not in element.attributes:
-            element = element.parent
-        return element.attributes[attribute] if element is not None else None
+        found = (e.attributes[attribute] for e in (self, *self.around) if attribute in e.attributes)
+        return next(found, None)
 
 
 def declared_encoding(data: bytes) -> str:
