@@ -7,7 +7,6 @@ all else stays. In place of `#` a number is read that has the form of the branch
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 
 from dragoman.documents.document import Part, Segment
 from dragoman.documents.fragments import with_elements
@@ -33,12 +32,6 @@ _DEEPEST = 8
 """Most choices inside each other."""
 _LONGEST = 1 << 16
 """Most characters of a message."""
-_UNITS = {
-    '"': re.compile(r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|[^\\]"),
-    "'": re.compile("''|[^']"),
-}
-"""How one character is written in quotes."""
-
 _HASH = "#"
 """What stands for the number in a branch."""
 _TAG = "\ufdd0"
@@ -49,21 +42,14 @@ _Found = tuple[int, int, list[str | Tag]]
 """The same, with its pieces."""
 
 
-def branches(raw: str, message: str, quote: str) -> list[Branch] | None:
-    """The branches of a message that is written so in quotes.
+def branches(message: str) -> list[Branch] | None:
+    """The branches of a message.
 
-    None of one that is malformed, too long, or written otherwise, and of one with text around a
-    choice, which is no sentence by itself.
+    None of one that is malformed or too long, and of one with text around a choice, which is no
+    sentence by itself.
     """
-    if (found := _found(message)) is None:
-        return None
-    units, mark = _UNITS[quote].findall(raw), _marker(message, str)
-    pairs = zip(units, message, strict=False)
-    if len(units) != len(message) or any(unit != char for unit, char in pairs if len(unit) == 1):
-        return None
-    places = [0, *accumulate(map(len, units))]
-    whole = places[-1] == len(raw)
-    return [(places[a], places[b], mark(pieces)) for a, b, pieces in found] if whole else None
+    found, mark = _found(message), _marker(message, str)
+    return None if found is None else [(start, end, mark(inner)) for start, end, inner in found]
 
 
 def part_of(

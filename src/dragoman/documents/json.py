@@ -104,12 +104,12 @@ def _texts(
         yield Segment(start, place[1] - 1, Marked((value,)), write, where)
         return
     if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
-        found = choices.branches(raw[1:-1], message, '"')
+        found, at = choices.branches(message), fragments.places(raw[1:-1], _ESCAPE, start)
         if found is None:
             left.add(choices.LEFT, where)
         for a, b, source in found or ():
             write_branch = partial(write, written=choices.written)
-            yield Segment(start + a, start + b, source, write_branch, where)
+            yield Segment(at(a), at(b), source, write_branch, where)
         return
     if _END_TAG.search(raw) and fragments.is_page(page := json.loads(raw)):
         at = fragments.places(raw[1:-1], _ESCAPE, start)

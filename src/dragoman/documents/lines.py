@@ -67,13 +67,10 @@ def unwrapped(pieces: Iterable[tuple[str, str | Tag]]) -> Iterator[tuple[str, st
 def read(data: bytes, name: str) -> Document:
     """The lines of a text. Raises InputError for a damaged one in UTF-16."""
     text, encode = decoded(data, name)
-    return one_part(text, encode, _segments(text), name)
-
-
-def _segments(text: str) -> Iterator[Segment]:
     widest = widest_of(text[slice(*_stripped(line))] for line in _LINE.finditer(text))
-    for number, lines in wrapped(text, map(_stripped, _LINE.finditer(text)), widest):
-        yield _joined(text, lines, f"line {number}")
+    found = wrapped(text, map(_stripped, _LINE.finditer(text)), widest)
+    segments = (_joined(text, lines, f"line {number}") for number, lines in found)
+    return one_part(text, encode, segments, name)
 
 
 def _stripped(match: re.Match[str]) -> Span:

@@ -271,7 +271,8 @@ def with_marks(token: Token, rules: Rules, asides: Asides, place: int, where: st
         size = len(quote)
         text, end = value[size : len(value) - size], place + found.end() - size
         pieces = (
-            (name, _read_value(p) if isinstance(p, str) else p) for name, p in pieces_of(text)
+            (name, _REFERENCE.sub(lambda each: _read_text(each[0]), p) if isinstance(p, str) else p)
+            for name, p in pieces_of(text)
         )
         source = paired(settled(pieces))
         write = partial(_written_value, quote=quote)
@@ -324,13 +325,7 @@ def _read_text(raw: str) -> str:
     return unescaped(_SPACE.sub(lambda each: "\n" if "\n" in each[0] else " ", raw))
 
 
-def _written(marked: Marked) -> str:
-    return marked.written(partial(escape, quote=False))
-
-
-def _read_value(raw: str) -> str:
-    """What an attribute means; its white space stays."""
-    return _REFERENCE.sub(lambda each: _read_text(each[0]), raw)
+_written = partial(Marked.written, escape=partial(escape, quote=False))
 
 
 def _written_value(marked: Marked, quote: str) -> str:

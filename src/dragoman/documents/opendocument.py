@@ -142,12 +142,11 @@ def _is_span(tag: Tag) -> bool:
 
 @lru_cache(256)  # as one serves all paragraphs
 def _writer(prefix: str) -> Callable[[Marked], str]:
-    return partial(Marked.written, escape=partial(_escaped, prefix))
+    def escaped(text: str) -> str:
+        """Text in which the second of two spaces is an element, as XML asks for."""
+        return re.sub("(?<= ) ", f"<{prefix}s/>", escape_xml(text))
 
-
-def _escaped(prefix: str, text: str) -> str:
-    """Text in which the second of two spaces is an element, as XML asks for."""
-    return re.sub("(?<= ) ", f"<{prefix}s/>", escape_xml(text))
+    return partial(Marked.written, escape=escaped)
 
 
 def _is_left(paragraph: Element) -> bool:

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dragoman.documents.characters import Encode, decoded
 from dragoman.documents.document import (
@@ -250,11 +251,8 @@ def read_plain(places: Iterator[str], paragraph: Element, _text: str, _raw: Raw)
     marked = merged(lines("" if any(paragraph.elements) else paragraph.text))
     if not has_letters(marked):
         return None
-    return Segment(paragraph.content_start, paragraph.content_end, marked, _plain, next(places))
-
-
-def _plain(marked: Marked) -> str:
-    return marked.written(escape_xml)
+    write = partial(Marked.written, escape=escape_xml)
+    return Segment(paragraph.content_start, paragraph.content_end, marked, write, next(places))
 
 
 def has_letters(marked: Marked) -> bool:

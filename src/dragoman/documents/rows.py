@@ -47,7 +47,10 @@ def in_rows(
     if len(rows) < 2:
         return segment
     begin, write, end = parts or ("", segment.write, "")
-    first, last = (write(merged(map(_alone, each))) for each in (before, after))
+    first, last = (  # in which no tag has its partner
+        write(merged(void(p) if isinstance(p, Tag) else p for p in each))
+        for each in (before, after)
+    )
     written, texts = [begin + first], list[Segment]()
     place, most = len(written[0]), _MOST_REPEATED + 8 * len(segment.source.written())
     for pieces in rows:
@@ -60,11 +63,6 @@ def in_rows(
             texts.append(replace(segment, start=start, end=place, source=row, write=write))
     part = Part("".join([*written, last, end]), tuple(texts))
     return Replacing(segment.start, segment.end, part)
-
-
-def _alone(piece: str | Tag) -> str | Tag:
-    """A piece whose partner stands elsewhere."""
-    return void(piece) if isinstance(piece, Tag) else piece
 
 
 def _split(source: Marked, splits: Callable[[Tag], bool]) -> Marked:
@@ -124,7 +122,9 @@ def _rows(pieces: Pieces, indent: int) -> Iterator[Pieces]:
         if not text:
             gap += item
             continue
-        is_numbered = _is_numbered(text) and (numbers > 1 or bool(_SENTENCE.search(_end_of(row))))
+        is_numbered = _is_numbered(text) and (
+            numbers > 1 or bool(_SENTENCE.search(_words(row[::-1])))
+        )
         is_item = is_numbered or (not _is_numbered(text) and bool(_ITEM.match(text)))
         is_deeper = 0 <= begun < _indent(gap) and not _OPTION.match(text)
         if row and _parts(gap, is_item=is_item, is_deeper=is_deeper, has_tab=has_tab):
@@ -161,13 +161,9 @@ def _tabs_ahead(items: Sequence[Pieces]) -> list[bool]:
     return found[::-1]
 
 
-def _words(item: Pieces) -> str:
+def _words(item: Sequence[str | Tag]) -> str:
     """The first text that is not white space, or none."""
     return next((piece for piece in item if isinstance(piece, str) and piece.strip()), "")
-
-
-def _end_of(row: Sequence[str | Tag]) -> str:
-    return _words(tuple(reversed(row)))
 
 
 def _is_numbered(text: str) -> bool:

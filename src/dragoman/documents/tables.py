@@ -4,7 +4,7 @@ The first row, which names the columns, stays; so do quotes and all that is betw
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from dragoman.documents import fragments
@@ -61,7 +61,8 @@ def _segments(text: str, name: str, columns: Sequence[str], left: Left) -> Itera
             yield Segment(place, place + len(raw), source, write, where)
         elif fragments.is_page(cell):
             at = fragments.places(raw[1:-1], _DOUBLED, place + 1)
-            yield from fragments.read_page(cell, at, _quoted_page, where, left)
+            write = partial(_quoted, written=fragments.written)
+            yield from fragments.read_page(cell, at, write, where, left)
         else:
             yield from _lines(raw[1:-1], place + 1, where)
 
@@ -95,12 +96,8 @@ def _number(asked: str, head: list[str], name: str) -> int:
     raise InputError(f"{name} has no column {asked}{near}")
 
 
-def _quoted(marked: Marked) -> str:
-    return marked.written().replace('"', '""')
-
-
-def _quoted_page(marked: Marked) -> str:
-    return fragments.written(marked).replace('"', '""')
+def _quoted(marked: Marked, written: Callable[[Marked], str] = Marked.written) -> str:
+    return written(marked).replace('"', '""')
 
 
 def _written(marked: Marked, signs: str) -> str:

@@ -45,7 +45,11 @@ def _read_entry(
 ) -> Segment | Replacing | None:
     """A unit of TMX; one that has only other languages is told to `left`."""
     where = f"unit {entry.attributes.get('tuid', '')}".rstrip()
-    variants = {_language_of(each): each for each in entry.elements if each.local == "tuv"}
+    variants = {
+        each.attributes.get("xml:lang") or each.attributes.get("lang", ""): each
+        for each in entry.elements
+        if each.local == "tuv"
+    }
     source, target = (variants.get(resolve(each, variants) or "-") for each in languages)
     if source is None or (spoken := source.child("seg")) is None:
         left.add(f"units without a text in {languages[0]}", where)
@@ -69,10 +73,6 @@ def _read_entry(
         return None if part is None else Replacing(*place, part)
     segment = Segment(*place, marked, writer_of(spoken, start, end), where, beside=True)
     return segment if has_letters(marked) else None
-
-
-def _language_of(variant: Element) -> str:
-    return variant.attributes.get("xml:lang") or variant.attributes.get("lang", "")
 
 
 def _role_in_tmx(element: Element) -> Tag | Half:

@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, tee
+from itertools import islice, pairwise, tee
 from typing import Protocol
 
 import numpy as np
@@ -159,11 +159,8 @@ class Draft:
     @property
     def places(self) -> Iterator[list[int]]:
         """Of each of `texts` the numbers of the segments that have it."""
-        return map(self._places, range(self.total))
-
-    def _places(self, text: int) -> list[int]:
-        first, end = self._begins[text : text + 2]
-        return list(map(int, self._numbers[first:end]))
+        for first, end in pairwise(self._begins):
+            yield list(map(int, self._numbers[first:end]))
 
     def _at(self, number: int) -> tuple[Part, Segment]:
         """A segment by its number, and the part that has it."""

@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.documents import choices
 from dragoman.documents.characters import SURROGATE, decoded, without_damage
 from dragoman.documents.document import Document, Left, Segment, one_part
-from dragoman.documents.fragments import forms, with_elements
+from dragoman.documents.fragments import forms, places, with_elements
 from dragoman.documents.lines import FULL, at_break, widest_of, wrapped
 from dragoman.errors import InputError
 from dragoman.text.marked import Marked, Tag
@@ -33,6 +33,11 @@ _LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _PLAIN = re.compile(r"[^\W\d_](?:[^\x00-\x1f\x7f-\xa0:#\u2028\u2029\ufeff]|:(?=\S)|(?<=\S)#)*")
 _FLOW = re.compile(r"[][{},]")
 """What ends a plain value among others in brackets."""
+_ESCAPES = {
+    '"': re.compile(r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\."),
+    "'": re.compile("''"),
+}
+"""How one character is written with others in quotes."""
 _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
@@ -97,16 +102,19 @@ def _value(
 
 def _branches(text: str, event: Any, where: str) -> list[Segment] | None:  # noqa: ANN401
     """The branches of a message that chooses a form, in quotes and in one line."""
-    raw, quote = text[event.start_mark.index : event.end_mark.index], event.style
-    before, found = _PROPERTIES.match(raw), None
-    start = (before.end() if before else 0) + 1
-    if quote in {"'", '"'}:
-        found = choices.branches(raw[start:-1], event.value, quote)
-    if found is None:
+    escape, found = _ESCAPES.get(event.style), choices.branches(event.value)
+    before = _PROPERTIES.match(text, event.start_mark.index, event.end_mark.index)
+    if escape is None or found is None or before is None:
         return None
-    start += event.start_mark.index
-    write = partial(_written_in, quote=quote, written=choices.written)
-    return [Segment(start + a, start + b, source, write, where) for a, b, source in found]
+    start = before.end() + 1
+    raw = text[start : event.end_mark.index - 1]
+    plain = escape.sub("\0", raw)
+    pairs = zip(plain, event.value, strict=False)
+    if len(plain) != len(event.value) or any(a not in ("\0", b) for a, b in pairs):
+        return None
+    at = places(raw, escape, start)
+    write = partial(_written_in, quote=event.style, written=choices.written)
+    return [Segment(at(a), at(b), source, write, where) for a, b, source in found]
 
 
 def _scalar(text: str, event: Any, where: str, *, flow: bool) -> Iterator[Segment]:  # noqa: ANN401

@@ -156,7 +156,7 @@ def test_signs_of_messages_from_the_model_are_quoted() -> None:
     translator = WordTranslator(lambda word: words.get(word, word))
     new, _ = changed(message, "json", translator)
     assert new == "{n, plural, one {l''#} other {'{'x'}' '''#' y}}"
-    assert branches(new, new, '"') is not None
+    assert branches(new) is not None
 
 
 def test_elements_of_html_in_branches_are_tags() -> None:
@@ -205,7 +205,7 @@ def test_what_is_written_is_read_as_the_same_text(parts: list[str | tuple[Tag, s
     assume(any(isinstance(one, str) and "a" in one for one in parts))
     pieces = [each for one in parts for each in ((one,) if isinstance(one, str) else one)]
     message = f"{{n, select, other {{{choices.written(Marked(tuple(pieces)))}}}}}"
-    found = branches(message, message, '"')
+    found = branches(message)
     assert found, message
     expected = [as_text(one) if isinstance(one, str) else read(Marked(one)) for one in parts]
     assert [read(marked) for _, _, marked in found] == ["".join(expected)]
