@@ -5,10 +5,9 @@ import zipfile
 from collections.abc import Mapping
 
 
-def packed(members: Mapping[str, str | bytes], *, compress: bool = True) -> bytes:
+def packed(members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A zip archive."""
     buffer = io.BytesIO()
-    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
             archive.writestr(name, content)

@@ -354,7 +354,7 @@ def mutated(data: bytes, draw: Random) -> bytes:
     for _ in range(draw.choice([1, 1, 2])):
         name = draw.choice(texts)
         contents[name] = mutated(contents[name], draw)
-    return packed(contents, compress=False)
+    return packed(contents, zipfile.ZIP_STORED)
 
 
 def _shuffled(data: bytes, draw: Random) -> bytes:

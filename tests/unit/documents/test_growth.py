@@ -2,7 +2,6 @@
 
 import json
 import tracemalloc
-from time import thread_time
 
 import pytest
 from tests.unit.documents.test_runs import document_of
@@ -47,30 +46,3 @@ def test_a_long_name_or_property_is_not_copied_for_each_text(name: str, data: by
     assert report.translated
     assert len(made) < len(data) + 200_000
     assert peak < 4_000_000
-
-
-CELL = "<table:table-cell"
-VALUE = ' office:string-value="a b"'
-
-
-@pytest.mark.parametrize(
-    "comment",
-    [f"{CELL}{VALUE}>" * 9_000, "<office:annotation>" * 9_000, f"{CELL}{VALUE * 20_000}/>"],
-    ids=["cell", "remark", "values"],
-)
-def test_what_a_comment_begins_is_not_sought_anew(comment: str) -> None:
-    """The end of each was sought to the end of the file: for seconds in one of 400 kB."""
-    space = 'xmlns:office="o" xmlns:table="u" xmlns:text="t"'
-    cell = f"{CELL}{VALUE}><text:p>a b</text:p><!--{comment}--></table:table-cell>"
-    begin = thread_time()
-    made, *_ = translated(f"<a {space}>{cell}<!--{comment}--></a>", "a.fods")
-    assert thread_time() - begin < 3
-    assert "<text:p>A B</text:p>" in made
-
-
-def test_tabs_in_a_line_of_markdown_are_read_once() -> None:
-    """The end of the line was sought from each of them, when a translation was looked at."""
-    begin = thread_time()
-    made, *_ = translated(f"a{chr(9) * 100_000}[b](c)\n", "a.md")
-    assert thread_time() - begin < 3
-    assert made.startswith("A")
