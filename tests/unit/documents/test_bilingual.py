@@ -10,7 +10,6 @@ from tests.office import PO, TMX, XLIFF_1, XLIFF_2
 from tests.word_translator import WordTranslator, backwards, translated
 
 from dragoman.documents.formats import read_document
-from dragoman.documents.translate import translate_document
 from dragoman.errors import InputError
 
 
@@ -121,28 +120,18 @@ def test_what_says_more_of_a_state_goes_with_it() -> None:
     assert '<segment state="translated"><source>' in made
 
 
-def test_white_space_of_xliff_is_layout_unless_it_says_otherwise() -> None:
-    """A line break inside a source that is preserved stays one."""
-    unit = '<file source-language="en"><trans-unit{}><source>a\n  b</source></trans-unit></file>'
-    for space, target in (("", "A B"), (' xml:space="preserve"', "A\n  B")):
-        made, *_ = translated(unit.format(space), "a.xlf")
-        assert re.findall("(?s)<target.*?>(.*)</target>", made) == [target]
-
-
 @pytest.mark.parametrize(
     "code",
     [
-        "<ph id='1'>&lt;br/&gt;</ph>",
-        "<x id='1' ctype='lb'/>",
+        "<ph id='1'>&lt;br/&gt;</ph>", "<x id='1' ctype='lb'/>", "<ph id='1' disp='&lt;BR&gt;'/>",
         "<x id='1' equiv-text='&lt;br class=\"a\"&gt;'/>",
-        "<ph id='1' disp='&lt;BR&gt;'/>",
         "<ph id='1' type='fmt' subType='xlf:lb'/>",
     ],
-)
+)  # fmt: skip
 def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
     """In whichever of the ways that tools have to say so; other codes are nothing."""
-    unit = f"<trans-unit id='1'><source>a{code}b <ph id='2'>&lt;b&gt;</ph>c</source></trans-unit>"
-    text = f"<xliff><file source-language='en'>{unit}</file></xliff>"
+    source = f"a{code}b <ph id='2'>&lt;b&gt;</ph>c"
+    text = f"<file><trans-unit><source>{source}</source></trans-unit></file>"
     made, lines, _ = translated(text, "a.xlf")
     assert lines == ["a b c"]
     assert f">A{code}B <ph id='2'>&lt;b&gt;</ph>C</target>" in made
@@ -151,6 +140,7 @@ def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
 @pytest.mark.parametrize(
     ("source", "target"),
     [
+        ("a\n  b", "A B"),
         ("<![CDATA[<p>One <b>two</b><br>x</p>]]>", "<![CDATA[<p>ONE <b>TWO</b><br>X</p>]]>"),
         (
             "&lt;i>one&lt;/i> &lt;two> <g id='1'>x</g>",
@@ -164,13 +154,16 @@ def test_a_code_for_a_line_break_is_a_space(code: str) -> None:
         ),
     ],
 )
-def test_elements_in_units_are_tags(source: str, target: str) -> None:
-    """Those of HTML too, written as the text is; what has no partner is text.
+def test_elements_and_white_space_of_units(source: str, target: str) -> None:
+    """Elements are tags, those of HTML too, written as the text is; what has no partner is text.
 
     Spaces around a tag stay, as it may stand for a word; what is between two that say so is copied.
+    White space is layout, unless the file says that it is preserved.
     """
     text = f"<file><trans-unit><source>{source}</source></trans-unit></file>"
     assert f">{target}</target>" in translated(text, "a.xlf")[0]
+    kept = text.replace("<file>", "<file xml:space='preserve'>")
+    assert f">{target.replace('A B', source.upper())}</target>" in translated(kept, "a.xlf")[0]
 
 
 @pytest.mark.parametrize("depth", [20, 40, 80])
@@ -296,23 +289,23 @@ def test_a_translation_like_its_source_is_not_written_and_told() -> None:
     assert [remark.what for remark in report.untranslated] == [("its translation is the same",)] * 2
 
 
-def test_arguments_of_qt_and_kde_are_copied() -> None:
-    """Numbers behind a percent sign, which are none of other formats."""
-    text = 'msgid "%1 of %L2, 5%, %3d and %20\\n(%1)"\nmsgstr ""\n'
+@pytest.mark.parametrize(
+    ("name", "text", "copied"),
+    [
+        ("a.po", 'msgid "%1 of %L2, 5%, %3d and %20\\n(%1)"\nmsgstr ""\n', ["%1 %L2 %20 %1"]),
+        (
+            "a.json",
+            '{"a": {"message": "a $1, $2.50 b", "x": "c $1"}, "message": "d $1"}',
+            ["$1", "", ""],
+        ),
+    ],
+)
+def test_arguments_are_copied(name: str, text: str, copied: list[str]) -> None:
+    """Of Qt and KDE, and of Chrome: numbers behind a percent sign, and `$1`, are none elsewhere."""
     translator = WordTranslator(str.upper)
-    _, (line,), _ = translated(text, "a.po", translator)
-    assert [line[a:b] for a, b in translator.kept[0]] == ["%1", "%L2", "%20", "%1"]
-
-
-def test_arguments_of_chrome_are_copied() -> None:
-    """`$1` is a price where no browser reads the message."""
-    text = '{"a": {"message": "a $1, $2.50 b", "x": "c $1"}, "message": "d $1"}'
-    translator = WordTranslator(str.upper)
-    _, lines, _ = translated(text, "a.json", translator)
-    found = [
-        [line[slice(*k)] for k in kept] for line, kept in zip(lines, translator.kept, strict=True)
-    ]
-    assert found == [["$1"], [], []]
+    _, lines, _ = translated(text, name, translator)
+    found = zip(lines, translator.kept, strict=True)
+    assert [" ".join(line[a:b] for a, b in kept) for line, kept in found] == copied
 
 
 def test_a_language_with_one_form_gets_the_plural() -> None:
@@ -333,18 +326,3 @@ def test_line_ends_and_encodings_of_a_catalogue_stay(end: str) -> None:
     assert made.count("\n") == made.count(end)
     with pytest.raises(InputError, match="letters of the translation; convert it with msgconv"):
         translated(data, "a.po", WordTranslator(lambda word: word + "好"))
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1", "utf-8-sig"])
-def test_encodings_of_xml_stay(encoding: str) -> None:
-    """What an encoding lacks is written as a reference."""
-    text = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n'
-    text += "<file><trans-unit><source>gr\xfcn</source></trans-unit></file>"
-    data = text.encode(encoding)
-    document = read_document(data, "a.xlf")
-    assert document.written(lambda _: None) == data
-    made, _ = translate_document(document, WordTranslator(lambda word: word + "好"))
-    expected = "gr\xfcn&#22909;" if encoding == "iso-8859-1" else "gr\xfcn好"
-    assert expected in made.decode(encoding)
-    with pytest.raises(InputError, match="is not in the encoding that it declares"):
-        read_document(b'<?xml version="1.0" encoding="utf-8"?><a>\xff</a>', "a.xlf")

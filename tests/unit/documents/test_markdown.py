@@ -43,6 +43,7 @@ OF_OTHER_TOOLS = [
     ("a b.^[C *d* [e](f).] g", "A B.^[C *D* [E](f).] G", ["a b. g", "C d e."]),
     ("a^[![c](d)b] e", "A^[![C](d)B] E", ["a b e", "c"]),
     ("![a^[b]](c)", "![A^[B]](c)", ["a b"]),
+    ("a [b](c){.d} :e-f: g :h:i", "A [B](c){.d} :e-f: G :H:I", ["a b g :h:i"]),
 ]  # fmt: skip
 """Citations, references, links of a wiki, notes and attributes stay as they are written."""
 
