@@ -69,7 +69,9 @@ def decoded(
     errors = "xmlcharrefreplace" if has_references else "strict"
     found = _read(data, name, "cp1252", "strict", errors)
     if found is None or not _is_western(data):
-        raise _in_another(data, name)
+        (number, line, start), *others = _lines_not_utf8(data)
+        rest = b" ".join(each for _, each, _ in others)
+        raise not_utf8(f"{name} line {number}", line, start, rest)
     return found
 
 
@@ -114,11 +116,6 @@ def _is_western(data: bytes) -> bool:
     lines = _REPEATED.sub(rb"\1", lines.translate(_WITHOUT_CONTROLS))
     found = likeliest(lines)
     return found == "cp1252" or (found is None and not _WORD.search(lines))
-
-
-def _in_another(data: bytes, name: str) -> InputError:
-    (number, line, start), *others = _lines_not_utf8(data)
-    return not_utf8(f"{name} line {number}", line, start, b" ".join(each for _, each, _ in others))
 
 
 def _lines_not_utf8(data: bytes) -> list[tuple[int, bytes, int]]:

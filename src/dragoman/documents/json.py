@@ -25,7 +25,6 @@ _VALUE = re.compile(r"[^ \t\r\n]")
 _LINE = re.compile(r"((?:[^\\]|\\[^nr])+)|\\.")
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 """How one character is written with others."""
-_END_TAG = re.compile(r"(?:<|\\u003[cC])\\?(?:/|\\u002[fF])")
 _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LOCALE = re.compile(rb'("@@locale"\s*:\s*"[\w-]+")')
 _ARGUMENT = re.compile(r"(?<![\w$])\$[1-9](?![.,]?\d)")
@@ -100,21 +99,21 @@ def _texts(
 ) -> Iterator[Segment]:
     """The lines of a string, the blocks of a page, or the branches of a message that chooses."""
     raw, start = text[slice(*place)], place[0] + 1
-    if "\\u" in raw and SURROGATE.search(value := json.loads(raw)):  # a half, which none translates
+    value, at = json.loads(raw), fragments.places(raw[1:-1], _ESCAPE, start)
+    if "\\u" in raw and SURROGATE.search(value):  # a half, which none translates
         yield Segment(start, place[1] - 1, Marked((value,)), write, where)
         return
-    if "{" in raw and choices.CHOICE.search(message := json.loads(raw)):
-        found, at = choices.branches(message), fragments.places(raw[1:-1], _ESCAPE, start)
+    if choices.CHOICE.search(value):
+        found = choices.branches(value)
         if found is None:
             left.add(choices.LEFT, where)
         for a, b, source in found or ():
             write_branch = partial(write, written=choices.written)
             yield Segment(at(a), at(b), source, write_branch, where)
         return
-    if _END_TAG.search(raw) and fragments.is_page(page := json.loads(raw)):
-        at = fragments.places(raw[1:-1], _ESCAPE, start)
+    if fragments.is_page(value):
         write_page = partial(write, written=fragments.written)
-        yield from fragments.read_page(page, at, write_page, where, left)
+        yield from fragments.read_page(value, at, write_page, where, left)
         return
     for part in _LINE.finditer(text, start, place[1] - 1):
         for a, b, source in fragments.forms(text, *part.span(), _read) if part[1] else ():

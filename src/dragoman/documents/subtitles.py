@@ -129,8 +129,8 @@ class _Cue:
 def _cues(text: str) -> Iterator[_Cue]:
     last = 0, 0
     for match in _CUE.finditer(text):
-        *first, second = ([int(match[n] or 0) for n in range(4 * i + 1, 4 * i + 5)] for i in (0, 1))
-        start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (*first, second))
+        times = [int(number or 0) for number in match.groups()[:8]]
+        start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (times[:4], times[4:]))
         rows = [*_rows(text, *match.span(9))]
         lines, voices = [row[:2] for row in rows], [row[2] for row in rows]
         apart = {
@@ -198,15 +198,13 @@ def _segments(text: str, *, escapes: bool) -> Iterator[Segment]:
 
 def _goes_on(text: str, cue: _Cue, following: _Cue) -> bool:
     """Whether a sentence goes on in the next cue; one without marks or spaces does not."""
-    if cue.is_apart or following.is_apart or cue.voice != following.voice:
+    if cue.is_apart or following.is_apart or following.said is not None:
         return False
-    if following.said is not None:
+    if cue.voice != following.voice or not -1 <= following.start - cue.end < 2:
         return False
-    soon = -1 <= following.start - cue.end < 2
-    if any(_MOMENT.search(text, *line) for line in (*cue.lines, *following.lines)):
-        return False
-    is_open = soon and _is_open(text, cue.lines[-1])
-    return is_open and not _OTHER.match(text, *following.lines[0])
+    has_moment = any(_MOMENT.search(text, *line) for line in (*cue.lines, *following.lines))
+    is_other = has_moment or _OTHER.match(text, *following.lines[0])
+    return not is_other and _is_open(text, cue.lines[-1])
 
 
 def _is_open(text: str, line: tuple[int, int]) -> bool:
