@@ -110,12 +110,9 @@ def test_keys_of_menus_are_tags(name: str, text: str, line: str) -> None:
 
 
 def test_a_key_of_a_menu_goes_with_its_word() -> None:
-    """And is told if that has no counterpart, as it may stand before none."""
+    """In whatever order these come."""
     turned = WordTranslator(str.upper, backwards)
     assert translated('["a &b c"]', "a.json", turned)[0] == '["C &B A"]'
-    dropped = WordTranslator(lambda word: word.replace("b", ""))
-    report = translated('["a &b c"]', "a.json", dropped)[2]
-    assert [each.what for each in report.flagged] == [("empty_tag",)]
 
 
 @pytest.mark.parametrize(
@@ -130,23 +127,3 @@ def test_other_signs_are_read(text: str) -> None:
     """As they are."""
     assert translated(json.dumps([text]), "a.json")[1] == [text]
     assert translated('["<b>&a</b> &b"]', "a.json")[1] == ["&a &b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "lost", "is_told"),
-    [
-        ("one dog | two dogs", "|", True),
-        ("one dog | two dogs", "", False),
-        ("E&xit now", "&", True),
-        ("AT&T & Tom", "&", False),
-    ],
-)
-@pytest.mark.parametrize("name", ["a.po", "a.csv"])
-def test_what_a_translation_has_lost_is_told(
-    name: str, text: str, lost: str, *, is_told: bool
-) -> None:
-    """Where the text has a single place."""
-    source = f'msgid "{text}"\nmsgstr ""\n' if name == "a.po" else f"a\n{text}\n"
-    losing = WordTranslator(lambda word: "x" if word == lost else word.upper())
-    report = translated(source, name, losing)[2]
-    assert [each.what for each in report.flagged] == [("placeholders",)] * is_told

@@ -39,12 +39,19 @@ def cues(*texts: str) -> str:
         (["It is", "- A: so"], ["It is", "so"], "A"),
         (["It is", "A: so\nB: on.", "Q: so?", "A: on"], ["It is A: so B: on.", "so?", "on"], "Q A"),
         (["IT GOES", "ON", "AND ON 2", "3"], ["IT GOES ON AND ON 2 3"], ""),
+        *(
+            ([f"we go\n{sound}", f"on {sound} so"], ["we go", "音乐", f"on {sound} so"], sound)
+            for sound in ("（音乐）", "【音乐】", "［音乐］", "(音乐)", "[音乐]")
+        ),
     ],
 )  # fmt: skip
 def test_what_another_one_says_is_another_text(
     texts: list[str], lines: list[str], copied: str
 ) -> None:
-    """Behind a name in capitals with a colon, or in the other case than a caption in capitals."""
+    """Behind a name in capitals with a colon, or in the other case than a caption in capitals.
+
+    So is a sound in brackets, which stay, but not one that is a part of a sentence.
+    """
     source = cues(*texts)
     made, seen, _ = translated(source, "a.srt")
     assert seen == lines
@@ -136,15 +143,6 @@ def test_no_mark_is_moved_out_of_its_element() -> None:
     assert layout.write(inside) == "茶\n\n<i>，而书</i>"
     behind = Marked((first, "茶", last, between, "，而书"))
     assert layout.write(behind) == "<i>茶</i>，\n\n而书"
-
-
-@pytest.mark.parametrize("brackets", ["（）", "【】", "［］", "()", "[]"])
-def test_sounds_are_apart_in_brackets_of_both_widths(brackets: str) -> None:
-    """They are texts of their own, and the brackets stay; a part of a sentence is none."""
-    sound = f"{brackets[0]}音乐{brackets[1]}"
-    data, lines, _ = translated(cues(f"we go\n{sound}", f"on {sound} so"), "a.srt")
-    assert lines == ["we go", "音乐", f"on {sound} so"]
-    assert sound in data
 
 
 def test_a_cue_may_begin_with_a_line_of_blanks() -> None:

@@ -3,7 +3,7 @@
 import io
 import re
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,6 @@ from dragoman.tasks.results import TermUse, Translation
 from dragoman.text.marked import Marked, Tag
 
 TEXT = b"\xef\xbb\xbf  One two.\r\n\r\n\tThree?\nOne two.\r42 + 1\n/usr/bin/env\nx\xff y\nlast"
-
-
-def flags(source: str, name: str, change: Callable[[str], str]) -> list[tuple[str, ...]]:
-    """Those of the translations of a document that have any."""
-    report = translated(source, name, WordTranslator(change))[2]
-    return [each.what for each in report.flagged]
 
 
 def test_only_text_changes() -> None:
@@ -118,40 +112,45 @@ def test_no_text_takes_the_place_of_an_attribute(
     assert made.count(b"two") == 1
 
 
-@pytest.mark.parametrize(
-    ("page", "lost", "expected"),
-    [
-        ("<p>Look <a>here</a> or <a>there</a><i></i>.<p><i></i>Now", "here", [("empty_tag",)]),
-        ("<p>Look <a>here!</a> now", "here", [("empty_tag",)]),
-        ("<p>Look <a>!</a> now", "!", [("empty_tag",)]),
-        ("<p>Look <a>!</a> here", "here", []),
-    ],
-)
-def test_an_element_that_lost_its_words_is_flagged(
-    page: str, lost: str, expected: list[tuple[str, ...]]
-) -> None:
-    """Or its sign, if that was all; not one that has none in the source, or keeps its sign."""
-    assert flags(page, "a.html", lambda word: "" if word == lost else word.upper()) == expected
+IN_PO, IN_CSV = 'msgid "{}"\nmsgstr ""\n', "a\n{}\n"
+HTML = "<p>Look <a>{}</a> {}"
 
 
 @pytest.mark.parametrize(
-    ("page", "word", "written", "expected"),
+    ("source", "word", "written", "expected"),
     [
-        ("Call `x.y` twice", "twice", "`x.y`", [("kept",)]),
-        ("Call `x.y` twice `x.y`", "twice", "`x.y`", [("kept",)]),
-        ("Call `x.y` once", "twice", "`x.y`", []),
-        ("Call <kbd>1</kbd> twice", "twice", "12", []),
-        ("Call <kbd>1</kbd> twice", "twice", "1.", [("kept",)]),
-        ("Call `x.y`", "Call", "", [("no_output",)]),
-        ("Call `x.y`", "Call", "!", [("no_output",)]),
-        ("Call `x.y`", "Call", "7", []),
+        (HTML.format("here", "or <a>there</a><i></i>.<p><i></i>Now"), "here", "", "empty_tag"),
+        (HTML.format("here!", "now"), "here", "", "empty_tag"),
+        (HTML.format("!", "now"), "!", "", "empty_tag"),
+        (HTML.format("!", "here"), "here", "", ""),
+        ("Call `x.y` twice", "twice", "`x.y`", "kept"),
+        ("Call `x.y` twice `x.y`", "twice", "`x.y`", "kept"),
+        ("Call `x.y` once", "twice", "`x.y`", ""),
+        ("Call <kbd>1</kbd> twice", "twice", "12", ""),
+        ("Call <kbd>1</kbd> twice", "twice", "1.", "kept"),
+        ("Call `x.y`", "Call", "", "no_output"),
+        ("Call `x.y`", "Call", "!", "no_output"),
+        ("Call `x.y`", "Call", "7", ""),
+        (IN_CSV.format("a &b c"), "b", "", "empty_tag"),
+        *(
+            (form.format("one dog | two dogs"), "|", "x", "placeholders")
+            for form in (IN_PO, IN_CSV)
+        ),
+        *((form.format("E&xit now"), "&", "x", "placeholders") for form in (IN_PO, IN_CSV)),
+        (IN_PO.format("one dog | two dogs"), "", "", ""),
+        (IN_CSV.format("AT&T & Tom"), "&", "", ""),
     ],
 )
-def test_text_that_is_copied_twice_or_stands_alone_is_flagged(
-    page: str, word: str, written: str, expected: list[tuple[str, ...]]
+def test_what_a_translation_has_lost_is_told(
+    source: str, word: str, written: str, expected: str
 ) -> None:
-    """Once more than in the source beside what is copied, or without any word beside it."""
-    assert flags(page, "a.md", lambda each: written if each == word else each) == expected
+    """Or has twice: an element without its words, or without its sign if that was all; what is
+    copied, beside itself or without any word beside it; signs of forms and of keys.
+    """
+    name = {"<": "a.html", "C": "a.md", "m": "a.po"}.get(source[0], "a.csv")
+    change = WordTranslator(lambda each: written if each == word else each.upper())
+    report = translated(source, name, change)[2]
+    assert [each.what for each in report.flagged] == [(expected,)] * bool(expected)
 
 
 @pytest.mark.parametrize("first", [(), ("retried",)])
