@@ -6,6 +6,8 @@ from tests.word_translator import WordTranslator, translated
 from dragoman.text.marked import Marked, Tag
 from dragoman.text.putback import put_back
 
+FULL = "我们昨天，下午去图书馆借了两本书和一本关于中国历"
+LAST = "史的书，一直到晚上。"
 CUE = "1\n00:00:01,000 --> 00:00:03,000\n"
 
 
@@ -25,16 +27,14 @@ CUE = "1\n00:00:01,000 --> 00:00:03,000\n"
         ("a: 天\n  气\n  it\nb: \"天\n  气\n\n  天\\\n  x\"\nc: '天\n  气'", "a.yaml",
          ["天气 it", "天气 天x", "天气"]),
         ("a: >\n  天\n  气\n  it\n", "a.yaml", ["天气 it"]),
+        (f"a: |\n  {FULL}\n  {LAST}\n", "a.yaml", [FULL + LAST]),
+        (f'msgid "{FULL}\\n{LAST}\\n天\\n气"\nmsgstr ""\n', "a.po", [f"{FULL}{LAST} 天 气"]),
     ],
 )  # fmt: skip
 def test_a_line_break_in_chinese_is_no_space(source: str, name: str, lines: list[str]) -> None:
     """In other languages it is one, and an unchanged file has its bytes."""
     made, seen, _ = translated(source, name, WordTranslator())
     assert (made, seen) == (source, lines)
-
-
-FULL = "我们昨天，下午去图书馆借了两本书和一本关于中国历"
-LAST = "史的书，一直到晚上。"
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,6 @@ def test_full_lines_of_chinese_go_on(rows: tuple[str, ...], *, goes_on: bool) ->
     made, lines, _ = translated(source, "a.txt", WordTranslator())
     assert lines == (["".join(rows)] if goes_on else [row for row in rows if row])
     assert made == source
-
-
-def test_lines_of_chinese_go_on_in_yaml_and_messages() -> None:
-    """Others of a message have a space between them."""
-    for name, source, line in (
-        ("a.yaml", f"a: |\n  {FULL}\n  {LAST}\n", FULL + LAST),
-        ("a.po", f'msgid "{FULL}\\n{LAST}\\n天\\n气"\nmsgstr ""\n', f"{FULL}{LAST} 天 气"),
-    ):
-        made, lines, _ = translated(source, name, WordTranslator())
-        assert (made, lines) == (source, [line])
 
 
 def test_a_line_break_that_is_no_space_becomes_one_in_english() -> None:

@@ -361,14 +361,6 @@ def test_what_is_left_alone_is_told(name: str, source: str, left: list[str]) -> 
     assert [*read_document(source.encode(), name).left] == left
 
 
-def test_signs_in_cues_that_are_no_tags() -> None:
-    """They are text; times in a cue stay in it."""
-    assert translated(f"{CUE}a <3 b > c <i>d</i>\n", "a.srt")[1] == ["a <3 b > c d"]
-    following = CUE.replace("02", "03").replace("01", "02")
-    source = f"WEBVTT\n\n{CUE}a <00:01.500>b\n\n{following}c <00:00:02.500>d\n"
-    assert translated(source, "a.vtt")[1] == ["a b", "c d"]
-
-
 @pytest.mark.parametrize("end", [".", "؟", "۔", '."', "।"])
 def test_marks_of_direction_around_lines_of_subtitles(end: str) -> None:
     """They stay. A sentence ends before one; speakers and sounds are seen behind one."""

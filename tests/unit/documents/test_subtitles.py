@@ -39,6 +39,10 @@ def cues(*texts: str) -> str:
         (["It is", "- A: so"], ["It is", "so"], "A"),
         (["It is", "A: so\nB: on.", "Q: so?", "A: on"], ["It is A: so B: on.", "so?", "on"], "Q A"),
         (["IT GOES", "ON", "AND ON 2", "3"], ["IT GOES ON AND ON 2 3"], ""),
+        (["a <3 b > c <i>d</i>"], ["a <3 b > c d"], ""),
+        (["We think\n{\\an8}[DOOR opens]\n<i>♪ A song ♪</i>\nof a", "house (big)",
+          "- (sighs)\n[all\nlaugh]"],
+         ["We think", "DOOR opens", "A song", "of a house (big)", "sighs", "[all laugh]"], "♪ ♪"),
         *(
             ([f"we go\n{sound}", f"on {sound} so"], ["we go", "音乐", f"on {sound} so"], sound)
             for sound in ("（音乐）", "【音乐】", "［音乐］", "(音乐)", "[音乐]")
@@ -69,6 +73,7 @@ def test_what_another_one_says_is_another_text(
         (["<v.loud Ann>we go</v> <v Bob>a boy</v>\nis", "<v Bob>big"], ["we go", "a boy is big"]),
         (["<v Ann>we go\n<v Ann>on"], ["we go on"]),
         (["<v Ann>BOB: we\n- go"], ["we", "go"]),
+        (["a <00:01.500>b", "c <00:00:02.500>d"], ["a b", "c d"]),  # times stay in their cue
     ],
 )
 def test_another_voice_is_another_text(texts: list[str], lines: list[str]) -> None:

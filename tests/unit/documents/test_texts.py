@@ -191,20 +191,6 @@ def test_a_sentence_runs_over_cues() -> None:
     assert data == CUES_IN_CAPITALS
 
 
-def test_sounds_and_songs_are_apart() -> None:
-    """A line that is all one is a text without its signs, which stay."""
-    source = (
-        "00:00:01,000 --> 00:00:01,500\nWe think\n{\\an8}[DOOR opens]\n<i>♪ A song ♪</i>\nof a\n\n"
-        "00:00:01,500 --> 00:00:03,000\nhouse (big)\n\n"
-        "00:00:03,000 --> 00:00:04,000\n- (sighs)\n[all\nlaugh]\n"
-    )
-    data, lines, _ = translated(source, "a.srt")
-    texts = ["We think", "DOOR opens", "A song", "of a house (big)", "sighs", "[all laugh]"]
-    assert lines == texts
-    assert data.lower() == source.lower()
-    assert data != source
-
-
 def test_cues_are_read_in_their_times() -> None:
     """What would be too fast is shared by time, and long lines are broken."""
     data, _, _ = translated(CUES, "a.srt", WordTranslator(lambda w: w if w in "<i>." else w * 4))
@@ -240,10 +226,22 @@ def test_json() -> None:
 
 
 def test_names_of_programs_are_left() -> None:
-    """Of keys, kinds of data and languages; not what only looks so."""
+    """Of keys, kinds of data and languages, and addresses; not what only looks so."""
     names = ["app.title", "user.name", "errors.required", "form-a.isNew", "en-US", "zh-Hant-TW"]
     names += ["text/html", "image/*", "video/mp4", "image/svg+xml", "application/x.y+json"]
-    words = ["audio/video", "text/image", "he/she", "z.B.", "a.m", "Yes.No", "to-Do", "my-Page"]
+    names += ["https://b.c/d", "https://b.c/文档", "https://b.c/w/Übung_(e)"]
+    words = [
+        "https://b.c/d请",
+        "请 a",
+        "audio/video",
+        "text/image",
+        "he/she",
+        "z.B.",
+        "a.m",
+        "Yes.No",
+        "to-Do",
+        "my-Page",
+    ]
     made, lines, report = translated(json.dumps([*names, *words]), "a.json")
     assert lines == words
     assert json.loads(made)[: len(names)] == names
