@@ -14,8 +14,8 @@ from tests.archives import replaced, unpacked
 from tests.office import SAMPLES, W, docx, docx_with_everything, xlsx
 from tests.word_translator import WordTranslator, backwards, translated
 
-from dragoman.documents.attributes import attributes_of, headers_of_sheets
-from dragoman.documents.document import Asides, WrittenPart
+from dragoman.documents.attributes import headers_of_sheets
+from dragoman.documents.document import Asides
 from dragoman.documents.formats import read_document
 from dragoman.errors import InputError
 from dragoman.files.xml import find_elements
@@ -64,6 +64,8 @@ def test_a_docx_has_its_texts_in_all_parts() -> None:
 def test_a_docx_with_everything_forgets_nothing() -> None:
     """Boxes inside paragraphs too; what is computed, deleted or a formula stays."""
     data, *_ = translated(docx_with_everything(), "a.docx")
+    places = [each.where for each in read_document(docx_with_everything(), "a.docx").segments]
+    assert "word/document.xml descr of <docPr>" in places
     body = members(data)["word/document.xml"]
     texts = re.findall(r"<w:t[ >][^<]*", body.replace("&amp;", "&"))
     left = [text.rpartition(">")[2] for text in texts if re.search(">.*[a-z]", text)]
@@ -190,20 +192,6 @@ def test_a_header_that_would_be_too_long_stays() -> None:
     assert left.write(Marked((Tag("&amp;12"), "3 & 4"))) == "&amp;12 3 &amp;&amp; 4"
 
 
-def test_attributes_are_found_in_tags_only() -> None:
-    """By the names of their elements, in their quotes; comments and sections have none."""
-    text = (
-        "<!-- <x title='a'> --><![CDATA[<x title='a'>]]><a:x name=\"title='no'\" b:title = "
-        "'it&apos;s' c=''/><y title='a'/><x title='1'/>"
-    )
-    asides = Asides(text, "a.xml")
-    made = attributes_of({"x": "title"})(text, asides, "part ")
-    (segment,) = asides.part.segments
-    assert (segment.source.text, segment.where) == ("it's", "part title of <x>")
-    assert "".join(asides.filled([made], WrittenPart(asides.part, lambda _: None))) == text
-    assert segment.write(Marked(("<i'm",))) == "&lt;i&apos;m"
-
-
 def test_a_cell_that_would_be_too_long_stays() -> None:
     """Excel would find the file damaged; the report says why the text is not translated."""
     longer = WordTranslator(lambda word: word + "er")
@@ -286,6 +274,8 @@ def test_footnotes_stay_where_they_were_cited() -> None:
 
 
 FLAT = '<office:document xmlns:office="o" xmlns:text="t" xmlns:table="b">{}</office:document>'
+LOOKS_SO = "<!-- <a title='a'> --><![CDATA[<a title='a'>]]><y title='a'/><x:a title='1'/>"
+IN_TAGS = LOOKS_SO + "<text:a name=\"title='no'\" b:title = '{}' c=''/>"
 FORM = '<dc:title>{}</dc:title><form:button form:name="c d" form:label="{}"/>'
 HISTORY = (
     "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
@@ -322,6 +312,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
     ("content", "before", "after"),
     [
         (FORM, ("a b", "e f"), ("A B", "E F")),
+        (IN_TAGS, ("it&apos;s",), ("IT&apos;S",)),
         (HISTORY, ("a  ",), ("A ",)),
         (MARK, ("a ", " b"), ("A ", " B")),
         (GUIDE, ("a", " b"), ("A", " B")),
@@ -329,6 +320,7 @@ def test_a_span_ends_before_a_tab_and_begins_anew() -> None:
     ],
     ids=[
         "labels of controls",
+        "attributes of tags only",
         "what its history shows stays",
         "spaces",
         "phonetic guides",

@@ -1,8 +1,6 @@
 """A document translated: what is asked of the model, and what becomes of its answers."""
 
 import io
-import re
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,12 +9,10 @@ import pytest
 from pptx import Presentation
 from tests.word_translator import Linked, Places, WordTranslator, translated
 
-from dragoman.documents.document import Document, Part, Segment
 from dragoman.documents.formats import FORMATS, format_of_name, read_document
 from dragoman.documents.translate import Draft, translate_document
 from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse, Translation
-from dragoman.text.marked import Marked, Tag
 
 TEXT = b"\xef\xbb\xbf  One two.\r\n\r\n\tThree?\nOne two.\r42 + 1\n/usr/bin/env\nx\xff y\nlast"
 
@@ -76,17 +72,14 @@ def test_the_numbers_of_a_list_are_copied() -> None:
 
 def test_what_is_copied_is_told_to_the_model() -> None:
     """The places, in the text without outer white space; what is all copied is not translated."""
-    code = Tag("<c>", "open", kept=True), "ls", Tag("</c>", "close")
-    texts = Marked(("  Call ", *code, " now ")), Marked((" ", *code, "!"))
-    segments = tuple(
-        Segment(n, n, marked, Marked.written, f"text {n}") for n, marked in enumerate(texts)
+    source, translator = (
+        "<p>  Call <code>ls</code> now <p> <code>ls</code>!",
+        WordTranslator(str.upper),
     )
-    document = Document((Part("  ", segments),), lambda parts: "".join(parts[0]).encode())
-    translator = WordTranslator(str.upper)
-    data, report = translate_document(document, translator)
+    made, _, report = translated(source, "a.html", translator)
     assert (translator.lines, translator.kept) == (["Call ls now"], [((5, 7),)])
-    assert data == b"  CALL <c>ls</c> NOW   "
-    assert [remark.where for remark in report.untranslated] == ["text 1"]
+    assert made == source.replace("Call", "CALL").replace("now", "NOW")
+    assert [each.text for each in report.untranslated] == ["ls!"]
 
 
 @pytest.mark.parametrize(
@@ -183,29 +176,6 @@ def test_a_link_of_a_presentation_is_kept_without_its_words() -> None:
     shown = [(run.text.strip(), run.hyperlink.address) for run in runs]
     assert shown == [("LOOK", None), ("", "http://a.b"), ("NOW", None)]
     assert ("empty_tag",) in {each.what for each in report.flagged}
-
-
-@pytest.mark.parametrize("name", ["a.html", "a.md"])
-def test_a_draft_holds_each_text_and_each_translation_once(name: str) -> None:
-    """As objects the texts alone took five to ten times the file."""
-    data = "".join(
-        f"<p>{n} words of a sentence that is neither long nor short, and of its kind.</p>\n\n"
-        for n in range(600)
-    ).encode()
-    data = data if name == "a.html" else re.sub(rb"</?p>", b"", data)
-    translator = WordTranslator(str.upper)
-    read_document(b"a", name)  # which imports what it needs
-    tracemalloc.start()
-    try:
-        draft = Draft(read_document(data, name))
-        for _ in draft.stream(translator):
-            translator.lines.clear()
-            translator.kept.clear()
-        draft.written()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 8.5 * len(data)
 
 
 @pytest.mark.parametrize(
