@@ -72,10 +72,8 @@ def test_the_numbers_of_a_list_are_copied() -> None:
 
 def test_what_is_copied_is_told_to_the_model() -> None:
     """The places, in the text without outer white space; what is all copied is not translated."""
-    source, translator = (
-        "<p>  Call <code>ls</code> now <p> <code>ls</code>!",
-        WordTranslator(str.upper),
-    )
+    source = "<p>  Call <code>ls</code> now <p> <code>ls</code>!"
+    translator = WordTranslator(str.upper)
     made, _, report = translated(source, "a.html", translator)
     assert (translator.lines, translator.kept) == (["Call ls now"], [((5, 7),)])
     assert made == source.replace("Call", "CALL").replace("now", "NOW")
