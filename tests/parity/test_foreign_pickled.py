@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_STORED
 
 import numpy as np
 import pytest
@@ -230,7 +231,7 @@ def lying(file: Path) -> None:
         name: content.replace(b"K\x02", b"J\xff\xff\xff\x7f")
         for name, content in unpacked(file.read_bytes()).items()
     }
-    file.write_bytes(packed(members, compress=False))
+    file.write_bytes(packed(members, ZIP_STORED))
 
 
 def copying(*calls: bytes) -> Callable[[Path], None]:
@@ -245,7 +246,7 @@ def copying(*calls: bytes) -> Callable[[Path], None]:
         members = unpacked(file.read_bytes())
         (program,) = (name for name in members if name.endswith("data.pkl"))
         members[program] = b"\x80\x02(" + pairs + names + b"".join(calls) * 99 + b"t."
-        file.write_bytes(packed(members, compress=False))
+        file.write_bytes(packed(members, ZIP_STORED))
 
     return make
 
