@@ -36,7 +36,8 @@ def read(data: bytes, name: str) -> Document:
     by itself. Raises InputError for what is no catalogue.
     """
     charset = re.search(rb"charset=([\w-]+)", data)
-    text, encode = decoded(data, name, charset[1].decode() if charset else "")
+    declared = charset[1].decode() if charset else ""
+    text, encode = decoded(data, name, declared)
     segments, parts, whole = Segments(name), list[Part](), list[Segment]()
     mark, cuts, left = unused(text), list[tuple[int, int, str]](), Left()
     for segment in _segments(text, name):
@@ -63,8 +64,7 @@ def read(data: bytes, name: str) -> Document:
 
         pieces = [re.sub(f"{mark}([0-9]+){mark}", message, piece) for piece in first]
         new = encode(pieces)
-        read = decoded(new, name, charset[1].decode() if charset else "")[0]
-        if read != "".join(pieces):
+        if decoded(new, name, declared)[0] != "".join(pieces):
             raise InputError(
                 f"{name} is in an encoding that lacks letters of the translation; convert it with "
                 "msgconv -t UTF-8."

@@ -133,12 +133,6 @@ class _Item(NamedTuple):
     start: int
     line: int
 
-    @property
-    def edges(self) -> tuple[int, int]:
-        """Where it begins and ends, without white space around it."""
-        left, right = self.raw.lstrip(_WHITE), self.raw.rstrip(_WHITE)
-        return self.start + len(self.raw) - len(left), self.start + len(right)
-
 
 class Page:
     """A text in markup: the places of sentences, and the attributes that are translated."""
@@ -241,9 +235,10 @@ class Page:
         for n, strip in ((0, str.lstrip), (-1, str.rstrip)):
             name, piece = pieces[n]
             pieces[n] = name, strip(piece, _WHITE) if isinstance(piece, str) else piece
-        start, end = items[0].edges[0], items[-1].edges[1]
-        line = items[0].line + items[0].raw[: start - items[0].start].count("\n")
-        where = f"{self._in}line {line}"
+        first, last = items[0], items[-1]
+        white = first.raw[: len(first.raw) - len(first.raw.lstrip(_WHITE))]
+        start, end = first.start + len(white), last.start + len(last.raw.rstrip(_WHITE))
+        where = f"{self._in}line {first.line + white.count(chr(10))}"
         source = paired(settled(unwrapped(_rows(pieces))))
         self._segments.append(Segment(start, end, source, _written, where))
 

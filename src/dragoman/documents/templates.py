@@ -112,13 +112,13 @@ def inner(pieces: Sequence[Named]) -> slice:
 
     What has its partner in the sentence is a part of it, and so is a shortcode.
     """
-    partners = {"open": _names(pieces, "close"), "close": _names(pieces, "open")}
+    partners = _partners(pieces)
 
     def is_edge(name: str, piece: str | Tag) -> bool:
         if isinstance(piece, str):
             return not piece.strip()
         is_code = name.startswith(STATEMENT) and not _may_print(name, piece)
-        return is_code and name not in partners.get(piece.kind, ())
+        return is_code and name not in partners[piece.kind]
 
     inside = [number for number, each in enumerate(pieces) if not is_edge(*each)]
     return slice(inside[0], inside[-1] + 1) if inside else slice(0, 0)
@@ -130,13 +130,13 @@ def settled(pieces: Iterable[Named]) -> Iterator[Named]:
     So is a statement inside it that has no end there and prints something: `{% include a %}`.
     """
     items = [*pieces]
-    within, partners = inner(items), {kind: _names(items, kind) for kind in ("open", "close")}
+    within, partners = inner(items), _partners(items)
     for number, (name, piece) in enumerate(items):
         if isinstance(piece, str) or not name.startswith((COPIED, STATEMENT)):
             yield name, piece
             continue
         word = name.removeprefix(STATEMENT)
-        is_alone = name not in partners["open" if piece.kind == "close" else "close"]
+        is_alone = name not in partners[piece.kind]
         is_inside = within.start <= number < within.stop and piece.kind == "open"
         prints = is_alone and (
             _may_print(name, piece) or (is_inside and not _SILENT.fullmatch(word))
@@ -152,10 +152,13 @@ def as_written(raw: str) -> tuple[Named, ...]:
     return tuple(("" if isinstance(piece, str) else "=", piece) for piece in verbatim(raw))
 
 
-def _names(pieces: Iterable[Named], kind: str) -> set[str]:
-    """Those of statements of a kind."""
-    tags = ((name, piece) for name, piece in pieces if isinstance(piece, Tag))
-    return {name for name, tag in tags if tag.kind == kind and name.startswith(STATEMENT)}
+def _partners(pieces: Iterable[Named]) -> dict[str, set[str]]:
+    """The names of the statements that those of a kind may have as partners."""
+    found: dict[str, set[str]] = {"open": set(), "close": set(), "void": set()}
+    for name, piece in pieces:
+        if isinstance(piece, Tag) and name.startswith(STATEMENT) and piece.kind != "void":
+            found["open" if piece.kind == "close" else "close"].add(name)
+    return found
 
 
 def _may_print(name: str, tag: Tag) -> bool:
