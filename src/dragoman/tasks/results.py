@@ -144,6 +144,12 @@ class Translation(Plain):
         """Let `alignments` be those of another result; return this one."""
         return self.aligned_by(other.__dict__.get("_align", tuple))
 
+    def each(self, change: "Callable[[Translation], Translation]") -> "Translation":
+        """Return what a change makes of this result and of each of its alternatives."""
+        changed = change(self)
+        others = tuple(map(change, self.alternatives))
+        return replace(changed, alternatives=others).aligned_as(changed)
+
     @property
     def alignments(self) -> tuple[Alignment, ...]:
         """One for each chunk that was translated: one for most lines, none for an empty one.

@@ -5,7 +5,7 @@ line; the other characters, which we call seen, stay and keep their order.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from unicodedata import category
 
@@ -26,6 +26,25 @@ def clings(text: str, place: int) -> bool:
     """Whether the character at a place is one letter, or one emoji, with that before it."""
     char, before = text[place], text[place - 1 : place]
     return category(char)[0] == "M" or char in _CLINGING or before in _HOLDING
+
+
+def places_in(spans: Iterable[Span]) -> set[int]:
+    """All places of spans, which may overlap."""
+    return {place for span in spans for place in range(*span)}
+
+
+def as_one(spans: Iterable[Span], is_joined: Callable[[Span, Span], bool]) -> Iterator[Span]:
+    """The spans in order; one that is joined to that before it makes one with it."""
+    begun: Span | None = None
+    for span in sorted(spans):
+        if begun is not None and is_joined(begun, span):
+            begun = begun[0], max(begun[1], span[1])
+            continue
+        if begun is not None:
+            yield begun
+        begun = span
+    if begun is not None:
+        yield begun
 
 
 def seen_in(text: str, start: int = 0) -> list[int]:

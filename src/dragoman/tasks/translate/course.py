@@ -14,8 +14,12 @@ from dragoman.decode import Hypothesis
 from dragoman.decoding import Decoding
 from dragoman.tasks.lines import LinePart, decode_line, joined, to_parts, trimmed
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.capitals import in_capitals, in_small_letters, is_in_capitals
-from dragoman.tasks.translate.fitting import fitted
+from dragoman.tasks.translate.fitting import (
+    fitted,
+    in_capitals,
+    in_small_letters,
+    is_in_capitals,
+)
 from dragoman.tasks.translate.ids import IdTranslator
 from dragoman.tasks.translate.line import Line, is_readable
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
@@ -26,7 +30,6 @@ from dragoman.tasks.translate.preserved import (
     differences,
     forms,
     missing,
-    protected,
 )
 from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
@@ -70,26 +73,32 @@ class LineTranslator:
         return to_parts(texts, self.src_tokenizer, limit, split=split)
 
     def course(self, line: Line) -> Searching[Translation]:
+        """Translate, and say what became of the line's terms and of what was to be kept."""
+        found = yield from self._found(line)
+        return found.each(partial(_judged, line))
+
+    def _found(self, line: Line) -> Searching[Translation]:
         """Translate, unless a memory has it, it is a term as a whole, or all of it is copied.
 
         A line in capitals, which models have rarely read, is translated in small letters.
         """
         if line.known is not None and line.parts:
-            return _judged(line, self._known(line.text, line.known, "memory"), retried=False)
+            return self._known(line.text, line.known, "memory")
         if line.parts and (term := line.whole_term()) is not None:
-            return _judged(line, self._known(line.text, term), retried=False)
+            return self._known(line.text, term)
         if not (self.options.retry and line.parts):
             return (yield from self._placed(line))
-        rest = line.rest
-        if not (line.prefix or is_readable(rest) or line.terms):
-            return _judged(line, _untranslated(line), retried=False)
-        if not is_in_capitals(line.text, rest):
+        if not (line.prefix or is_readable(line.rest) or line.terms):
+            return _untranslated(line)
+        if not is_in_capitals(line):
             return (yield from self._placed(line))
-        text = in_small_letters(line.text, line.kept)
+        found = yield from self._placed(self._reread(line, in_small_letters(line)))
+        return found.each(partial(in_capitals, kept=line.texts_of(line.kept)))
+
+    def _reread(self, line: Line, text: str) -> Line:
+        """What the model reads in place of a line."""
         (parts,) = self.parts_of([text])
-        found = yield from self._placed(replace(line, text=text, parts=parts))
-        kept = {line.text[slice(*span)] for span in line.kept}
-        return _judged(line, in_capitals(found, kept), retried=False)
+        return replace(line, text=text, parts=parts)
 
     def _placed(self, line: Line) -> Searching[Translation]:
         """Translate, with placeholders of the vocabulary where the model has learned them.
@@ -97,31 +106,27 @@ class LineTranslator:
         Where one does not come back once, what it stands for is written as without placeholders.
         """
         if not self.placeholders or not line.parts:
-            return (yield from self._course(line))
+            return (yield from self._retried(line))
         placed = Placed(line.text) if line.prefix else Placed.of(line.text, line.kept)
         inner = line
         if placed.spans:
-            (parts,) = self.parts_of([placed.text])
-            inner = replace(line, text=placed.text, parts=parts, kept=(), placed=placed.places)
-        found = yield from self._course(inner)
+            inner = self._reread(replace(line, kept=(), placed=placed.places), placed.text)
+        found = yield from self._retried(inner)
         if _not_once(inner, found.text) and (self.options.retry or line.kept):
-            return (yield from self._course(line))
-        return _judged(line, placed.restored(found), retried=False)
+            return (yield from self._retried(line))
+        return found.each(placed.restored)
 
-    def _course(self, line: Line) -> Searching[Translation]:
+    def _retried(self, line: Line) -> Searching[Translation]:
         """Translate; then again where text was to be copied and was not.
 
         It is forced; where that fails it is taken out, and put back at its place, as characters are
         at once that the vocabulary lacks, or that do not show, and the number of an item. The first
         translation stays unless another one keeps more, and is no worse otherwise.
         """
-        retry = self.options.retry and line.parts is not None
-        out = list[Span]()
-        if retry and line.parts:
-            out = [*self._unknown(line), *unseen(line.text), *line.sign]
+        retry = self.options.retry and bool(line.parts)
+        out = [*self._unknown(line), *unseen(line.text), *line.sign] if retry else []
         best = yield from self._attempt(line, out)
-        missed, retried = (self._missed(line, best.text) if retry else []), False
-        forced = missed
+        forced = missed = self._missed(line, best.text) if retry else []
         rungs = [(out, missed), ([*out, *missed], [])]
         if {*missed} <= {*line.kept} or not is_plain_search(self.options):
             del rungs[0]  # they were forced already, or cannot be
@@ -132,14 +137,11 @@ class LineTranslator:
             still = self._missed(line, other.text)
             is_better = len(still) < len(missed) and _severity(other) <= _severity(best)
             if is_better and not _adds_number(line.text, best.text, other.text):
-                best, missed, retried = other, still, True
+                best, missed = other.each(partial(_flagged, flags=["retried"])), still
         if self._replaces:
-            kept = [line.text[slice(*span)].strip() for span in line.kept]
-            begun = len(self.tgt_tokenizer.decode(line.prefix))
-            best = replaced(best, line.free_terms, begun=begun, kept=kept)
-        if retry:
-            best = fitted(best, line, forced)
-        return _judged(line, best, retried=retried)
+            kept, begun = line.texts_of(line.kept), len(self.tgt_tokenizer.decode(line.prefix))
+            best = best.each(partial(replaced, found=line.free_terms, begun=begun, kept=kept))
+        return best.each(partial(fitted, line=line, forced=forced)) if retry else best
 
     def _unknown(self, line: Line) -> Iterator[Span]:
         """Where the line has characters that the vocabulary lacks, with the words they are in.
@@ -158,8 +160,8 @@ class LineTranslator:
                         found[id_ == tokenizer.unk_id].append(piece)
         if not any(found.values()):
             return
-        known, around = line.known_places(), defaultdict[int, list[Span]](list)
-        for span in [*line.kept, *protected(line.text)]:
+        known, around = line.term_places, defaultdict[int, list[Span]](list)
+        for span in line.copied:
             for place in range(*span):
                 around[place].append(span)
         spelt = unlearned(line.text, found[False])
@@ -174,7 +176,7 @@ class LineTranslator:
         Or a placeholder that stands there twice.
         """
         lost = missing(line.text, translation)
-        known = line.known_places() if lost else set()
+        known = line.term_places if lost else set()
         lost = [span for span in lost if known.isdisjoint(range(*span))]
         lost += _not_once(line, translation)
         return sorted({*lost, *changed(line.text, line.kept, translation)})
@@ -183,18 +185,15 @@ class LineTranslator:
         self, line: Line, out: Sequence[Span], forced: Sequence[Span] = ()
     ) -> Searching[Translation]:
         """Translate without what is taken `out`, which is put back, and with what is `forced`."""
-        if not out:
+        left = Shortened(line.text, out)
+        if not out or (line.prefix and not is_readable(left.text)):
             return (yield from self._translated(line, [*line.kept, *forced]))
-        left = Shortened.of(line.text, out)
         if not is_readable(left.text):
-            if line.prefix:
-                return (yield from self._translated(line, [*line.kept, *forced]))
             return _untranslated(line)
-        (parts,) = self.parts_of([left.text])
         found = yield from self._translated(
-            replace(line, text=left.text, parts=parts), left.moved([*line.kept, *forced])
+            self._reread(line, left.text), left.moved([*line.kept, *forced])
         )
-        return left.restored(found)
+        return found.each(left.restored)
 
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
         ids, terms = self.ids, line.terms
@@ -328,25 +327,24 @@ def _severity(translation: Translation) -> int:
     return severity({*translation.flags} & SEVERITIES.keys())
 
 
-def _judged(line: Line, translation: Translation, *, retried: bool) -> Translation:
+def _judged(line: Line, translation: Translation) -> Translation:
     """The translation with what became of the line's terms and of what was to be kept."""
     text = translation.text
     terms = used(line.terms, text)
     flags = {
-        "retried": retried,
         "kept": bool(changed(line.text, line.kept, text)),
         "untranslated_forms": any(form in text for form in forms(line.text)),
         "terms_missed": any(term.outcome == "missed" for term in terms),
         "terms_apart": is_apart(line.terms, line.text, text),
     }
-    raised = [flag for flag, holds in flags.items() if holds]
-    others = tuple(_judged(line, other, retried=retried) for other in translation.alternatives)
-    return replace(
-        translation,
-        flags=tuple(dict.fromkeys([*translation.flags, *raised])),
-        terms=terms,
-        alternatives=others,
-    ).aligned_as(translation)
+    flagged = _flagged(translation, [flag for flag, holds in flags.items() if holds])
+    return replace(flagged, terms=terms).aligned_as(translation)
+
+
+def _flagged(translation: Translation, flags: Sequence[str]) -> Translation:
+    """The translation with more flags."""
+    every = tuple(dict.fromkeys([*translation.flags, *flags]))
+    return replace(translation, flags=every).aligned_as(translation)
 
 
 def _untranslated(line: Line) -> Translation:

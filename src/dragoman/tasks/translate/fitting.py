@@ -1,6 +1,7 @@
-"""Copied text fitted into a translation of another script: the spaces around it, and wide digits.
+"""A translation fitted into its script: the spaces around copied text, wide digits, and capitals.
 
-The search writes a space before it by its own script, not by that of the words beside it.
+The search writes a space before copied text by its own script, not by that of the words beside it.
+Lines in capitals, which models have rarely read, are read in small letters.
 """
 
 import re
@@ -10,11 +11,13 @@ from dataclasses import replace
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.line import Line
+from dragoman.tasks.translate.preserved import placeholders, protected
 from dragoman.tasks.translate.removed import is_ideograph, is_wide_mark, is_wide_text, is_word
-from dragoman.tasks.translate.rewriting import Edit, rewritten
-from dragoman.text.glossary import is_spaced
+from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
+from dragoman.text.glossary import fold, is_boundary, is_spaced
 from dragoman.text.judging import exact
-from dragoman.text.spans import Span
+from dragoman.text.sentences import sentences_of
+from dragoman.text.spans import Span, places_in
 
 _WIDE = re.compile("[０-９\u3000]")
 """Digits, and a space, as wide as a Chinese letter."""
@@ -27,22 +30,19 @@ def fitted(translation: Translation, line: Line, forced: Sequence[Span]) -> Tran
     spaces.
     """
     text = translation.text
-    own = {line.text[slice(*span)].strip() for span in line.kept}
-    own |= {form for term in line.terms for form in term.forms}
-    found = {line.text[slice(*span)].strip() for span in forced}
+    own = {form for term in line.terms for form in term.forms}.union(line.texts_of(line.kept))
+    found = {*line.texts_of(forced)}
     if not (own or found or _WIDE.search(line.text)):
         return translation  # as of most lines
     fixed = {span for each in own - {""} for span in exact(text, each)}
     copied = fixed.union(*(exact(text, each) for each in found - {""}))
-    inside, unchanged = ({n for span in some for n in range(*span)} for some in (copied, fixed))
+    inside, unchanged = places_in(copied), places_in(fixed)
     letters = "".join(c for n, c in enumerate(text) if n not in inside and c.isalpha())
     edits = {*_spaces(text, copied, letters)}
     for n, char in enumerate(text) if letters and not is_wide_text(letters) else ():
         if n not in unchanged and _WIDE.match(char):
             edits.add(Edit(n, n + 1, unicodedata.normalize("NFKC", char)))
-    others = tuple(fitted(other, line, forced) for other in translation.alternatives)
-    translation = replace(translation, alternatives=others).aligned_as(translation)
-    return rewritten(translation, sorted(edits))[0] if edits else translation
+    return rewritten(translation, Edited(text, sorted(edits)))
 
 
 def _spaces(text: str, copied: Iterable[Span], letters: str) -> Iterator[Edit]:
@@ -70,3 +70,42 @@ def _is_closed(behind: str, opposite: str) -> bool:
     """Whether there is no space, given the character behind it and that on the other side."""
     beside = is_ideograph(behind or " ") and is_ideograph(opposite or " ")
     return is_wide_mark(behind) or beside
+
+
+def is_in_capitals(line: Line) -> bool:
+    """Whether what a line has beside text that is copied is written in capitals.
+
+    A single word may be a name or an abbreviation; a placeholder counts as another one.
+    """
+    words = (
+        [word for word in line.rest.split() if word[1:].isupper()] if line.rest.isupper() else []
+    )
+    return bool(words) and len(words) + len(placeholders(line.text)) > 1
+
+
+def in_small_letters(line: Line) -> str:
+    """The line as sentences, each character where it was."""
+    small = "".join(each[:1] + fold(each[1:]) for each in sentences_of(line.text))
+    return _copied(line.text, line.copied, small)
+
+
+def in_capitals(translation: Translation, kept: Iterable[str]) -> Translation:
+    """The translation in capitals, each character where it was, with `kept` texts as they are."""
+    text = translation.text
+    large = "".join("ẞ" if c == "ß" else c.upper() if len(c.upper()) == 1 else c for c in text)
+    whole = [
+        match.span()
+        for each in kept
+        for match in re.finditer(re.escape(each), text)
+        if all(is_boundary(text, place) for place in match.span())
+    ]
+    written = _copied(text, [*protected(text), *whole], large)
+    return replace(translation, text=written).aligned_as(translation)
+
+
+def _copied(text: str, spans: Iterable[Span], into: str) -> str:
+    """What `into` has, but for these places, where it is the text."""
+    chars = [*into]
+    for start, end in spans:
+        chars[start:end] = text[start:end]
+    return "".join(chars)

@@ -1,6 +1,6 @@
 """A line to translate, and what is known of its translation before a model reads it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from dragoman.tasks.translate.removed import Shortened
 from dragoman.tasks.translate.source import Ids
 from dragoman.text.glossary import Glossary, Occurrence, is_spaced
 from dragoman.text.items import numbered, sign_of
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, places_in
 
 Kept = Sequence[Span]
 """The places of a line that are copied."""
@@ -38,10 +38,15 @@ class Line:
         return [] if self.glossary is None else self.glossary.find(self.text, protected(self.text))
 
     @property
+    def term_places(self) -> set[int]:
+        """Where these stand."""
+        return places_in((term.start, term.end) for term in self.terms)
+
+    @property
     def free_terms(self) -> list[Occurrence]:
-        """Those of which no part is copied."""
-        copied = {place for span in self.kept for place in range(*span)}
-        return [term for term in self.terms if copied.isdisjoint(range(term.start, term.end))]
+        """Those of which no part is kept."""
+        kept = places_in(self.kept)
+        return [term for term in self.terms if kept.isdisjoint(range(term.start, term.end))]
 
     def whole_term(self) -> str | None:
         """Its translation, if it is one term of the glossary, perhaps with marks around it."""
@@ -54,10 +59,19 @@ class Line:
             return None
         return f"{before}{term.alone}{after}"
 
-    @property
+    @cached_property
+    def copied(self) -> list[Span]:
+        """What of it is not translated: what is kept, URLs, placeholders and the like."""
+        return [*self.kept, *protected(self.text)]
+
+    @cached_property
     def rest(self) -> str:
-        """What it has beside text that is copied."""
-        return Shortened.of(self.text, [*protected(self.text), *self.kept]).text
+        """What it has beside that."""
+        return Shortened(self.text, self.copied).text
+
+    def texts_of(self, spans: Iterable[Span]) -> list[str]:
+        """What stands at some of its places."""
+        return [self.text[start:end].strip() for start, end in spans]
 
     @property
     def sign(self) -> list[Span]:
@@ -70,13 +84,8 @@ class Line:
             return [listed.span] * (not self.prefix)
         if found is None or self.prefix:
             return []
-        apart = [*self.kept, *protected(self.text)]
-        taken = self.known_places().union(*(range(*span) for span in apart))
+        taken = self.term_places | places_in(self.copied)
         return [found] if taken.isdisjoint(range(*found)) else []
-
-    def known_places(self) -> set[int]:
-        """Where these stand."""
-        return {place for term in self.terms for place in range(term.start, term.end)}
 
 
 def remembered(memory: Mapping[str, str], text: str) -> str | None:

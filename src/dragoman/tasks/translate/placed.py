@@ -3,107 +3,82 @@
 For models that have learned placeholders (`dragoman.tasks.translate.placing`).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate, islice
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
 from dragoman.tasks.translate.removed import words_copied
+from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.placeholders import PLACEHOLDERS
-from dragoman.text.spans import Span, trimmed_spans
+from dragoman.text.spans import Span, as_one, places_in, trimmed_spans
 
 
-@dataclass(frozen=True)
 class Placed:
     """A line with placeholders."""
 
-    line: str
-    """Without them."""
-    spans: tuple[Span, ...] = ()
-    """What they stand for, in order."""
+    def __init__(self, line: str, spans: Sequence[Span] = ()) -> None:
+        """`spans` are what they stand for, in order."""
+        pairs = zip(spans, PLACEHOLDERS, strict=False)
+        self.line, self.spans = line, spans
+        self._read = Edited(line, [Edit(*span, char) for span, char in pairs])
+        self.text = self._read.text
+        """The line with them."""
+        self.places = self._read.written
+        """Where in the text they are."""
+        self._stands_for = {char: "" for char in PLACEHOLDERS if char not in self.text}
+        self._stands_for |= {edit.letters: line[edit.start : edit.end] for edit in self._read.edits}
 
     @classmethod
-    def of(cls, line: str, kept: Iterable[Span]) -> "Placed":
+    def of(cls, line: str, kept: Sequence[Span]) -> "Placed":
         """Replace what is kept, and URLs, addresses, tags and placeholders, the vocabulary's too.
 
         A line with more of them than there are placeholders has none.
         """
-        found, spans = {*protected(line)} - {*emoji(line)}, list[Span]()
+        found = {*protected(line)} - {*emoji(line)}
         found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
-        for start, end in sorted({*found, *filter(None, trimmed_spans(line, kept))}):
-            if spans and start < spans[-1][1]:
-                spans[-1] = spans[-1][0], max(end, spans[-1][1])
-            else:
-                spans.append((start, end))
-        return cls(line, tuple(spans) if len(spans) <= len(PLACEHOLDERS) else ())
-
-    @cached_property
-    def text(self) -> str:
-        """The line with them."""
-        text, end = "", 0
-        for (start, stop), char in zip(self.spans, PLACEHOLDERS, strict=False):
-            text, end = text + self.line[end:start] + char, stop
-        return text + self.line[end:]
-
-    @property
-    def places(self) -> list[Span]:
-        """Where in the text they are."""
-        return [(n, n + 1) for n, char in enumerate(self.text) if self._stands_for.get(char)]
+        found.update(filter(None, trimmed_spans(line, kept)))
+        spans = [*as_one(found, lambda one, other: other[0] < one[1])]
+        return cls(line, spans if len(spans) <= len(PLACEHOLDERS) else ())
 
     def restored(self, translation: Translation) -> Translation:
         """The translation with what they stand for, and without any that the line does not have."""
-        written = self._written(translation.text)
-        whole = "".join(written)
-        src, tgt = _places(self._written(self.text)), _places(written)
-        copied = [(src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.copied]
-        known = {n for start, end, _, _ in translation.copied for n in range(start, end)}
-        for n, char in enumerate(translation.text):
-            if written[n] and char in self._stands_for and self.text.index(char) not in known:
-                copied += words_copied(written[n], src[self.text.index(char)], tgt[n])
-        differ = differences(self.line, whole)
-        sentences = ((src[a], src[b], tgt[c], tgt[d]) for a, b, c, d in translation.sentences)
+        text, line = self._written(translation.text), self._read.undone
+        found = rewritten(translation, text, line)
+        copied, known = [*found.copied], places_in((a, b) for a, b, *_ in translation.copied)
+        for edit, (start, _) in zip(text.edits, text.written, strict=True):
+            place = self.text.find(translation.text[edit.start])
+            if edit.letters and place not in known:
+                copied += words_copied(edit.letters, line.moved((place, place + 1))[0], start)
+        differ = differences(self.line, found.text)
         return replace(
-            translation,
-            text=whole,
+            found,
             tokens=self._shown(translation.tokens),
             flags=(
                 *(flag for flag in translation.flags if flag not in PRESERVED),
                 *(flag for flag in PRESERVED if flag in differ),
             ),
-            sentences=tuple(sentences),
             copied=tuple(copied),
-            alternatives=tuple(map(self.restored, translation.alternatives)),
-        ).aligned_by(lambda: tuple(self._moved(each, src, tgt) for each in translation.alignments))
+        ).aligned_by(lambda: tuple(map(self._aligned, found.alignments)))
 
-    def _moved(self, alignment: Alignment, src: list[int], tgt: list[int]) -> Alignment:
-        """Tokens and their places in the line, and in the translation with it."""
-        moved = alignment.moved(lambda s: (src[s[0]], src[s[1]]), lambda t: (tgt[t[0]], tgt[t[1]]))
-        tokens = self._shown(moved.src_tokens), self._shown(moved.tgt_tokens)
-        return replace(moved, src_tokens=tokens[0], tgt_tokens=tokens[1])
+    def _aligned(self, alignment: Alignment) -> Alignment:
+        tokens = self._shown(alignment.src_tokens), self._shown(alignment.tgt_tokens)
+        return replace(alignment, src_tokens=tokens[0], tgt_tokens=tokens[1])
 
     def _shown(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """Tokens with the text that is written for placeholders."""
-        written = iter(self._written("".join(tokens)))
-        return tuple("".join(islice(written, len(token))) for token in tokens)
+        written = self._written("".join(tokens))
+        spans = pairwise(accumulate(map(len, tokens), initial=0))
+        return tuple(written.text[slice(*written.moved(span))] for span in spans)
 
-    @cached_property
-    def _stands_for(self) -> dict[str, str]:
-        """The text of each placeholder; none for those of which the line has none."""
-        texts = [self.line[start:end] for start, end in self.spans]
-        absent = {char: "" for char in PLACEHOLDERS if char not in self.text}
-        return absent | dict(zip(PLACEHOLDERS, texts, strict=False))
-
-    def _written(self, text: str) -> list[str]:
-        """What is written for each character of a text; for a placeholder at its first place."""
-        first = {char: text.find(char) for char in self._stands_for}
-        return [
-            self._stands_for[char] * (first[char] == n) if char in first else char
-            for n, char in enumerate(text)
-        ]
-
-
-def _places(written: list[str]) -> list[int]:
-    """Where each begins, and where the last one ends."""
-    return [*accumulate(map(len, written), initial=0)]
+    def _written(self, text: str) -> Edited:
+        """A text with what each placeholder stands for, at its first place."""
+        return Edited(
+            text,
+            [
+                Edit(n, n + 1, self._stands_for[char] * (text.find(char) == n))
+                for n, char in enumerate(text)
+                if char in self._stands_for
+            ],
+        )

@@ -7,16 +7,18 @@ such text belongs in the translation is told by the attention on what stands bef
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from operator import itemgetter
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.preserved import emoji
+from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.items import in_digits
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, as_one, places_in
 
 JOINERS = "\u200c\u200d"
 _ENDS = dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c")
@@ -26,22 +28,20 @@ _UNSEEN = re.compile("[\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2
 """Soft hyphens, and what sets a direction, or allows or forbids a break: no part of a word."""
 Copied = tuple[int, int, int, int]
 """Where something stands in the line and in the text: `Translation.copied`."""
-Places = Callable[[int], int]
-"""From places in a text to places in a longer one, into which something was inserted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Where something was taken out."""
 
+    start: int
+    """Of the line."""
     place: int
     """In what is left of the line."""
     text: str
     """What it was."""
     kept: str
     """What of it is put back."""
-    more: str
-    """White space after it that is gone as well."""
     beside: tuple[str, str]
     """The character before it, and that after it; none at an end of the line."""
 
@@ -52,83 +52,60 @@ class Gap:
         return before == " " and bool(after) and not after.isspace()
 
 
-@dataclass(frozen=True, slots=True)
 class Shortened:
     """What is left of a line."""
 
-    text: str
-    gaps: tuple[Gap, ...]
-    """In order."""
-
-    @classmethod
-    def of(cls, line: str, spans: Iterable[Span]) -> "Shortened":
-        """A line without these characters, and without one of the spaces around each of them.
+    def __init__(self, line: str, spans: Iterable[Span]) -> None:
+        """Leave out these characters, and one of the spaces around each of them.
 
         Spans may overlap.
         """
-        left, end, gaps = "", 0, list[Gap]()
-        around = {place for span in directions(line) for place in range(*span)}
-        for start, stop in _merged(line, spans):
-            left += line[end:start]
+        self.gaps, edits, end, place = list[Gap](), list[Edit](), 0, 0
+        around = places_in(directions(line))
+        for start, stop in as_one(spans, partial(_touch, line)):
+            place += start - end
             kept = text = line[start:stop]
             if _UNSEEN.fullmatch(text):
                 kept = "".join(c for place, c in enumerate(text, start) if place in around)
             before, after = line[max(0, start - 1) : start], line[stop : stop + 1]
-            end = stop + (after.isspace() and (before.isspace() or not left))
-            gaps.append(Gap(len(left), text, kept, line[stop:end], (before, after)))
-        return cls(left + line[end:], tuple(gaps))
-
-    @property
-    def _in_line(self) -> Places:
-        return _places([(gap.place, gap.text + gap.more) for gap in self.gaps])
+            end = stop + (after.isspace() and (before.isspace() or not place))
+            edits.append(Edit(start, end, ""))
+            self.gaps.append(Gap(start, place, text, kept, (before, after)))
+        self._left = Edited(line, edits)
+        self.text = self._left.text
 
     def moved(self, spans: Iterable[Span]) -> list[Span]:
         """Where the spans of the line are in what is left, without those that are gone."""
-        in_line = self._in_line
-        places = {in_line(n): n for n in range(len(self.text))}
-        whole = (s for s in spans if all(n in places for n in range(*s)))
-        return [(places[start], places[end - 1] + 1) for start, end in whole]
+        gone = places_in(edit[:2] for edit in self._left.edits)
+        return [self._left.moved(span) for span in spans if gone.isdisjoint(range(*span))]
 
     def restored(self, translation: Translation) -> Translation:
         """The translation of what is left, with what was taken out."""
         text, place_of = translation.text, self._place_in(translation)
         put = list[tuple[int, str, Gap]]()
-        gaps = self.gaps if is_wide_text(text) else [*map(_with_digits, self.gaps)]
-        for gap in gaps:
+        for gap in self.gaps if is_wide_text(text) else map(_with_digits, self.gaps):
             place = place_of(gap.place)
             place += gap.begins_word and text[place : place + 1] == " "
             before, after = text[max(0, place - 1) : place], text[place : place + 1]
             put.append((place, _apart(gap, before, after), gap))
-        put.sort(key=lambda each: each[0])
+        put.sort(key=itemgetter(0))
         for n, (one, other) in enumerate(pairwise(put), start=1):
             if one[0] == other[0] and one[1].endswith(" "):
                 put[n] = other[0], other[1].removeprefix(" "), other[2]
-        in_line, in_text = self._in_line, _places([each[:2] for each in put])
-        pieces, copied, end, written = list[str](), list[Copied](), 0, 0
-        for place, letters, gap in put:
-            pieces += text[end:place], letters
-            written, end = written + place - end + len(letters), place
-            src = in_line(gap.place) - len(gap.more) - len(gap.text)
-            tgt = written - len(letters) + letters.index(gap.kept)
-            end_of = src + len(gap.text.rstrip())
-            words = words_copied(gap.kept, src, tgt)
-            copied += ((a, min(b, end_of), c, d) for a, b, c, d in words)
-        found = replace(
-            translation,
-            text="".join([*pieces, text[end:]]),
-            flags=tuple(flag for flag in translation.flags if flag != "empty"),
-            sentences=tuple(
-                (a and in_line(a), in_line(b), c and in_text(c), in_text(d))
-                for a, b, c, d in translation.sentences
-            ),
+        edited = Edited(text, [Edit(place, place, letters) for place, letters, _ in put])
+        found = rewritten(translation, edited, self._left.undone)
+        copied = list(found.copied)
+        for (_, letters, gap), (start, _) in zip(put, edited.written, strict=True):
+            end = gap.start + len(gap.text.rstrip())
+            words = words_copied(gap.kept, gap.start, start + letters.index(gap.kept))
+            copied += ((a, min(b, end), c, d) for a, b, c, d in words)
+        return replace(
+            found,
+            flags=tuple(flag for flag in found.flags if flag != "empty"),
             copied=tuple(copied),
-            alternatives=tuple(map(self.restored, translation.alternatives)),
-        )
-        spans = partial(_moved, in_line), partial(_moved, in_text)
-        moved = [each.moved(*spans) for each in translation.alignments]
-        return found.aligned_by(partial(tuple, moved))
+        ).aligned_as(found)
 
-    def _place_in(self, translation: Translation) -> Places:
+    def _place_in(self, translation: Translation) -> Callable[[int], int]:
         """Where in the translation something belongs that stands at a place of what is left.
 
         Behind what comes from the nearest text before it; marks that come from words, as their
@@ -249,24 +226,11 @@ def is_wide_mark(char: str) -> bool:
     return _is_wide(char) and _is_mark(char)
 
 
-def _merged(line: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order; those between which is no more than white space are one.
-
-    But for characters that do not show, which need no space.
-    """
-    begun: Span | None = None
-    for start, stop in sorted(spans):
-        if begun is not None and _touch(line, begun, (start, stop)):
-            begun = begun[0], max(begun[1], stop)
-            continue
-        if begun is not None:
-            yield begun
-        begun = start, stop
-    if begun is not None:
-        yield begun
-
-
 def _touch(line: str, first: Span, second: Span) -> bool:
+    """Whether there is no more than white space between them.
+
+    But characters that do not show need no space.
+    """
     if first[1] >= second[0]:
         return True
     shows = not any(_UNSEEN.fullmatch(line, *span) for span in (first, second))
@@ -314,7 +278,7 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
     A model has not learned such a word, which is of a script that its training lacked, nor such an
     emoji. One letter among others, as of a name, it may have.
     """
-    places = {n for span in spelt for n in range(*span)}
+    places = places_in(spelt)
     spelt_only = "".join(_in_word(c) if n in places else "\n" for n, c in enumerate(line))
     words = (each.span() for each in re.finditer(r"\w{2,}", spelt_only))
     whole = (word for word in words if all(is_boundary(line, place) for place in word))
@@ -325,14 +289,3 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
 def _in_word(char: str) -> str:
     """A character as a pattern of words takes it: marks and joiners, which it lacks, as `_`."""
     return "_" if unicodedata.category(char)[0] == "M" or char in JOINERS else char
-
-
-def _places(inserted: Sequence[tuple[int, str]]) -> Places:
-    """What leads from a place to that behind all that was inserted there or before."""
-    places = [place for place, _ in inserted]
-    lengths = [0, *accumulate(len(letters) for _, letters in inserted)]
-    return lambda place: place + lengths[bisect_right(places, place)]
-
-
-def _moved(by: Places, span: Span) -> Span:
-    return by(span[0]), by(span[1] - 1) + 1

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from dragoman.tasks.results import Alignment, Translation
 from dragoman.tasks.translate.preserved import protected
 from dragoman.tasks.translate.removed import whole_words
-from dragoman.tasks.translate.rewriting import Edit, rewritten
+from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.glossary import Occurrence, in_capitals, is_spaced
 from dragoman.text.judging import judged_places
-from dragoman.text.spans import Span, in_common
+from dragoman.text.spans import Span, as_one, in_common, places_in
 
 LEAST = 0.1
 """The share of a word's attention that stands on a term, at least, for the word to be replaced."""
@@ -47,14 +47,12 @@ def replaced(
     begun: int = 0,
     kept: Sequence[str] = (),
 ) -> Translation:
-    """The translation with the terms that it lacks, and its alternatives with those that they lack.
+    """The translation with the terms that it lacks.
 
     Nothing is replaced in its first `begun` characters, in these texts and what else is copied, and
     in other terms. The scores are still those of what the model wrote.
     """
     text = translation.text
-    others = tuple(replaced(o, found, begun=begun, kept=kept) for o in translation.alternatives)
-    translation = replace(translation, alternatives=others).aligned_as(translation)
     places = judged_places(found, text)
     missed = [term for term, (_, place) in zip(found, places, strict=True) if place is None]
     if not missed:
@@ -62,19 +60,17 @@ def replaced(
     taken = [(0, begun), *protected(text), *(place for _, place in places if place is not None)]
     taken += [(start, end) for _, _, start, end in translation.copied]
     taken += [each.span() for one in kept for each in re.finditer(re.escape(one), text)]
-    free = bytearray(b"\1") * len(text)
-    for start, end in taken:
-        free[start:end] = bytes(end - start)
     begins = {
         next((n for n in range(start, end) if text[n].isalpha()), start)
         for _, _, start, end in translation.sentences
     }
-    parts = translation.alignments
-    puts = [put for part in parts for put in _puts(part, text, missed, free, begins)]
+    parts, fixed = translation.alignments, places_in(taken)
+    puts = [put for part in parts for put in _puts(part, text, missed, fixed, begins)]
     puts.sort(key=lambda put: put.edit[:2])
-    result, written = rewritten(translation, [each.edit for each in puts])
+    edited = Edited(text, [each.edit for each in puts])
+    result = rewritten(translation, edited)
     copied = list(result.copied)
-    for each, (start, _) in zip(puts, written, strict=True):
+    for each, (start, _) in zip(puts, edited.written, strict=True):
         place = start + each.edit.letters.index(each.form)
         copied.append((each.term.start, each.term.end, place, place + len(each.form)))
     return replace(result, copied=tuple(copied)).aligned_as(result)
@@ -84,7 +80,7 @@ def _puts(
     part: Alignment,
     text: str,
     missed: Sequence[Occurrence],
-    free_places: bytearray,
+    fixed: set[int],
     begins: set[int],
 ) -> Iterator[_Put]:
     """Where each of the missed terms that this part of the source has is written."""
@@ -92,7 +88,7 @@ def _puts(
     words = [
         word
         for word in _words(text, [span for _, span in tokens])
-        if free_places.find(0, *word) < 0
+        if fixed.isdisjoint(range(*word))
     ]
     read = [(n, span) for n, span in enumerate(part.src_spans) if span is not None]
     if not words or not read:
@@ -133,18 +129,8 @@ def _puts(
 
 def _words(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """The words that these are in; those with a hyphen between them are one."""
-    begun: Span | None = None
-    for word in whole_words(text, spans):
-        if not any(map(str.isalnum, text[slice(*word)])):
-            continue
-        if begun is not None and text[begun[1] : word[0]] == "-":
-            begun = begun[0], word[1]
-            continue
-        if begun is not None:
-            yield begun
-        begun = word
-    if begun is not None:
-        yield begun
+    words = (w for w in whole_words(text, spans) if any(map(str.isalnum, text[slice(*w)])))
+    return as_one(words, lambda one, other: text[one[1] : other[0]] == "-")
 
 
 def _run(best: int, words: Sequence[Span], text: str, more: set[int]) -> range:

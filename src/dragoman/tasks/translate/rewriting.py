@@ -1,7 +1,9 @@
-"""A finished translation in which parts of the text are replaced, and all places moved with it."""
+"""Texts in which parts are replaced, and translations whose places are moved with them."""
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 from dragoman.tasks.results import Translation
@@ -16,42 +18,73 @@ class Edit(NamedTuple):
     letters: str
 
 
-def rewritten(translation: Translation, edits: Sequence[Edit]) -> tuple[Translation, list[Span]]:
-    """The translation after edits that are in order and apart, and where the letters of each stand.
+class Edited:
+    """A text after edits that are in order and apart."""
 
-    What is put in between two places is of neither; a place within what is replaced goes to its
-    beginning or its end.
-    """
-    text, pieces, end, size = translation.text, list[str](), 0, 0
-    written = list[Span]()
-    for edit in edits:
-        pieces += text[end : edit.start], edit.letters
-        size += edit.start - end + len(edit.letters)
-        end = edit.end
-        written.append((size - len(edit.letters), size))
+    def __init__(self, before: str, edits: Sequence[Edit] = ()) -> None:
+        self.before, self.edits = before, edits
+        self.written = list[Span]()
+        """Where the letters of each edit stand."""
+        pieces, end, size = list[str](), 0, 0
+        for edit in edits:
+            pieces += before[end : edit.start], edit.letters
+            size += edit.start - end + len(edit.letters)
+            end = edit.end
+            self.written.append((size - len(edit.letters), size))
+        self.text = "".join([*pieces, before[end:]])
+        self._starts = [edit.start for edit in edits]
+        self._ends = [edit.end for edit in edits]
 
-    def after(place: int, done: int) -> int:
+    @cached_property
+    def undone(self) -> "Edited":
+        """The text as it was before, as edits of what it is now."""
+        pairs = zip(self.edits, self.written, strict=True)
+        return Edited(self.text, [Edit(*now, self.before[e.start : e.end]) for e, now in pairs])
+
+    def moved(self, span: Span) -> Span:
+        """Where a span of the text before is; what is put in at its ends is no part of it.
+
+        A place within what is replaced goes to its beginning or its end.
+        """
+        done = bisect_right(self._ends, span[0])
+        is_inside = done < len(self.edits) and self._starts[done] <= span[0]
+        start = self.written[done][0] if is_inside else self._after(span[0], done)
+        return start, self._after(span[1], bisect_left(self._starts, span[1]))
+
+    def around(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The same of spans in order, with what is put in at an end of one."""
+        last = 0
+        for start, stop in spans:
+            first = max(last, self._after(start, bisect_left(self._starts, start)))
+            done = max(bisect_left(self._starts, stop), bisect_right(self._ends, stop))
+            last = self._after(stop, done)
+            yield first, last
+
+    def _after(self, place: int, done: int) -> int:
         """Where a place is that so many edits precede, or are around."""
-        return written[done - 1][1] + max(0, place - edits[done - 1].end) if done else place
+        if not done:
+            return place
+        return self.written[done - 1][1] + max(0, place - self._ends[done - 1])
 
-    def moved(span: Span) -> Span:
-        done = sum(edit.end <= span[0] for edit in edits)
-        is_inside = done < len(edits) and edits[done].start <= span[0]
-        start = written[done][0] if is_inside else after(span[0], done)
-        return start, after(span[1], sum(edit.start < span[1] for edit in edits))
 
-    sentences, last = list[tuple[int, int, int, int]](), 0
-    for a, b, start, stop in translation.sentences:  # what is put in at an end is of the sentence
-        first = max(last, after(start, sum(edit.start < start for edit in edits)))
-        last = after(stop, sum(edit.start <= stop for edit in edits))
-        sentences.append((a, b, first, last))
+AS_IT_WAS = Edited("")
+"""Moves no place."""
+
+
+def rewritten(translation: Translation, text: Edited, line: Edited = AS_IT_WAS) -> Translation:
+    """The translation with its text edited, and perhaps of another line: that which was read was
+    edited to be the line.
+    """
+    read = line.around((a, b) for a, b, _, _ in translation.sentences)
+    made = text.around((c, d) for _, _, c, d in translation.sentences)
     found = replace(
         translation,
-        text="".join([*pieces, text[end:]]),
-        sentences=tuple(sentences),
-        copied=tuple((a, b, *moved((c, d))) for a, b, c, d in translation.copied),
+        text=text.text,
+        sentences=tuple((*one, *other) for one, other in zip(read, made, strict=True)),
+        copied=tuple(
+            (*line.moved((a, b)), *text.moved((c, d))) for a, b, c, d in translation.copied
+        ),
     )
-    found.aligned_by(
-        lambda: tuple(each.moved(lambda span: span, moved) for each in translation.alignments)
+    return found.aligned_by(
+        lambda: tuple(each.moved(line.moved, text.moved) for each in translation.alignments)
     )
-    return found, written

@@ -162,7 +162,10 @@ def check_plain_search(options: Decoding) -> None:
 
 
 def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> list[list[Span]]:
-    """Return the places of each text. Raises InputError unless they are its own, and apart."""
+    """Return the places of each text, without white space before what is kept.
+
+    Raises InputError unless they are its own, and apart.
+    """
     if len(kept) != len(texts):
         raise InputError(
             f"There are {len(texts)} lines and kept has {len(kept)}; give one for each."
@@ -183,5 +186,6 @@ def check_kept(texts: Sequence[str], kept: Sequence[Sequence[Span]]) -> list[lis
                     "none of its places, or overlaps another; give (start, end) of each."
                 )
             end = stop
-        found.append(spans)
+        begun = ((stop - len(text[start:stop].lstrip()), stop) for start, stop in spans)
+        found.append([span for span in begun if span[0] < span[1]])
     return found

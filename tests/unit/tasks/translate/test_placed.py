@@ -66,9 +66,9 @@ def test_the_way_back_of_what_a_model_writes() -> None:
     """What it moves, loses, doubles or invents, in all of the n best; and the flags that differ."""
     placed = Placed.of("a {x} b %s", [])
     other = Translation(text=f"{FIRST}{PLACEHOLDERS[4]} c")
-    found = placed.restored(
-        Translation(text=f"c {SECOND} {FIRST}.", flags=("split", "numbers"), alternatives=(other,))
-    )
+    found = Translation(
+        text=f"c {SECOND} {FIRST}.", flags=("split", "numbers"), alternatives=(other,)
+    ).each(placed.restored)
     assert found.text == "c %s {x}."
     assert found.flags == ("split",)
     assert found.copied == ((8, 10, 2, 4), (2, 5, 5, 8))

@@ -52,8 +52,8 @@ def identity(line: str) -> Translation:
 @given(lines_with_spans())
 def test_what_is_taken_out_comes_back(drawn: tuple[str, list[Span]]) -> None:
     """Where nothing is translated, the line comes back, but for white space beside what was out."""
-    line, spans = drawn
-    left = Shortened.of(line, spans)
+    line, spans = drawn[0], [*whole_words(*drawn)]
+    left = Shortened(line, spans)
     found = left.restored(identity(left.text))
     assert "".join(found.text.split()) == "".join(line.split())
     for a, b, c, d in found.text_links:
@@ -75,7 +75,7 @@ def test_other_places_move_with_their_text(
 ) -> None:
     """A place in what is left has the letters that it had; one that is gone in part is left out."""
     line, spans = drawn
-    left = Shortened.of(line, spans)
+    left = Shortened(line, spans)
     inside = [(a, b) for a, b in others[1] if b <= len(line) and line[a:b].strip()]
     for place in inside:
         moved = left.moved([place])
@@ -85,7 +85,7 @@ def test_other_places_move_with_their_text(
 def test_it_goes_where_the_words_before_it_went() -> None:
     """By the links, behind a whole word, with the spaces that it had."""
     assert [*whole_words("ein Novák!", [(7, 8)])] == [(4, 9)]
-    left = Shortened.of("I love 🍕 pizza 😀😀", [(7, 8), (15, 16), (16, 17)])
+    left = Shortened("I love 🍕 pizza 😀😀", [(7, 8), (15, 16), (16, 17)])
     assert left.text == "I love pizza "
     spans = ((0, 1), (2, 6), (7, 12))
     written = ((0, 3), (4, 9), (10, 15))
@@ -111,7 +111,7 @@ def test_a_word_is_looked_through_once() -> None:
 
 def test_it_is_not_glued_to_a_word() -> None:
     """Beside a bracket that the translation has lost there is a space; Chinese has none."""
-    left = Shortened.of("a man (😀) sleeps", [(7, 8)])
+    left = Shortened("a man (😀) sleeps", [(7, 8)])
     (gap,) = left.gaps
     assert _apart(gap, "n", " ") == " 😀"
     assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"
@@ -145,14 +145,14 @@ def test_scripts_with_and_without_spaces(line: str, beside: tuple[str, str], wri
     start = line.index("{")
     for kept in ("{n}", "%s", "词", "😀"):
         text = line.replace("{}", kept)
-        (gap,) = Shortened.of(text, [(start, start + len(kept))]).gaps
+        (gap,) = Shortened(text, [(start, start + len(kept))]).gaps
         assert _apart(gap, *beside) == written.replace("{}", kept)
 
 
 @pytest.mark.parametrize("mark", ["」", "！", "…", "？！"])
 def test_no_space_before_a_closing_mark(mark: str) -> None:
     """It closes what is before it, whatever the script."""
-    (gap,) = Shortened.of(f"喜欢{mark}是", [(2, 2 + len(mark))]).gaps
+    (gap,) = Shortened(f"喜欢{mark}是", [(2, 2 + len(mark))]).gaps
     assert not _apart(gap, "s", " ").startswith(" ")
 
 
@@ -172,7 +172,7 @@ def test_marks_have_no_space_beside_ideographs(
 ) -> None:
     """Unless the translation has one behind them; those of other scripts have."""
     start = line.index("{")
-    (gap,) = Shortened.of(line.format(mark), [(start, start + len(mark))]).gaps
+    (gap,) = Shortened(line.format(mark), [(start, start + len(mark))]).gaps
     assert _apart(gap, *beside) == written.format(mark)
 
 
@@ -183,16 +183,16 @@ def test_a_line_has_no_new_spaces(line: str) -> None:
     """What begins a word is put behind the space before it."""
     for n, letter in enumerate(line):
         if not letter.isalnum() and not letter.isspace():
-            left = Shortened.of(line, [(n, n + 1)])
+            left = Shortened(line, [(n, n + 1)])
             assert left.restored(identity(left.text)).text == line
 
 
 def test_neighbours_share_a_space() -> None:
     """What is put back at the same place has one space between."""
-    left = Shortened.of("我用{a}和{b}", [(2, 5), (6, 9)])
+    left = Shortened("我用{a}和{b}", [(2, 5), (6, 9)])
     found = left.restored(linked(left.text, "I use", ((0, 1), (1, 2)), ((0, 1), (2, 5))))
     assert found.text == "I use {a} {b}"
-    left = Shortened.of("use {a} and {b} now", [(4, 7), (12, 15)])
+    left = Shortened("use {a} and {b} now", [(4, 7), (12, 15)])
     found = left.restored(linked(left.text, "使用吧", ((0, 3),), ((0, 2),)))
     assert found.text == "使用 {a} {b} 吧"
 
@@ -200,14 +200,14 @@ def test_neighbours_share_a_space() -> None:
 def test_characters_that_do_not_show_are_no_part_of_words() -> None:
     """They go, but for those around the whole line."""
     line = "\u2067\u200fso\xadlo \u2068a\u2069\u200b\u2069"
-    left = Shortened.of(line, unseen(line))
+    left = Shortened(line, unseen(line))
     assert left.text == "solo a"
     found = left.restored(linked(left.text, "ein a", ((0, 4), (5, 6)), ((0, 3), (4, 5))))
     assert found.text == "\u2067ein a\u2069"
     assert {*found.text_links} >= {(2, 7, 1, 4), (9, 10, 5, 6)}
     line = "\u2067a\u2069 \u2067b\u2069"
-    assert Shortened.of(line, unseen(line)).text == "a b"
-    assert Shortened.of(line, unseen(line)).restored(identity("a b")).text == "a b"
+    assert Shortened(line, unseen(line)).text == "a b"
+    assert Shortened(line, unseen(line)).restored(identity("a b")).text == "a b"
 
 
 def test_directions_are_those_of_the_whole_line() -> None:
@@ -227,4 +227,4 @@ def test_directions_are_those_of_the_whole_line() -> None:
         spans = [*directions(line)]
         assert len(spans) == 2 * count
         text = line.strip()
-        assert Shortened.of(line, spans).text.strip() == text[count : len(text) - count]
+        assert Shortened(line, spans).text.strip() == text[count : len(text) - count]
