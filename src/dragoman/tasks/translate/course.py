@@ -31,10 +31,16 @@ from dragoman.tasks.translate.preserved import (
     forms,
     missing,
 )
-from dragoman.tasks.translate.quality import SEVERITIES, quality_flags, severity
 from dragoman.tasks.translate.removed import Shortened, unlearned, unseen, whole_words, words_copied
 from dragoman.tasks.translate.replacing import replaced
-from dragoman.tasks.translate.retries import Found, Searching, search_and_retry
+from dragoman.tasks.translate.retries import (
+    SEVERITIES,
+    Found,
+    Searching,
+    quality_flags,
+    search_and_retry,
+    severity,
+)
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
     WantedText,
@@ -135,7 +141,7 @@ class LineTranslator:
                 break
             other = yield from self._attempt(line, without, again)
             still = self._missed(line, other.text)
-            is_better = len(still) < len(missed) and _severity(other) <= _severity(best)
+            is_better = len(still) < len(missed) and severity(other.flags) <= severity(best.flags)
             if is_better and not _adds_number(line.text, best.text, other.text):
                 best, missed = other.each(partial(_flagged, flags=["retried"])), still
         if self._replaces:
@@ -321,10 +327,6 @@ class LineTranslator:
 
 def _not_once(line: Line, translation: str) -> list[Span]:
     return [span for span in line.placed if translation.count(line.text[slice(*span)]) != 1]
-
-
-def _severity(translation: Translation) -> int:
-    return severity({*translation.flags} & SEVERITIES.keys())
 
 
 def _judged(line: Line, translation: Translation) -> Translation:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.line import Line
-from dragoman.tasks.translate.preserved import placeholders, protected
+from dragoman.tasks.translate.preserved import of_kind, protected
 from dragoman.tasks.translate.removed import is_ideograph, is_wide_mark, is_wide_text, is_word
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.glossary import fold, is_boundary, is_spaced
@@ -80,7 +80,7 @@ def is_in_capitals(line: Line) -> bool:
     words = (
         [word for word in line.rest.split() if word[1:].isupper()] if line.rest.isupper() else []
     )
-    return bool(words) and len(words) + len(placeholders(line.text)) > 1
+    return bool(words) and len(words) + len(of_kind("placeholders", line.text)) > 1
 
 
 def in_small_letters(line: Line) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.preserved import PRESERVED, differences, emoji, protected
+from dragoman.tasks.translate.preserved import PRESERVED, differences, of_kind, protected
 from dragoman.tasks.translate.removed import words_copied
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.placeholders import PLACEHOLDERS
@@ -36,7 +36,7 @@ class Placed:
 
         A line with more of them than there are placeholders has none.
         """
-        found = {*protected(line)} - {*emoji(line)}
+        found = {*protected(line)} - {*of_kind("symbols", line)}
         found |= {(n, n + 1) for n, char in enumerate(line) if char in PLACEHOLDERS}
         found.update(filter(None, trimmed_spans(line, kept)))
         spans = [*as_one(found, lambda one, other: other[0] < one[1])]

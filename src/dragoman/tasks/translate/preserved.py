@@ -10,8 +10,9 @@ million, 150万), which are not compared at all. The rules are measured on refer
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html.entities import name2codepoint
+from typing import Any
 
 from dragoman.text.glossary import UNSPACED
 from dragoman.text.spans import Span
@@ -96,16 +97,11 @@ write it as a word."""
 
 def differences(source: str, translation: str) -> set[str]:
     """The kinds of `PRESERVED` in which a translation differs from its source."""
-    found = set[str]()
     if not _ANY.search(source) and not _ANY.search(translation):
-        return found  # as of most lines
-    for kind, pattern in _KINDS.items():
-        if _names(pattern, source) != _names(pattern, translation):
-            found.add(kind)
-        source, translation = pattern.sub(" ", source), pattern.sub(" ", translation)
-    if _numbers_differ(source, translation):
-        found.add("numbers")
-    return found
+        return set()  # as of most lines
+    (ours, source), (theirs, translation) = _parts(source), _parts(translation)
+    found = {kind for kind in _KINDS if _names(ours[kind]) != _names(theirs[kind])}
+    return found | ({"numbers"} if _numbers_differ(source, translation) else set())
 
 
 def missing(source: str, translation: str) -> list[Span]:
@@ -113,34 +109,42 @@ def missing(source: str, translation: str) -> list[Span]:
     spans, told = list[Span](), differences(source, translation)
     if not told:
         return spans
-    for kind, pattern in _KINDS.items():
-        if kind in told:
-            rest = _names(pattern, translation)
-            for match in pattern.finditer(source):
-                name = _name(match[0])
-                if not rest[name]:
-                    spans.append(match.span())
-                rest[name] -= 1
-        source = pattern.sub(lambda match: " " * len(match[0]), source)
-        translation = pattern.sub(" ", translation)
-    if "numbers" in told:
-        numbers, lost = _numbers(translation), _lost_fractions(source, translation)
-        spans += lost
-        for match in _NUMBER.finditer(_in_ascii(source)) if not lost else ():
-            number = _number(match)
-            if not numbers[number] and number >= SAID:
-                spans.append(match.span())
-            numbers[number] -= 1
-    return spans
+    (ours, source), (theirs, translation) = _parts(source), _parts(translation)
+    for kind in told - {"numbers"}:
+        spans += (match.span() for match in _beyond(ours[kind], _names(theirs[kind]), _name))
+    if "numbers" not in told:
+        return spans
+    if lost := _lost_fractions(source, translation):
+        return [*spans, *lost]
+    numbers = _beyond(_NUMBER.finditer(_in_ascii(source)), _numbers(translation), _number)
+    return [*spans, *(match.span() for match in numbers if _number(match) >= SAID)]
 
 
 def protected(text: str) -> list[Span]:
     """Where a text has URLs, addresses, tags, placeholders and emoji: places that are apart."""
-    spans = list[Span]()
-    for pattern in _KINDS.values() if _ANY.search(text) else ():  # as of few lines
-        spans += (match.span() for match in pattern.finditer(text))
+    if not _ANY.search(text):
+        return []  # as of most lines
+    return [match.span() for some in _parts(text)[0].values() for match in some]
+
+
+def _parts(text: str) -> tuple[dict[str, list[re.Match[str]]], str]:
+    """What a text has of each kind, and its rest, each character where it was."""
+    found = dict[str, list[re.Match[str]]]()
+    for kind, pattern in _KINDS.items():
+        found[kind] = [*pattern.finditer(text)]
         text = pattern.sub(lambda match: " " * len(match[0]), text)
-    return spans
+    return found, text
+
+
+def _beyond(
+    matches: Iterable[re.Match[str]], there: Counter[Any], value_of: Callable[[re.Match[str]], Any]
+) -> Iterator[re.Match[str]]:
+    """The matches whose values are not there as often; the last ones of those that are equal."""
+    left = Counter(there)
+    for match in matches:
+        left[value_of(match)] -= 1
+        if left[value_of(match)] < 0:
+            yield match
 
 
 def count_numbers(text: str) -> int:
@@ -148,14 +152,9 @@ def count_numbers(text: str) -> int:
     return _numbers(text).total()
 
 
-def emoji(text: str) -> list[Span]:
-    """Where a text has emoji, each with its variations and joints, and other pictographs."""
-    return [match.span() for match in _KINDS["symbols"].finditer(text)]
-
-
-def placeholders(text: str) -> list[Span]:
-    """Where a text has `{name}`, `%s` and the like."""
-    return [match.span() for match in _KINDS["placeholders"].finditer(text)]
+def of_kind(kind: str, text: str) -> list[Span]:
+    """Where a text has what belongs to a kind of `PRESERVED`, but for numbers."""
+    return [match.span() for match in _KINDS[kind].finditer(text)]
 
 
 def forms(text: str) -> Iterator[str]:
@@ -163,16 +162,16 @@ def forms(text: str) -> Iterator[str]:
     return (m[0] for m in _CHOICE.finditer(text)) if "{" in text else iter(())
 
 
-def _names(pattern: re.Pattern[str], text: str) -> Counter[str]:
-    """What a text has of a kind; of a tag its name, as attributes may be translated.
+def _names(matches: Iterable[re.Match[str]]) -> Counter[str]:
+    return Counter(map(_name, matches))
+
+
+def _name(match: re.Match[str]) -> str:
+    """What was written; of a tag its name, as attributes may be translated.
 
     Whether a symbol is drawn in colours does not count.
     """
-    return Counter(map(_name, pattern.findall(text)))
-
-
-def _name(written: str) -> str:
-    return _ATTRIBUTES.sub(r"\1\2", written).translate(_VARIATIONS)
+    return _ATTRIBUTES.sub(r"\1\2", match[0]).translate(_VARIATIONS)
 
 
 def _numbers_differ(source: str, translation: str) -> bool:
@@ -196,11 +195,9 @@ def _lost_fractions(source: str, translation: str) -> list[Span]:
     before, after = _numbers(source), _numbers(translation)
     if not after < before or _HALF.search(translation):
         return []
-    kept, lost = Counter(_DECIMAL.findall(_in_ascii(translation))), dict[Span, int]()
-    for match in _DECIMAL.finditer(_in_ascii(source)):
-        if not kept[match.groups()]:
-            lost[match.span()] = int(match[2][:100])
-        kept[match.groups()] -= 1
+    decimals = _DECIMAL.finditer(_in_ascii(source))
+    kept = Counter(_DECIMAL.findall(_in_ascii(translation)))
+    lost = {m.span(): int(m[2][:100]) for m in _beyond(decimals, kept, re.Match.groups)}
     is_all = before - after <= Counter(lost.values())
     return [span for span, fraction in lost.items() if fraction and is_all]
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.preserved import emoji
+from dragoman.tasks.translate.preserved import of_kind
 from dragoman.tasks.translate.rewriting import Edit, Edited, rewritten
 from dragoman.text.glossary import is_boundary, is_spaced
 from dragoman.text.items import in_digits
@@ -283,7 +283,7 @@ def unlearned(line: str, spelt: Iterable[Span]) -> Iterator[Span]:
     words = (each.span() for each in re.finditer(r"\w{2,}", spelt_only))
     whole = (word for word in words if all(is_boundary(line, place) for place in word))
     yield from (span for span in whole if any(map(str.isalpha, line[slice(*span)])))
-    yield from (span for span in emoji(line) if places.intersection(range(*span)))
+    yield from (span for span in of_kind("symbols", line) if places.intersection(range(*span)))
 
 
 def _in_word(char: str) -> str:

@@ -87,7 +87,7 @@ def test_the_way_back_of_what_a_model_writes() -> None:
 @pytest.fixture(autouse=True)
 def ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what random weights write the next try is never worse."""
-    monkeypatch.setattr(course, "_severity", lambda _: 0)
+    monkeypatch.setattr(course, "severity", lambda _: 0)
 
 
 TRANSLATOR = make_translator(tokenizer=with_specials(make_tokenizer(), PLACEHOLDERS))

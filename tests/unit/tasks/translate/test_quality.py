@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from dragoman.decode import Hypothesis
-from dragoman.tasks.translate.quality import (
+from dragoman.tasks.translate.retries import (
     LONG_ENOUGH,
     REPEATS,
     SEVERITIES,

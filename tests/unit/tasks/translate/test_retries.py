@@ -11,8 +11,14 @@ from tests.unit.tasks.translate.test_quality import hypothesis as of_ids
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.quality import SEVERITIES, severity
-from dragoman.tasks.translate.retries import Found, Searching, _cut, search_and_retry
+from dragoman.tasks.translate.retries import (
+    SEVERITIES,
+    Found,
+    Searching,
+    _cut,
+    search_and_retry,
+    severity,
+)
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import WantedText, with_terms
 
