@@ -128,7 +128,7 @@ def test_ensembles_and_wide_beams_have_lists_too(drawn: list[tuple[int, int]], s
     """A model that cannot leave out outputs computes them all, with the same result."""
     sources, words = sources_of(drawn), shortlist(seed, 5)
     one = translator(words)
-    twice = one.ensemble([translator(words)])
+    twice = replace(one, others=(translator(words).model,))
     for wanted, found in zip(
         searched(one, sources, OPTIONS["beam"]),
         searched(twice, sources, OPTIONS["beam"]),

@@ -141,7 +141,7 @@ def test_what_is_frozen_is_shared(precision: Arithmetic, two_cores: Callable[[],
         pytest.skip(f"no {precision} on this processor")
     two_cores()
     translator = tiny.make_translator(precision=precision)
-    assert translator._ids._models[0].frozen is not translator._ids._models[0].shape
+    assert translator._ids.model.frozen is not translator._ids.model.shape
     lines = tiny.random_lines(8, seed=2, longest=8)
     asks: list[Ask] = [
         lambda: translator.translate(lines, n_best=2),

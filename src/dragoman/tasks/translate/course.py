@@ -204,7 +204,7 @@ class LineTranslator:
     def _translated(self, line: Line, copied: Sequence[Span]) -> Searching[Translation]:
         ids, terms = self.ids, line.terms
         if terms and self._replaces:
-            ids, terms = ids.aligning(), []
+            ids, terms = replace(ids, aligns=True), []
         wanted = wanted_of(line.text, terms, copied)
         sources = [
             source for part in line.parts or () for source in self._sources(line, part, wanted)

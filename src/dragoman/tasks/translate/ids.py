@@ -5,10 +5,8 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -35,7 +33,6 @@ from dragoman.decode import (
     Prefixes,
     Processor,
     RepetitionPenalty,
-    Scheduler,
     Strategy,
     force,
     mean_log_probs,
@@ -82,6 +79,7 @@ class Specials:
     """Whether the last token that the length limit allows is always the end."""
 
 
+@dataclass(frozen=True, eq=False)
 class IdTranslator:
     """Search, forced decoding and attention on lists of ids, which have neither bos nor eos.
 
@@ -90,55 +88,33 @@ class IdTranslator:
     threads may share it, and one of them may train it.
     """
 
-    def __init__(
-        self,
-        model: Held[EncoderDecoder],
-        specials: Specials,
-        precision: Arithmetic,
-        shortlist: Callable[[], Shortlist] | None = None,
-        head: Head = MEAN,
-        edges: Callable[[], Edges] | None = None,
-    ) -> None:
-        """`shortlist` is called for each search with the option of that name, `edges` with terms.
+    model: Held[EncoderDecoder]
+    specials: Specials
+    precision: Arithmetic
+    shortlist: Callable[[], Shortlist] | None = None
+    """Called for each search with the option of that name."""
+    head: Head = MEAN
+    """What aligns."""
+    edges: Callable[[], Edges] | None = None
+    """Called for each search with terms."""
+    others: tuple[Held[EncoderDecoder], ...] = ()
+    """Models that decode with it, by the mean of all their probabilities."""
+    aligns: bool = False
+    """Whether hypotheses tell what they attended to."""
 
-        `head` is what aligns: by default the mean over the heads of the last layer.
-        """
-        self._models: tuple[Held[EncoderDecoder], ...] = (model,)
-        self.specials = specials
-        self.precision = precision
-        self._forbid = Forbid(specials.forbidden)
-        self.shortlist, self.head, self._aligns = shortlist, head, False
-        self._edges = edges
-        self.scheduler = Scheduler(_run, model.lanes)
-        """Computes what `searched` and `forced` ask for, also of others made by `between`."""
-
-    def between(self, specials: Specials) -> Self:
-        """Return the same models with other ids around sources and targets."""
-        other = copy(self)
-        other.specials, other._forbid = specials, Forbid(specials.forbidden)  # noqa: SLF001
-        return other
-
-    def aligning(self) -> Self:
-        """Return the same, which finds hypotheses that tell what they attended to."""
-        other = copy(self)
-        other._aligns = True  # noqa: SLF001 -- the same class
-        return other
-
-    def ensemble(self, others: Sequence["IdTranslator"]) -> Self:
-        """Return all models as one, which decodes by the mean of their probabilities."""
-        joined = copy(self)
-        joined._models += tuple(chain.from_iterable(o._models for o in others))  # noqa: SLF001
-        joined.scheduler = Scheduler(_run, self._models[0].lanes)
-        return joined
+    @property
+    def models(self) -> tuple[Held[EncoderDecoder], ...]:
+        """All of them."""
+        return self.model, *self.others
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self._models[0].device
+        return self.model.device
 
     def longest_source(self, wanted: int) -> int:
         """So many tokens, or as many as the model has places for, beside the frame."""
-        bounds = [held.shape.src_embedding.num_positions for held in self._models]
+        bounds = [held.shape.src_embedding.num_positions for held in self.models]
         frame = self.specials.src_frame
         around = len(frame.before) + len(frame.after)
         return max(1, min([wanted, *(places - around for places in bounds if places is not None)]))
@@ -146,7 +122,7 @@ class IdTranslator:
     @property
     def longest_target(self) -> int | None:
         """Most tokens of a target, its end among them; None where nothing bounds them."""
-        bounds = [held.shape.tgt_embedding.num_positions for held in self._models]
+        bounds = [held.shape.tgt_embedding.num_positions for held in self.models]
         return min((places for places in bounds if places is not None), default=None)
 
     def inference(self) -> AbstractContextManager[None]:
@@ -160,7 +136,7 @@ class IdTranslator:
         least = options.min_length  # tokens that are written whatever the source is
         costs = [(len(source) + max(least, len(source.prefix))) * width for source in sources]
         budget = options.max_batch_tokens
-        key = key_of(options), self.specials, self._aligns, constrained
+        key = key_of(options), self.specials, self.aligns, constrained
         return Items(values=sources, costs=costs, budget=budget, how=(self, options), key=key)
 
     def forced(self, pair: tuple[Ids, Ids], options: Decoding) -> Items[tuple[Ids, Ids]]:
@@ -190,13 +166,13 @@ class IdTranslator:
             max_B = max_B.clamp(max=self.longest_target)
         strategy = strategy or self._strategy(sources, options)
         constrained = strategy if isinstance(strategy, Constrained) else None
-        frozen = [held.frozen for held in self._models]
+        frozen = [held.frozen for held in self.models]
         model: Model[Any] = frozen[0] if len(frozen) == 1 else Ensemble(frozen)
         lists, bos_id, eos_id = None, self.specials.bos_id, self.specials.eos_id
         if options.shortlist and constrained is None:
             lists = self._lists(sources)
             model, bos_id, eos_id = Shortlisted(model, lists), BOS, EOS
-        attentive = self._aligns or constrained is not None
+        attentive = self.aligns or constrained is not None
         # terms begin where attention stands on what a step is about to write
         head = MEAN if constrained is not None and self.head.later else self.head
         if attentive:
@@ -236,10 +212,10 @@ class IdTranslator:
             length_penalty=options.length_penalty,
             n_best=options.n_best,
         )
-        if self._edges is None:
+        if self.edges is None:
             raise InputError("this translator writes no terms; load one from a folder")
         terms = (tuple(term.moved(before) for term in source.terms) for source in sources)
-        return Constrained(beam=beam, terms=tuple(terms), edges=self._edges())
+        return Constrained(beam=beam, terms=tuple(terms), edges=self.edges())
 
     def _seen(self, found: Hypothesis, head: Head) -> Hypothesis:
         """What aligns a hypothesis that ended, without the columns before a source.
@@ -277,7 +253,7 @@ class IdTranslator:
         limits: Limits,
     ) -> list[Processor]:
         """What the options forbid and prefer, in the numbers of the lists where there are some."""
-        processors: list[Processor] = [] if lists else [self._forbid]
+        processors: list[Processor] = [] if lists else [Forbid(self.specials.forbidden)]
         if options.min_length:
             min_B = torch.full((len(sources),), options.min_length, device=self.device)
             processors.append(MinimumLength(min_B, limits.eos_id))
@@ -314,7 +290,7 @@ class IdTranslator:
         """
         layer, head, _ = self.head
         found: list[Tensor] = []
-        model = evaluation_view(self._models[0].whole())  # other threads use the model
+        model = evaluation_view(self.model.whole())  # other threads use the model
         attention = cast("MultiHeadAttention", model.decoder.each_layer()[layer].cross_attn)
         heads = None if head is None else [head]
         attention.pattern = Recording(of=attention.pattern, see=found.append, heads=heads)
@@ -326,13 +302,14 @@ class IdTranslator:
 
     def _allowed_logits(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
         """The logits of all positions, without what decoding never writes."""
-        every = [held.whole()(src_BS, tgt_in_BT).float() for held in self._models]
+        every = [held.whole()(src_BS, tgt_in_BT).float() for held in self.models]
         logits_BTV: Tensor = every[0] if len(every) == 1 else mean_log_probs(every)
         begun = len(self.specials.begin)
         logits_BTV, tgt_in_BT = logits_BTV[:, begun:].contiguous(), tgt_in_BT[:, begun:]
         rows = torch.arange(tgt_in_BT.numel(), device=tgt_in_BT.device)
         prefixes = Prefixes(tgt_in_BT.reshape(-1, 1), rows)
-        return self._forbid(logits_BTV.flatten(0, 1), prefixes).view_as(logits_BTV)
+        forbid = Forbid(self.specials.forbidden)
+        return forbid(logits_BTV.flatten(0, 1), prefixes).view_as(logits_BTV)
 
     def _pad_src(self, sources: Sequence[Ids]) -> Tensor:
         """The sources (B, S) in their frames, padded."""
@@ -350,7 +327,7 @@ class IdTranslator:
         return tgt_in_BT.to(self.device), tgt_out_BT.to(self.device)
 
 
-def _run(
+def run(
     how: tuple[IdTranslator, Decoding | float], items: list[Any], withdrawn: Withdrawn
 ) -> list[Any]:
     """Answer a batch of sources, or of pairs to be scored, as its items have it in common."""

@@ -13,8 +13,9 @@ order.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache, partial
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any, Self, overload
 
 from dragoman.decode import Course, Head, Hypothesis, Request, Scheduler, Strategy
@@ -32,7 +33,7 @@ from dragoman.tasks.lines import as_pairs, as_texts, encode_each, encode_prefixe
 from dragoman.tasks.options import check_sampling, for_ids, forbidding
 from dragoman.tasks.results import Scored, Translation, score_each
 from dragoman.tasks.translate.course import LineTranslator
-from dragoman.tasks.translate.ids import IdTranslator, Specials
+from dragoman.tasks.translate.ids import IdTranslator, Specials, run
 from dragoman.tasks.translate.languages import Languages
 from dragoman.tasks.translate.line import Kept, Line, remembered
 from dragoman.tasks.translate.published import languages_of
@@ -97,6 +98,7 @@ class Translator(Answering[Decoding, Translation]):
         self._forbid = forbidding(tgt)
         head = Head(*alignment or ())
         self._ids = IdTranslator(held, specials, precision, shortlist, head, edges)
+        self._scheduler = Scheduler[Any, Any](run, held.lanes)
 
     @classmethod
     def of(cls, folder: ModelFolder, precision: Arithmetic = "fp32") -> Self:
@@ -115,8 +117,8 @@ class Translator(Answering[Decoding, Translation]):
 
     @property
     def scheduler(self) -> Scheduler[Any, Any]:
-        """What computes the translations of all callers."""
-        return self._ids.scheduler
+        """What computes the translations of all callers, also of others made by `between`."""
+        return self._scheduler
 
     @property
     def specials(self) -> Specials:
@@ -153,7 +155,7 @@ class Translator(Answering[Decoding, Translation]):
         bound, languages = copy(self), self._languages.between(*meant)
         bound._languages = languages  # noqa: SLF001 -- the same class
         bound.src_tokenizer = languages.reads
-        bound._ids = self._ids.between(languages.specials(self.specials))  # noqa: SLF001
+        bound._ids = replace(self._ids, specials=languages.specials(self.specials))  # noqa: SLF001
         return bound
 
     def remembering(self, memory: Mapping[str, str]) -> Self:
@@ -169,7 +171,7 @@ class Translator(Answering[Decoding, Translation]):
     def aligning(self) -> Self:
         """Return one that finds alignments while it translates, not by reading once more."""
         other = copy(self)
-        other._ids = self._ids.aligning()  # noqa: SLF001 -- the same class
+        other._ids = replace(self._ids, aligns=True)  # noqa: SLF001 -- the same class
         return other
 
     def ensemble(self, *others: "Translator") -> Self:
@@ -192,7 +194,9 @@ class Translator(Answering[Decoding, Translation]):
                     f"{own.device}; load all on one device."
                 )
         joined = copy(self)
-        joined._ids = own.ensemble([other._ids for other in others])  # noqa: SLF001
+        models = own.others + tuple(chain.from_iterable(each._ids.models for each in others))  # noqa: SLF001
+        joined._ids = replace(own, others=models)  # noqa: SLF001
+        joined._scheduler = Scheduler(run, own.model.lanes)  # noqa: SLF001
         return joined
 
     @overload
