@@ -1,26 +1,115 @@
-"""The ladder of retries: what is tried, what is taken, and that it concerns no other sentence."""
+"""What makes a translation degenerate; the ladder of retries: what is tried, and what is taken."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Literal
 
 import pytest
 from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import make_tokenizer, make_translator, random_lines
-from tests.unit.tasks.translate.test_quality import hypothesis as of_ids
 
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
 from dragoman.tasks.translate.retries import (
+    LONG_ENOUGH,
+    REPEATS,
     SEVERITIES,
     Found,
     Searching,
     _cut,
+    is_degenerate,
+    loops,
+    quality_flags,
+    repeats,
     search_and_retry,
     severity,
 )
 from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import WantedText, with_terms
+
+
+def of_ids(ids: list[int], stopped: Literal["eos", "length"] = "eos") -> Hypothesis:
+    """One with these ids."""
+    return Hypothesis(
+        ids=tuple(ids), score=-1.0, log_prob=-1.0, token_log_probs=(-1.0,), stopped=stopped
+    )
+
+
+def count_slowly(ids: list[int]) -> int:
+    """The most repeated cycle, by trying each place and period."""
+    most = 1
+    for start, period in product(range(len(ids)), range(1, len(ids) + 1)):
+        times = 1
+        cycle = ids[start : start + period]
+        while ids[start + times * period : start + (times + 1) * period] == cycle:
+            times += 1
+        if len(cycle) == period:
+            most = max(most, times)
+    return most
+
+
+@pytest.mark.parametrize("length", range(9))
+def test_repeats_are_those_that_one_counts(length: int) -> None:
+    """For every row of two tokens, and each least number."""
+    for ids in product((5, 6), repeat=length):
+        expected = count_slowly(list(ids))
+        for least in (2, 3, 5):
+            assert repeats(ids, least) == (expected if expected >= least else 1)
+
+
+@pytest.mark.parametrize("period", [1, 2, 7])
+def test_a_cycle_loops_wherever_it_stands(period: int) -> None:
+    """From one repetition more than REPEATS on; at the end, the beginning, and in the middle."""
+    cycle = list(range(10, 10 + period))
+    for before, after in (([], []), ([1, 2], []), ([1], [2, 3])):
+        assert loops([1, 2, 3], [*before, *cycle * (REPEATS + 1), *after])
+        assert not loops([1, 2, 3], [*before, *cycle * REPEATS, *after])
+
+
+def test_a_source_that_repeats_may_be_answered_alike() -> None:
+    """Also in cycles of another length; what goes far beyond the source is a loop."""
+    laughing = [4, 5] * 6
+    assert not loops(laughing, [7] * 9)
+    assert loops(laughing, [7] * 10)
+    assert not loops([8] * 20, [9, 10] * 20)
+
+
+ENOUGH = [*range(LONG_ENOUGH)]
+LENGTHY = Source([*range(20, 20 + 3 * LONG_ENOUGH)])
+FEW = Source(LENGTHY.ids[:5], text="a \ufffd b")
+
+
+@pytest.mark.parametrize(
+    ("source", "found", "text", "flags"),
+    [
+        (LENGTHY, of_ids(ENOUGH), "text", set()),
+        (LENGTHY, of_ids(ENOUGH[1:]), "text", {"short"}),
+        (Source(LENGTHY.ids[: LONG_ENOUGH - 1]), of_ids([5]), "text", set()),
+        (LENGTHY, of_ids(ENOUGH, "length"), "text", {"max_length"}),
+        (FEW, of_ids([5]), " \n", {"no_output"}),
+        (FEW, of_ids([5] * 9, "length"), "a", {"loop", "max_length"}),
+        (FEW, of_ids([5]), "\ufffd x", set()),
+        (FEW, of_ids([5]), "\ufffdx\ufffd", {"broken_characters"}),
+        (Source([5]), of_ids([5]), "\ufffd", {"broken_characters"}),
+    ],
+)
+def test_each_doubt_has_its_cause(
+    source: Source, found: Hypothesis, text: str, flags: set[str]
+) -> None:
+    """And a translation without any has none."""
+    assert quality_flags(source, found, text) == flags
+
+
+def test_severity_orders_by_the_worst() -> None:
+    """One worse doubt weighs more than all lesser ones; only a short one is no reason to retry."""
+    names = list(SEVERITIES)
+    for place, name in enumerate(names):
+        assert severity({name}) > severity(set(names[:place]))
+        assert is_degenerate({name}) == (name != "short")
+    assert not is_degenerate(set())
+
 
 TOKENIZER = make_tokenizer()
 GOOD = "the cat sees a dog"
@@ -34,6 +123,8 @@ def hypothesis(text: str, *, limit: bool = False) -> Hypothesis:
 
 LOOP = hypothesis("cat " * 20)
 CUT = hypothesis("the tree", limit=True)
+WELL = hypothesis(GOOD)
+BROKEN = of_ids(TOKENIZER.encode("the é")[:-1])
 
 
 @dataclass
@@ -111,17 +202,6 @@ def test_the_first_rung_that_helps_is_taken() -> None:
     assert "".join(stub.asked[-1][0]).replace(" ", "") == LONG.replace(" ", "")
 
 
-def test_broken_characters_are_searched_again() -> None:
-    """A wider beam may spell one to its end; where none does, the first translation stays."""
-    broken = replace(hypothesis(GOOD), ids=tuple(TOKENIZER.encode("the é")[:-1]))
-    assert TOKENIZER.decode(broken.ids).endswith("\ufffd")
-    wide = Stub(lambda text, chosen: hypothesis(text) if chosen.beam_size == 10 else broken)
-    (found,) = wide.retried(GOOD)
-    assert (found.n_best, found.retried) == (([hypothesis(GOOD)],), True)
-    (found,) = Stub(lambda *_: broken).retried(GOOD)
-    assert (found.n_best, found.retried) == (([broken],), False)
-
-
 def test_what_the_user_set_stays() -> None:
     """Blocked n-grams of another length are no retry; the widest beam does not grow, and groups
     share any beam equally.
@@ -138,13 +218,21 @@ def test_what_the_user_set_stays() -> None:
     assert [chosen.beam_size for texts, chosen in stub.asked if texts] == [2, 2, 4]
 
 
-def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest() -> None:
-    """A loop that ends is better than a text without an end; a search as bad changes nothing."""
-    stub = Stub(lambda _, chosen: LOOP if chosen.beam_size == 10 else CUT)
-    (found,) = stub.retried(GOOD)
-    assert (found.n_best, found.retried) == (([LOOP],), True)
-    (found,) = Stub(lambda *_: LOOP).retried(LONG)
-    assert (found.n_best, found.retried) == (([LOOP],), False)
+@pytest.mark.parametrize(
+    ("first", "wide", "taken"),
+    [
+        (CUT, LOOP, LOOP),
+        (LOOP, replace(LOOP, score=-2.0), LOOP),
+        (BROKEN, WELL, WELL),
+        (BROKEN, CUT, BROKEN),
+    ],
+)
+def test_the_least_bad_is_kept_and_of_equal_ones_the_earliest(
+    first: Hypothesis, wide: Hypothesis, taken: Hypothesis
+) -> None:
+    """A loop that ends is better than a text without an end, and broken characters than both."""
+    (found,) = Stub(lambda _, chosen: wide if chosen.beam_size == 10 else first).retried(GOOD)
+    assert (found.n_best, found.retried) == (([taken],), taken is not first)
 
 
 # ------------------------------------------------------------ with a model that never learned
