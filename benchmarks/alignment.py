@@ -34,9 +34,8 @@ from dragoman.models import EncoderDecoder
 from dragoman.nn import Arithmetic
 from dragoman.tasks.held import Held
 from dragoman.tasks.task import model_of
-from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.ids import Ids, IdTranslator, Source
 from dragoman.tasks.translate.linking import Rendered, alignments_of
-from dragoman.tasks.translate.source import Ids, Source
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.marked import Marked, Tag
 from dragoman.text.putback import put_back

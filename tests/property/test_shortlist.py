@@ -19,8 +19,7 @@ from dragoman.engine.products import can_pack
 from dragoman.errors import InputError
 from dragoman.nn import Arithmetic
 from dragoman.tasks.held import Held
-from dragoman.tasks.translate.ids import IdTranslator, Specials
-from dragoman.tasks.translate.source import Source
+from dragoman.tasks.translate.ids import IdTranslator, Source, Specials
 from dragoman.text.tokenizer import Frame
 
 V = 300  # lists of one to four times 64 places

@@ -17,8 +17,7 @@ from dragoman.decode.requests import Withdrawn
 from dragoman.decoding import Decoding
 from dragoman.tasks.held import Held
 from dragoman.tasks.results import Alignment, Translation
-from dragoman.tasks.translate.ids import IdTranslator
-from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.ids import Ids, IdTranslator, Source
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.spans import in_common, lengths_of
 from dragoman.text.tokenizer import Tokenizer

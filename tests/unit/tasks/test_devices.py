@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from dragoman.decode import Advance
 from dragoman.tasks.generate.ids import Prompt
 from dragoman.tasks.held import Held
-from dragoman.tasks.translate.source import Source
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.translator import Translator
 
 

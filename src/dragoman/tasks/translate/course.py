@@ -20,7 +20,7 @@ from dragoman.tasks.translate.fitting import (
     in_small_letters,
     is_in_capitals,
 )
-from dragoman.tasks.translate.ids import IdTranslator
+from dragoman.tasks.translate.ids import IdTranslator, Source
 from dragoman.tasks.translate.line import Line, is_readable
 from dragoman.tasks.translate.linking import Rendered, alignments_of, read_spans
 from dragoman.tasks.translate.placed import Placed
@@ -41,7 +41,6 @@ from dragoman.tasks.translate.retries import (
     search_and_retry,
     severity,
 )
-from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import (
     WantedText,
     changed,

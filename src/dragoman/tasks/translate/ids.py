@@ -6,6 +6,7 @@ Axes as in `dragoman.decode`: B sentences, S source, T target, H heads, V vocabu
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +40,7 @@ from dragoman.decode import (
     relative_lengths,
     search,
 )
-from dragoman.decode.constrained import USUAL_WIDTH, Constrained, Edges
+from dragoman.decode.constrained import USUAL_WIDTH, Constrained, Edges, Term
 from dragoman.decode.requests import Withdrawn
 from dragoman.decode.shortlist import BOS, EOS, Lists, Shortlist, Shortlisted
 from dragoman.decoding import Decoding
@@ -50,8 +51,9 @@ from dragoman.nn.cpu.products import computing
 from dragoman.nn.patterns.recording import Recording
 from dragoman.tasks.held import Held
 from dragoman.tasks.options import key_of, strategy_of
-from dragoman.tasks.translate.source import Ids, Source
 from dragoman.text.tokenizer import Frame
+
+Ids = Sequence[int]
 
 MEAN = Head()
 """The mean over the heads of the last layer."""
@@ -77,6 +79,30 @@ class Specials:
     """What a target never holds."""
     forced_end: bool = False
     """Whether the last token that the length limit allows is always the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is translated; its length is that of its ids."""
+
+    ids: Ids
+    prefix: Ids = ()
+    """The ids that its translation begins with."""
+    draw: int = 0
+    """Which of its samples this is."""
+    text: str = ""
+    """What the ids are of, by which a retry cuts it."""
+    terms: tuple[Term, ...] = ()
+    """What its translation is to have, by the places of its ids."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def number(self) -> int:
+        """What its random numbers follow from, beside the seed; independent of its place."""
+        content = repr((list(self.ids), list(self.prefix), self.draw)).encode()
+        return int.from_bytes(blake2b(content, digest_size=8).digest())
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +214,17 @@ class IdTranslator:
         )
         if constrained is not None:
             found = [constrained.best_first(*each) for each in enumerate(found)]
-        if attentive:
-            found = [[self._seen(each, head) for each in best] for best in found]
-        if self.specials.forced_end:
-            found = [
-                [_cut_short(each, most) for each in best]
-                for best, most in zip(found, max_B.tolist(), strict=True)
-            ]
-        if lists is None:
-            return [[_without(begin, each) for each in best] for best in found]
-        return [
-            [_without(begin, replace(each, ids=lists.tokens(sentence, each))) for each in best]
-            for sentence, best in enumerate(found)
-        ]
+
+        def finished(number: int, each: Hypothesis) -> Hypothesis:
+            if attentive:
+                each = self._seen(each, head)
+            if self.specials.forced_end:
+                each = _cut_short(each, int(max_B[number]))
+            if lists is not None:
+                each = replace(each, ids=lists.tokens(number, each))
+            return _without(begin, each)
+
+        return [[finished(n, each) for each in best] for n, best in enumerate(found)]
 
     def _strategy(self, sources: Sequence[Source], options: Decoding) -> Strategy:
         """That of the options; for sources with terms a beam that writes them."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dragoman.tasks.lines import LinePart
+from dragoman.tasks.translate.ids import Ids
 from dragoman.tasks.translate.preserved import protected
 from dragoman.tasks.translate.removed import Shortened
-from dragoman.tasks.translate.source import Ids
 from dragoman.text.glossary import Glossary, Occurrence, is_spaced
 from dragoman.text.items import numbered, sign_of
 from dragoman.text.spans import Span, places_in

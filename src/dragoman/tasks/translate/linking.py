@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.decode import Hypothesis
 from dragoman.tasks.results import Alignment
-from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.ids import Ids, Source
 from dragoman.text.spans import Span, seen_in, spans_of
 from dragoman.text.tokenizer import Tokenizer
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 from dragoman.decode import Hypothesis, Items
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
-from dragoman.tasks.translate.source import Ids, Source
+from dragoman.tasks.translate.ids import Ids, Source
 from dragoman.tasks.translate.terms import terms_of_parts
 from dragoman.text.tokenizer import Tokenizer
 

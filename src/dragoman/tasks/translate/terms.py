@@ -15,8 +15,8 @@ from dragoman.decode.constrained import Edges, Term
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
 from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.linking import read_spans
-from dragoman.tasks.translate.source import Source
 from dragoman.text.glossary import Occurrence, is_boundary, is_spaced, joins
 from dragoman.text.judging import exact, judge
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS, sentences_of

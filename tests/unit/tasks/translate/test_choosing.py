@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.unit.tasks.tiny import DECODING, make_translator, random_lines
 
+from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.tasks.translate.source import Source
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.translator import Translator
 
 BEGINNING = "the dog"
@@ -23,13 +24,16 @@ def test_samples_come_best_first_and_one_is_the_first(translator: Translator) ->
     assert one.tokens in [each.tokens for each in every]
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_translation_begins_as_it_is_told(translator: Translator, beam_size: int) -> None:
+@pytest.mark.parametrize(("beam_size", "groups"), [(1, 1), (4, 1), (4, 2)])
+def test_a_translation_begins_as_it_is_told(
+    translator: Translator, beam_size: int, groups: int
+) -> None:
     """The prefix's pieces stand first with probability 1; an empty prefix forces nothing."""
     lines = random_lines(6)
     prefixes = [BEGINNING if n % 2 else "" for n in range(6)]
-    found = translator.translate(lines, prefix=prefixes, beam_size=beam_size)
-    free = translator.translate(lines, beam_size=beam_size)
+    options = Decoding(beam_size=beam_size, beam_groups=groups)
+    found = translator.translate(lines, prefix=prefixes, options=options)
+    free = translator.translate(lines, options=options)
     ids = translator.tgt_tokenizer.encode(BEGINNING)
     for n, translation in enumerate(found):
         if n % 2:

@@ -163,24 +163,15 @@ def test_a_test_set_is_checked(tmp_path: Path) -> None:
     assert "in zh have no CJK letters but mostly LATIN ones" in told
 
 
-def _gone(_model: Path, src: Path) -> None:
-    src.unlink()
+DAMAGE = {
+    "gone": lambda _, src: src.unlink(),
+    "a device": lambda _, src: (src.unlink(), src.symlink_to("/dev/zero")),
+    "other lines": lambda _, src: write(src, ["one line"]),
+    "damaged": lambda model, _: (model / "training" / "recipe.json").write_text("{"),
+}
 
 
-def _device(_model: Path, src: Path) -> None:
-    src.unlink()
-    src.symlink_to("/dev/zero")
-
-
-def _other_lines(_model: Path, src: Path) -> None:
-    write(src, ["one line"])
-
-
-def _damaged(model: Path, _src: Path) -> None:
-    (model / "training" / "recipe.json").write_text("{", encoding="utf-8")
-
-
-@pytest.mark.parametrize("damage", [_gone, _device, _other_lines, _damaged])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_training_texts_need_not_be_there(
     tmp_path: Path, damage: Callable[[Path, Path], None]
 ) -> None:

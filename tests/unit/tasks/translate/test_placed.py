@@ -1,12 +1,13 @@
 """Lines with placeholders of the vocabulary, and the way back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.tasks.tiny import make_tokenizer, make_translator
+from tests.unit.tasks.translate.conftest import Write
 from tests.unit.tasks.translate.test_removed import identity
 
 from dragoman.decoding import Decoding
@@ -14,7 +15,6 @@ from dragoman.tasks.results import Translation
 from dragoman.tasks.translate import course
 from dragoman.tasks.translate.line import Line
 from dragoman.tasks.translate.placed import Placed
-from dragoman.tasks.translate.retries import Searching
 from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import PLACEHOLDERS
 from dragoman.text.spans import Span
@@ -115,28 +115,17 @@ def test_a_translation_keeps_what_placeholders_stand_for(line: str) -> None:
 @pytest.mark.parametrize("lost", ["", f"{FIRST} {FIRST}"])
 @pytest.mark.parametrize("helps", ["forced", "out", "plain"])
 def test_what_is_lost_or_doubled_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch, lost: str, helps: str
+    attempts: Callable[[Write], None], lost: str, helps: str
 ) -> None:
     """Forced; without it, which is then put back; and as by a model that has no placeholders."""
     tried = list[str]()
 
-    def attempt(
-        self: course.LineTranslator,
-        line: Line,
-        out: Sequence[Span],
-        forced: Sequence[Span] = (),
-    ) -> Searching[Translation]:
-        del self
-        yield from ()
-        if not line.placed:
-            way, text = "plain", "b {x}"
-        else:
-            way = "out" if out else "forced" if forced else "first"
-            text = f"b {FIRST}" if way == helps else lost
+    def write(line: Line, out: Sequence[Span], forced: Sequence[Span]) -> str:
+        way = "plain" if not line.placed else "out" if out else "forced" if forced else "first"
         tried.append(way)
-        return Translation(text=text)
+        return "b {x}" if way == "plain" else f"b {FIRST}" if way == helps else lost
 
-    monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
+    attempts(write)
     ways = ["first", "forced", "out", "plain"]
     assert TRANSLATOR.translate("a {x}").text == "b {x}"
     assert tried == ways[: ways.index(helps) + 1]
@@ -158,18 +147,16 @@ def test_what_is_kept_has_placeholders_too() -> None:
 
 @pytest.mark.parametrize("line", ["{x}", "www.x.org, {a}{b} <br>!", FIRST, "😀", "...", "{a}" * 9])
 def test_what_has_nothing_to_translate_is_copied(
-    line: str, monkeypatch: pytest.MonkeyPatch
+    line: str, attempts: Callable[[Write], None]
 ) -> None:
     """The model reads nothing of it; other words and prefixes are asked for."""
     tried = list[str]()
 
-    def attempt(self: course.LineTranslator, line: Line, *_: object) -> Searching[Translation]:
-        del self
-        yield from ()
+    def write(line: Line, *_: object) -> str:
         tried.append(line.text)
-        return Translation(text=line.text)
+        return line.text
 
-    monkeypatch.setattr(course.LineTranslator, "_attempt", attempt)
+    attempts(write)
     found = TRANSLATOR.translate(f" {line}")
     assert (found.text, found.flags, tried) == (line, (), [])
     assert {line[a - 1 : b - 1] for a, b, *_ in found.copied} == {*line.split()}

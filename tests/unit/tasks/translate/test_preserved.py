@@ -140,6 +140,7 @@ def test_a_text_keeps_what_it_has(text: str) -> None:
         ("Apollo 11 in 1969", "Apollo 12 im Jahr 1969", ["11"]),
         ("3 men, 2 dogs", "2 Hunde, 4 Männer", []),
         ("%s of %s", "%s von", ["%s"]),
+        ("%s of %s", "von", ["%s", "%s"]),
         (f"{FORMS} in {{dir}}", "in {dir}", [FORMS]),
         ("{a} and {b}, 12 of https://a.b/12", "{b}, 12", ["{a}", "https://a.b/12"]),
         ("５００ and 500", "500 und viele", ["500"]),

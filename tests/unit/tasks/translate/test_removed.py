@@ -1,6 +1,7 @@
 """Text taken out of a line, and put back into the translation of the rest."""
 
 import re
+from collections.abc import Sequence
 from typing import SupportsIndex
 
 import pytest
@@ -109,71 +110,53 @@ def test_a_word_is_looked_through_once() -> None:
     assert calls < 5 * len(line)
 
 
-def test_it_is_not_glued_to_a_word() -> None:
-    """Beside a bracket that the translation has lost there is a space; Chinese has none."""
-    left = Shortened("a man (😀) sleeps", [(7, 8)])
-    (gap,) = left.gaps
-    assert _apart(gap, "n", " ") == " 😀"
-    assert _apart(gap, "(", ")") == _apart(gap, "人", "睡") == _apart(gap, "", "") == "😀"
+WORDS = ("{n}", "%s", "词", "😀")
 
 
 @pytest.mark.parametrize(
-    ("line", "beside", "written"),
+    ("line", "some", "beside", "written"),
     [
-        ("喜欢{}。", ("s", " "), " {}"),
-        ("喜欢{}的书", ("k", "b"), " {} "),
-        ("喜欢{}。", ("?", ""), " {}"),
-        ("你好，{}。", (",", " "), " {}"),
-        ("ชอบ{}มาก", ("s", "."), " {}"),
-        ("{}님은", ("", "w"), "{} "),
-        ("喜欢{}。", ("(", ")"), "{}"),
-        ("un{}s", ("n", "s"), "{}"),
-        ("$5{}", ("5", " "), "{}"),
-        ("第3{}", ("3", "."), "{}"),
-        ("喜欢{}的", ("と", "が"), "{}"),
-        ("I like {} now", ("买", "雨"), " {} "),
-        ("we bought {}, and", ("买", "雨"), " {} "),
-        ("I like {}.", ("欢", "。"), " {}"),
-        ("I like {}.", ("는", "을"), " {}"),
-        ("Ich mag {}.", ("g", "."), " {}"),
-        ("I use {} daily", ("，", "每"), "{} "),
-        ("I use {} daily", ("用", ""), " {}"),
+        ("a man ({}) sleeps", ["😀"], ("n", " "), " {}"),
+        ("a man ({}) sleeps", ["😀"], ("(", ")"), "{}"),
+        ("a man ({}) sleeps", ["😀"], ("人", "睡"), "{}"),
+        ("a man ({}) sleeps", ["😀"], ("", ""), "{}"),
+        ("喜欢{}。", WORDS, ("s", " "), " {}"),
+        ("喜欢{}的书", WORDS, ("k", "b"), " {} "),
+        ("喜欢{}。", WORDS, ("?", ""), " {}"),
+        ("你好，{}。", WORDS, (",", " "), " {}"),
+        ("ชอบ{}มาก", WORDS, ("s", "."), " {}"),
+        ("{}님은", WORDS, ("", "w"), "{} "),
+        ("喜欢{}。", WORDS, ("(", ")"), "{}"),
+        ("un{}s", WORDS, ("n", "s"), "{}"),
+        ("$5{}", WORDS, ("5", " "), "{}"),
+        ("第3{}", WORDS, ("3", "."), "{}"),
+        ("喜欢{}的", WORDS, ("と", "が"), "{}"),
+        ("I like {} now", WORDS, ("买", "雨"), " {} "),
+        ("we bought {}, and", WORDS, ("买", "雨"), " {} "),
+        ("I like {}.", WORDS, ("欢", "。"), " {}"),
+        ("I like {}.", WORDS, ("는", "을"), " {}"),
+        ("Ich mag {}.", WORDS, ("g", "."), " {}"),
+        ("I use {} daily", WORDS, ("，", "每"), "{} "),
+        ("I use {} daily", WORDS, ("用", ""), " {}"),
+        ("喜欢{}是", ["」", "！", "…", "？！"], ("s", " "), "{}"),
+        ("grew 50{} last year", ["%", "——"], ("0", "年"), "{}"),
+        ("it grew {} and fell", ["%", "——"], ("长", "也"), "{}"),
+        ("it grew {} and fell", ["%", "——"], ("是", " "), " {}"),
+        ("it grew {} and fell", ["%", "——"], ("е", "и"), " {} "),
+        ("it grew {} and fell", ["%", "——"], ("다", "그"), " {} "),
     ],
 )
-def test_scripts_with_and_without_spaces(line: str, beside: tuple[str, str], written: str) -> None:
-    """Words of a script with spaces are apart from what had none; ideographs have two or none."""
+def test_the_spaces_around_it_are_those_of_the_script_beside_it(
+    line: str, some: Sequence[str], beside: tuple[str, str], written: str
+) -> None:
+    """Words of a script with spaces are apart from what had none, also beside a bracket that the
+    translation has lost; ideographs have two or none, and marks none beside them, nor in front.
+    """
     start = line.index("{")
-    for kept in ("{n}", "%s", "词", "😀"):
+    for kept in some:
         text = line.replace("{}", kept)
         (gap,) = Shortened(text, [(start, start + len(kept))]).gaps
         assert _apart(gap, *beside) == written.replace("{}", kept)
-
-
-@pytest.mark.parametrize("mark", ["」", "！", "…", "？！"])
-def test_no_space_before_a_closing_mark(mark: str) -> None:
-    """It closes what is before it, whatever the script."""
-    (gap,) = Shortened(f"喜欢{mark}是", [(2, 2 + len(mark))]).gaps
-    assert not _apart(gap, "s", " ").startswith(" ")
-
-
-@pytest.mark.parametrize(
-    ("line", "beside", "written"),
-    [
-        ("grew 50{} last year", ("0", "年"), "{}"),
-        ("it grew {} and fell", ("长", "也"), "{}"),
-        ("it grew {} and fell", ("是", " "), " {}"),
-        ("it grew {} and fell", ("е", "и"), " {} "),
-        ("it grew {} and fell", ("다", "그"), " {} "),
-    ],
-)
-@pytest.mark.parametrize("mark", ["%", "——"])
-def test_marks_have_no_space_beside_ideographs(
-    line: str, beside: tuple[str, str], written: str, mark: str
-) -> None:
-    """Unless the translation has one behind them; those of other scripts have."""
-    start = line.index("{")
-    (gap,) = Shortened(line.format(mark), [(start, start + len(mark))]).gaps
-    assert _apart(gap, *beside) == written.format(mark)
 
 
 @pytest.mark.parametrize(

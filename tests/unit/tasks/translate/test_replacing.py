@@ -44,10 +44,7 @@ def aligned(line: str, text: str, reads: str) -> Translation:
     return Translation(text=wholes[1], sentences=sentences).aligned_by(lambda: (part,))
 
 
-def put(line: str, text: str, reads: str, terms: dict[str, str]) -> str:
-    """What becomes of the translation with a glossary."""
-    found = Glossary(terms).find(line.replace("|", ""))
-    return replaced(aligned(line, text, reads), found).text
+RED = Glossary([GlossaryTerm("red", "blau", ("blaue", "blauer", "blaues"))])
 
 
 @pytest.mark.parametrize(
@@ -69,49 +66,34 @@ def put(line: str, text: str, reads: str, terms: dict[str, str]) -> str:
         ("帽|子", "a| hat", "00", {"帽子": "helmet"}, "helmet"),
         ("hat| hat", "Hut| Hut", "01", {"hat": "Helm"}, "Helm Helm"),
         ("hat| cat", "Hutkatze", "0", {"hat": "Helm", "cat": "Katze"}, "Helm Katze"),
+        ("a| hat", "ein| Helm", "00", {"hat": "Helm"}, "ein Helm"),
+        ("a| hat", "ein| Helme", "01", {"hat": "Helm"}, "ein Helme"),
+        ("a| hat", "{x}", "1", {"hat": "Helm"}, "{x}"),
+        ("a| red| hat", "ein| roter| Hut", "012", RED, "ein blauer Hut"),
+        ("a| red| hat", "ein| rotes| Hut", "012", RED, "ein blaues Hut"),
+        ("a| red| hat", "ein| rot| Hut", "012", RED, "ein blau Hut"),
     ],
 )
 def test_a_term_takes_the_place_of_what_the_model_wrote(
-    line: str, text: str, reads: str, terms: dict[str, str], expected: str
+    line: str, text: str, reads: str, terms: Glossary | dict[str, str], expected: str
 ) -> None:
-    """Of all words beside each other that come from it; if there are none, it is added."""
-    assert put(line, text, reads, terms) == expected
+    """Of all words beside each other that come from it, in the form that ends as they do; if there
+    are none, it is added. A term that stands anywhere, or another form of it, and a placeholder
+    stay.
+    """
+    glossary = terms if isinstance(terms, Glossary) else Glossary(terms)
+    found = glossary.find(line.replace("|", ""))
+    assert replaced(aligned(line, text, reads), found).text == expected
+    assert replaced(Translation(text=""), found).text == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "reads", "terms"),
-    [
-        ("ein| Helm", "00", {"hat": "Helm"}),
-        ("ein| Helme", "01", {"hat": "Helm"}),
-        ("{x}", "1", {"hat": "Helm"}),
-        ("", "", {"hat": "Helm"}),
-    ],
-)
-def test_what_is_there_or_copied_stays(text: str, reads: str, terms: dict[str, str]) -> None:
-    """A term that stands anywhere, another form of it, a placeholder; and nothing at all."""
-    if text:
-        assert put("a| hat", text, reads, terms) == text.replace("|", "")
-    assert replaced(Translation(text=""), Glossary(terms).find("a hat")).text == ""
-
-
-def test_the_form_is_taken_that_ends_as_what_it_replaces() -> None:
-    """Of those of the glossary, of which each is right; the target, if none does."""
-    glossary = Glossary([GlossaryTerm("red", "blau", ("blaue", "blauer", "blaues"))])
-
-    def put_form(was: str) -> str:
-        found = aligned("a| red| hat", f"ein| {was}| Hut", "012")
-        return replaced(found, glossary.find("a red hat")).text
-
-    assert put_form("roter") == "ein blauer Hut"
-    assert put_form("rotes") == "ein blaues Hut"
-    assert put_form("rot") == "ein blau Hut"
-
-
-def test_the_beginning_that_was_given_stays() -> None:
-    """What a prefix has is never replaced; a term follows it."""
-    found = aligned("a| hat", "ein| Hut| da", "011")
+def test_the_beginning_that_was_given_and_what_is_kept_stay() -> None:
+    """What a prefix has is never replaced, though the alignment says so; a term follows it."""
     terms = Glossary({"hat": "Helm"}).find("a hat")
+    found = aligned("a| hat", "ein| Hut| da", "011")
     assert replaced(found, terms, begun=len("ein Hut")).text == "ein Hut Helm"
+    found = aligned("a| hat", "ein| Hut", "01")
+    assert replaced(found, terms, kept=["Hut"]).text == "ein Helm Hut"
 
 
 def test_places_are_moved_with_the_text() -> None:
@@ -189,9 +171,7 @@ def test_the_alignment_is_that_of_the_search(
 
 
 def test_text_that_is_kept_is_searched_for_in_any_case(translator: Translator) -> None:
-    """It is not replaced, though the alignment says so; and samples cannot have it."""
-    found, terms = aligned("a| hat", "ein| Hut", "01"), Glossary({"hat": "Helm"}).find("a hat")
-    assert replaced(found, terms, kept=["Hut"]).text == "ein Helm Hut"
+    """And samples cannot have it."""
     line, terms_of = "the [cat] sees a dog", {"cat": "tree", "dog": "house"}
     plain = translator.translate(line, kept=[(4, 9)])
     options = Decoding(terms="replace")

@@ -12,6 +12,7 @@ from tests.unit.tasks.tiny import make_tokenizer, make_translator, random_lines
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.results import Translation
+from dragoman.tasks.translate.ids import Source
 from dragoman.tasks.translate.retries import (
     LONG_ENOUGH,
     REPEATS,
@@ -26,7 +27,6 @@ from dragoman.tasks.translate.retries import (
     search_and_retry,
     severity,
 )
-from dragoman.tasks.translate.source import Source
 from dragoman.tasks.translate.terms import WantedText, with_terms
 
 

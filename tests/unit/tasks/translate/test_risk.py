@@ -80,16 +80,14 @@ def test_the_candidates_are_those_of_the_search(
 
 
 def test_groups_find_more_than_a_beam(translator: Translator) -> None:
-    """The first tokens of the n best differ more, and no text of a line comes twice."""
+    """The first tokens of the n best differ more."""
     lines = random_lines(10, seed=5)
     plain = replace(translator.options, retry=False, n_best=12, **BEAM)
-    diverse = replace(plain, **GROUPS)
-    first = [0, 0]
-    for n, options in enumerate((plain, diverse)):
-        for translation in translator.translate(lines, options=options):
-            found = every(translation)
-            assert len({one.tokens for one in found}) == len(found)
-            first[n] += len({one.tokens[:1] for one in found})
-    assert first[1] > first[0]
-    begun = translator.translate(lines, prefix=["the dog"] * len(lines), options=diverse)
-    assert all(one.text.startswith("the dog") for each in begun for one in every(each))
+    beam, groups = (
+        sum(len({one.tokens[:1] for one in every(found)}) for found in some)
+        for some in (
+            translator.translate(lines, options=options)
+            for options in (plain, replace(plain, **GROUPS))
+        )
+    )
+    assert groups > beam

@@ -1,6 +1,7 @@
 """Glossaries and kept text in translating: a model of random weights obeys, too."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,16 +9,15 @@ import numpy as np
 import pytest
 from tests.processors import needs_independent_translations
 from tests.unit.tasks.tiny import make_tokenizer, random_lines
+from tests.unit.tasks.translate.conftest import Write
 
 from dragoman import Glossary
 from dragoman.decode import constrained
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
-from dragoman.tasks.results import TermUse, Translation
-from dragoman.tasks.translate.course import LineTranslator
-from dragoman.tasks.translate.retries import Searching
-from dragoman.tasks.translate.source import Source
-from dragoman.tasks.translate.terms import changed, edges_of
+from dragoman.tasks.results import TermUse
+from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.terms import changed, check_kept, edges_of
 from dragoman.tasks.translate.translator import Translator
 from dragoman.text.glossary import is_boundary
 
@@ -171,6 +171,7 @@ def test_kept_text_is_copied(translator: Translator) -> None:
     many = translator.translate([TEXT, "a tree"], kept=[[(4, 12)], []])
     assert many == [found, translator.translate("a tree")]
     assert many == [*translator.stream([TEXT, "a tree"], kept=iter([[(4, 12)], []]))]
+    assert check_kept([TEXT], [[(3, 7), (7, 8)]]) == [[(4, 7)]], "white space is none of it"
     one = Decoding(max_length_factor=0.0, max_length_constant=1, retry=False)
     assert "kept" in translator.translate(TEXT, kept=[(4, 12)], options=one).flags
 
@@ -273,16 +274,11 @@ def test_a_line_without_a_word_to_read_stays(translator: Translator, text: str) 
     ],
 )
 def test_a_wrong_number_does_not_stay_beside_the_right_one(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch, texts: list[str], best: str
+    translator: Translator, attempts: Callable[[Write], None], texts: list[str], best: str
 ) -> None:
     """It would hide that it is wrong."""
     found = iter(texts)
-
-    def attempt(*_: object) -> Searching[Translation]:
-        yield from ()
-        return Translation(text=next(found))
-
-    monkeypatch.setattr(LineTranslator, "_attempt", attempt)
+    attempts(lambda *_: next(found))
     assert translator.translate("the cat 44 sees").text == best
 
 

@@ -156,14 +156,21 @@ def test_a_line_that_lost_sentences_is_flagged(translator: Translator) -> None:
     assert "several_sentences" not in one.flags
 
 
+def with_places(count: int) -> Translator:
+    """One whose model has learned so many positions."""
+    tokenizer = make_tokenizer()
+    config = replace(make_config(tokenizer), positions=Learned(max_length=count))
+    return Translator(make_model(config), tokenizer, tokenizer)  # 2 n + 20 tokens, else
+
+
 def test_no_line_is_too_long_for_learned_positions() -> None:
     """A model without places beyond the 12th reads a long line in chunks, and stops writing there.
 
-    Whatever lines stand beside it: one that asks for more would have stopped them all.
+    Whatever lines stand beside it: one that asks for more would have stopped them all. One place is
+    that of the end: it is said, where cutting to nothing would never be done.
     """
-    tokenizer, places = make_tokenizer(), 12
-    config = replace(make_config(tokenizer), positions=Learned(max_length=places))
-    translator = Translator(make_model(config), tokenizer, tokenizer)  # 2 n + 20 tokens, else
+    places = 12
+    translator = with_places(places)
     words = ["the", "cat", "sees"]
     for beam_size in (1, 3):
         short, long = translator.translate(["a dog", " ".join(words * 20)], beam_size=beam_size)
@@ -174,15 +181,8 @@ def test_no_line_is_too_long_for_learned_positions() -> None:
     cut = translator.translate("a dog", options=endless)
     assert len(cut.tokens) == places
     assert "max_length" in cut.flags
-
-
-def test_a_single_learned_position_has_no_room_for_a_source() -> None:
-    """One place is that of the end: it is said, where cutting to nothing would never be done."""
-    tokenizer = make_tokenizer()
-    config = replace(make_config(tokenizer), positions=Learned(max_length=1))
-    translator = Translator(make_model(config), tokenizer, tokenizer)
     with pytest.raises(InputError, match="learned positions for 1 only"):
-        translator.translate("a dog")
+        with_places(1).translate("a dog")
 
 
 @pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-6), ("bf16", 0.1), ("int8", 0.05)])
@@ -264,10 +264,3 @@ def test_ids_without_a_piece_are_never_written() -> None:
     assert tokens
     assert not tokens & {"<pad>", "<s>", "<unk>"}
     assert not any(token.startswith("<no piece") for token in tokens)
-
-
-def test_a_least_length_is_kept(translator: Translator) -> None:
-    """No translation is shorter, also where the model would rather say nothing."""
-    options = translating(beam_size=2, min_length=7, max_length_factor=0)
-    found = translator.translate(random_lines(5), options=options)
-    assert all(len(t.tokens) >= 7 for t in found)
