@@ -4,8 +4,7 @@ A line has a course (`dragoman.decode.scheduler`), which goes on as long as some
 by another search. Where nothing is wrong with what was found first, no more is computed.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -42,16 +41,15 @@ from dragoman.tasks.translate.retries import (
     severity,
 )
 from dragoman.tasks.translate.terms import (
-    WantedText,
     changed,
     is_apart,
     is_plain_search,
+    sources_of,
     used,
     wanted_of,
-    with_terms,
 )
 from dragoman.text.sentences import sentences_of
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, places_in
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -148,7 +146,7 @@ class LineTranslator:
             best = best.each(partial(replaced, found=line.free_terms, begun=begun, kept=kept))
         return best.each(partial(fitted, line=line, forced=forced)) if retry else best
 
-    def _unknown(self, line: Line) -> Iterator[Span]:
+    def _unknown(self, line: Line) -> list[Span]:
         """Where the line has characters that the vocabulary lacks, with the words they are in.
 
         But for terms, whose translations are known.
@@ -158,22 +156,20 @@ class LineTranslator:
         found: dict[bool, list[Span]] = {False: [], True: []}
         for part in line.parts or ():
             if any(strange.intersection(chunk.ids) for chunk in part.chunks):
-                spans_of = self._spans(line.text, part)
+                texts = [chunk.text for chunk in part.chunks]
+                spans_of = read_spans(line.text, part.start, texts, tokenizer)
                 ids = chain(*(chunk.ids for chunk in part.chunks))
                 for id_, piece in zip(ids, chain(*spans_of), strict=True):
                     if id_ in strange and piece is not None:
                         found[id_ == tokenizer.unk_id].append(piece)
         if not any(found.values()):
-            return
-        known, around = line.term_places, defaultdict[int, list[Span]](list)
-        for span in line.copied:
-            for place in range(*span):
-                around[place].append(span)
-        spelt = unlearned(line.text, found[False])
-        for word in whole_words(line.text, [*found[True], *spelt]):
-            if known.isdisjoint(range(*word)):
-                whole = (s for place in range(*word) for s in around.get(place, ()))
-                yield from dict.fromkeys(whole) or [word]
+            return []
+        spelt, known = unlearned(line.text, found[False]), line.term_places
+        words = [*whole_words(line.text, [*found[True], *spelt])]
+        words = [word for word in words if known.isdisjoint(range(*word))]
+        strange_places, copied = places_in(words), places_in(line.copied)
+        whole = [span for span in line.copied if not strange_places.isdisjoint(range(*span))]
+        return [*whole, *(word for word in words if copied.isdisjoint(range(*word)))]
 
     def _missed(self, line: Line, translation: str) -> list[Span]:
         """Where the line has text that should stand in the translation as it is, and does not.
@@ -204,28 +200,18 @@ class LineTranslator:
         ids, terms = self.ids, line.terms
         if terms and self._replaces:
             ids, terms = replace(ids, aligns=True), []
-        wanted = wanted_of(line.text, terms, copied)
+        src, tgt = self.src_tokenizer, self.tgt_tokenizer
+        wanted = wanted_of(line.text, terms, copied, tgt)
         sources = [
-            source for part in line.parts or () for source in self._sources(line, part, wanted)
+            source
+            for part in line.parts or ()
+            for source in sources_of(line.text, part.start, part.chunks, wanted, src)
         ]
         if sources:
             sources[0] = replace(sources[0], prefix=line.prefix)
-        src, tgt = self.src_tokenizer, self.tgt_tokenizer
         search = partial(self._search, ids)
         found = yield from search_and_retry(search, sources, self.options, src, tgt)
         return self._result(line.text, line.parts, found)
-
-    def _sources(self, line: Line, part: LinePart, wanted: Sequence[WantedText]) -> list[Source]:
-        sources = [Source(ids, text=text) for text, ids in part.chunks]
-        inside = [each for each in wanted if each.start < part.end and part.start < each.end]
-        if not inside:
-            return sources
-        tgt, spans_of = self.tgt_tokenizer, self._spans(line.text, part)
-        pairs = zip(sources, spans_of, strict=True)
-        return [with_terms(source, spans, inside, tgt) for source, spans in pairs]
-
-    def _spans(self, line: str, part: LinePart) -> Iterator[list[Span | None]]:
-        return read_spans(line, part.start, [c.text for c in part.chunks], self.src_tokenizer)
 
     def _search(
         self, ids: IdTranslator, sources: Sequence[Source], options: Decoding
@@ -244,11 +230,9 @@ class LineTranslator:
         if options.mbr:
             from dragoman.tasks.translate.risk import least_risk  # sacreBLEU is slow to load
 
-            decode, count = self.tgt_tokenizer.decode, options.n_best
-            orders = [least_risk([decode(one.ids) for one in best])[:count] for best in n_bests]
-            n_bests = [
-                [best[n] for n in order] for best, order in zip(n_bests, orders, strict=True)
-            ]
+            for best in n_bests:
+                order = least_risk([self.tgt_tokenizer.decode(one.ids) for one in best])
+                best[:] = [best[n] for n in order[: options.n_best]]
         return n_bests
 
     def _result(self, line: str, parts: list[LinePart] | None, found: list[Found]) -> Translation:
@@ -260,17 +244,10 @@ class LineTranslator:
         if not parts:
             return Translation(text="", flags=("unreadable" if parts is None else "empty",))
         count = max(len(best) for each in found for best in each.n_best)
-        others = tuple(self._nth(n, line, parts, found) for n in range(1, count))
-        return self._nth(0, line, parts, found, others)
+        first, *others = (self._nth(n, line, parts, found) for n in range(count))
+        return replace(first, alternatives=tuple(others)).aligned_as(first)
 
-    def _nth(
-        self,
-        n: int,
-        line: str,
-        parts: list[LinePart],
-        found: list[Found],
-        alternatives: tuple[Translation, ...] = (),
-    ) -> Translation:
+    def _nth(self, n: int, line: str, parts: list[LinePart], found: list[Found]) -> Translation:
         nth = (each.nth(n) for each in found)
         pairs_of = [[*chain(*islice(nth, len(part.chunks)))] for part in parts]
         sources, chosen = zip(*chain(*pairs_of), strict=True)
@@ -301,7 +278,6 @@ class LineTranslator:
             sentences=tuple(
                 (part.start, part.end, *place) for part, place in zip(parts, places, strict=True)
             ),
-            alternatives=alternatives,
         ).aligned_by(lambda: self._align(line, text, rendered))
 
     def _known(self, line: str, text: str, *flags: str) -> Translation:
@@ -309,13 +285,13 @@ class LineTranslator:
         read, written = trimmed(line, self.src_tokenizer), trimmed(text, self.tgt_tokenizer)
         source = Source(self.src_tokenizer.encode(read), text=read)
         ids = tuple(self.tgt_tokenizer.encode(written))
+        most = self.ids.longest_target or len(ids)
+        longest = self.ids.longest_source(self.options.max_src_tokens)
+        found = Hypothesis(ids=ids, score=0.0, log_prob=0.0, token_log_probs=(), stopped="eos")
+        is_read = len(source) <= longest and len(ids) <= most
+        rendered = [Rendered(0, (0, len(text)), [(source, found)])] * is_read
         tokens = tuple(self.tgt_tokenizer.tokens(ids))
         result = Translation(text=text, tokens=tokens, flags=flags)
-        most = self.ids.longest_target or len(ids)
-        if len(source) > self.ids.longest_source(self.options.max_src_tokens) or len(ids) > most:
-            return result
-        found = Hypothesis(ids=ids, score=0.0, log_prob=0.0, token_log_probs=(), stopped="eos")
-        rendered = [Rendered(0, (0, len(text)), [(source, found)])]
         return result.aligned_by(lambda: self._align(line, text, rendered))
 
     def _align(self, line: str, text: str, rendered: list[Rendered]) -> tuple[Alignment, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -81,6 +81,15 @@ class Specials:
     """Whether the last token that the length limit allows is always the end."""
 
 
+class WantedText(NamedTuple):
+    """What a translation is to have, for these characters of its source."""
+
+    start: int
+    end: int
+    forms: tuple[tuple[int, ...], ...]
+    """Of which one is written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """What is translated; its length is that of its ids."""
@@ -94,6 +103,8 @@ class Source:
     """What the ids are of, by which a retry cuts it."""
     terms: tuple[Term, ...] = ()
     """What its translation is to have, by the places of its ids."""
+    wanted: tuple[WantedText, ...] = ()
+    """The same by those of its text."""
 
     def __len__(self) -> int:
         return len(self.ids)

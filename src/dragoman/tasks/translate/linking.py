@@ -51,20 +51,24 @@ def alignments_of(
             )
 
 
-def read_spans(
-    line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer
-) -> Iterator[list[Span | None]]:
-    """Yield where the pieces of each text stand in the line, which has the texts from `place` on.
+def places_of(line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[int]:
+    """Yield where each text begins in the line, which has them from `place` on.
 
     The mark of a language that a text begins with may stand before the first one only.
     """
     for text in texts:
         mark = tokenizer.language_mark(text)
         place = max(place, line.find(text[len(mark) :], place))
-        moved = place - len(mark)
-        spans = tokenizer.spans(text)
-        yield [None if span is None else (span[0] + moved, span[1] + moved) for span in spans]
-        place = moved + len(text)
+        yield place - len(mark)
+        place += len(text) - len(mark)
+
+
+def read_spans(
+    line: str, place: int, texts: Sequence[str], tokenizer: Tokenizer
+) -> Iterator[list[Span | None]]:
+    """Yield where the pieces of each text stand in the line."""
+    for start, text in zip(places_of(line, place, texts, tokenizer), texts, strict=True):
+        yield [span and (span[0] + start, span[1] + start) for span in tokenizer.spans(text)]
 
 
 def _written(

@@ -187,19 +187,18 @@ def _of_empty(
     found: Sequence[Translated], references: Sequence[str], sources: Sequence[str]
 ) -> Iterator[str]:
     """Yield a sentence for each side of which lines are empty that the others are not."""
-    whole = [bool(text.strip()) for text in references]
+
+    def missed(lines: Sequence[str], others: Sequence[str]) -> int:
+        pairs = zip(lines, others, strict=True)
+        return sum(bool(line.strip()) and not other.strip() for line, other in pairs)
+
     for each in found:
-        if count := sum(
-            there and not text.strip() for there, text in zip(whole, each.texts, strict=True)
-        ):
+        if count := missed(references, each.texts):
             yield (
                 f"{each.name} has nothing for {counted(count, 'line')} of the references; they "
                 "count as wrong."
             )
-    given = sources or found[0].texts
-    if count := sum(
-        bool(text.strip()) and not there for there, text in zip(whole, given, strict=True)
-    ):
+    if count := missed(sources or found[0].texts, references):
         yield (
             f"{counted(count, 'reference is', 'references are')} empty where there is a "
             "translation; complete or remove these lines."

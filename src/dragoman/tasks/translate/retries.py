@@ -12,7 +12,7 @@ length does, and costs another pass.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, repeat
+from itertools import groupby
 from operator import eq
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from dragoman.decode import Hypothesis, Items
 from dragoman.decoding import WIDEST, Decoding
 from dragoman.tasks.lines import to_chunks
 from dragoman.tasks.translate.ids import Ids, Source
-from dragoman.tasks.translate.terms import terms_of_parts
+from dragoman.tasks.translate.terms import sources_of
 from dragoman.text.tokenizer import Tokenizer
 
 Answer = TypeVar("Answer")
@@ -115,11 +115,9 @@ def _cut(src: Source, tokenizer: Tokenizer) -> list[Source]:
     if len(src) < LONG_ENOUGH:
         return []
     (parts,) = to_chunks([src.text], tokenizer, (len(src) + 1) // 2)
-    chunks, prefixes = parts or [], chain([src.prefix], repeat(()))
-    terms = terms_of_parts(src, [part.text for part in chunks], tokenizer)
+    cut = [*sources_of(src.text, 0, parts or [], src.wanted, tokenizer)]
     return [
-        replace(src, ids=part.ids, text=part.text, prefix=prefix, terms=some)
-        for part, prefix, some in zip(chunks, prefixes, terms, strict=False)
+        replace(each, draw=src.draw, prefix=() if n else src.prefix) for n, each in enumerate(cut)
     ]
 
 

@@ -6,7 +6,6 @@ not to be translated. The search is told which ids they are (`dragoman.decode.co
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from operator import index
 
 import torch
@@ -14,82 +13,68 @@ import torch
 from dragoman.decode.constrained import Edges, Term
 from dragoman.decoding import Decoding
 from dragoman.errors import InputError
+from dragoman.tasks.lines import Chunk
 from dragoman.tasks.results import TermUse
-from dragoman.tasks.translate.ids import Source
-from dragoman.tasks.translate.linking import read_spans
+from dragoman.tasks.translate.ids import Source, WantedText
+from dragoman.tasks.translate.linking import places_of
 from dragoman.text.glossary import Occurrence, is_boundary, is_spaced, joins
 from dragoman.text.judging import exact, judge
 from dragoman.text.sentences import SPACED_ENDS, UNSPACED_ENDS, sentences_of
-from dragoman.text.spans import Span
+from dragoman.text.spans import Span, places_in
 from dragoman.text.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class WantedText:
-    """What the translation of a line is to have, for these characters of the line."""
+def wanted_of(
+    line: str, found: Iterable[Occurrence], kept: Sequence[Span], tokenizer: Tokenizer
+) -> list[WantedText]:
+    """What is kept of a line, and its terms outside of that, in order.
 
-    start: int
-    end: int
-    forms: tuple[str, ...]
-    """One of them."""
-    glued: bool = False
-    """Whether it follows a mark without a space, such as a bracket."""
-
-
-def wanted_of(line: str, found: Iterable[Occurrence], kept: Iterable[Span]) -> list[WantedText]:
-    """What is kept of a line, and its terms outside of that, in order."""
-
-    def wanted(start: int, end: int, forms: tuple[str, ...]) -> WantedText:
-        before = line[:start][-1:]
-        return WantedText(
-            start, end, forms, bool(before) and not (before.isspace() or before.isalnum())
-        )
-
-    copied = [wanted(start, end, (line[start:end].strip(),)) for start, end in kept]
-    terms = [wanted(each.start, each.end, each.forms) for each in found]
-    free = [t for t in terms if all(t.end <= c.start or c.end <= t.start for c in copied)]
-    return sorted([*copied, *free], key=lambda each: each.start)
-
-
-def with_terms(
-    source: Source, spans: Sequence[Span | None], wanted: Iterable[WantedText], tokenizer: Tokenizer
-) -> Source:
-    """The source with what is wanted of it; `spans` are the characters of each of its ids.
-
-    What no id stands for, or the target's vocabulary has no letters for, is left out.
+    What the target's vocabulary has no letters for is left out.
     """
-    terms = []
-    for each in wanted:
-        on = [n for n, s in enumerate(spans) if s and s[0] < each.end and each.start < s[1]]
-        forms = _ids_of(each, tokenizer)
-        if on and forms:
-            terms.append(Term(on[0], on[-1] + 1, forms))
-    return replace(source, terms=tuple(terms))
+    wanted, copied = list[tuple[int, int, tuple[str, ...]]](), places_in(kept)
+    for start, end in kept:
+        text = line[start:end].rstrip()
+        wanted.append((start, start + len(text), (text,)))
+    wanted += (
+        (term.start, term.end, term.forms)
+        for term in found
+        if copied.isdisjoint(range(term.start, term.end))
+    )
+    ids = ((a, b, _ids_of(forms, line[:a][-1:], tokenizer)) for a, b, forms in wanted)
+    return sorted(WantedText(*each) for each in ids if each[2])
 
 
-def terms_of_parts(
-    source: Source, texts: Sequence[str], tokenizer: Tokenizer
-) -> Iterator[tuple[Term, ...]]:
-    """Yield the terms of each text that a source is cut into; a term that is cut has no part."""
-    (whole,) = read_spans(source.text, 0, [source.text], tokenizer)
-    for spans in read_spans(source.text, 0, texts, tokenizer):
-        shown = [(n, span) for n, span in enumerate(spans) if span]
-        found = list[Term]()
-        for term in source.terms:
-            seen = [span for span in whole[term.start : term.end] if span]
-            if not seen:
-                continue
-            start, end = seen[0][0], seen[-1][1]
-            on = [n for n, span in shown if span[0] < end and start < span[1]]
-            if on and shown[0][1][0] <= start and end <= shown[-1][1][1]:
-                found.append(replace(term, start=on[0], end=on[-1] + 1))
-        yield tuple(found)
+def sources_of(
+    line: str,
+    place: int,
+    chunks: Sequence[Chunk],
+    wanted: Sequence[WantedText],
+    tokenizer: Tokenizer,
+) -> Iterator[Source]:
+    """Yield what is translated of each chunk of a line, which has them from a place on.
+
+    What is wanted of a line is wanted of the chunk that has all of it.
+    """
+    texts = [chunk.text for chunk in chunks]
+    for start, chunk in zip(places_of(line, place, texts, tokenizer), chunks, strict=True):
+        end = start + len(chunk.text)
+        inside = (each for each in wanted if start <= each.start and each.end <= end)
+        own = [WantedText(each.start - start, each.end - start, each.forms) for each in inside]
+        spans, terms = tokenizer.spans(chunk.text) if own else [], list[Term]()
+        for each in own:
+            on = [n for n, s in enumerate(spans) if s and s[0] < each.end and each.start < s[1]]
+            terms += [Term(on[0], on[-1] + 1, each.forms)] if on else []
+        yield Source(chunk.ids, text=chunk.text, terms=tuple(terms), wanted=tuple(own))
 
 
-def _ids_of(wanted: WantedText, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
-    """The ids of forms as words begin, and as they go on where no space precedes them."""
-    close = wanted.forms if wanted.glued else [f for f in wanted.forms if not is_spaced(f)]
-    cut = [*tokenizer.encode_batch(wanted.forms), *tokenizer.encode_rest(close)]
+def _ids_of(forms: Sequence[str], before: str, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """The ids of forms as words begin, and as they go on where no space precedes them.
+
+    So it is also behind a mark without a space, such as a bracket.
+    """
+    is_glued = bool(before) and not (before.isspace() or before.isalnum())
+    close = forms if is_glued else [form for form in forms if not is_spaced(form)]
+    cut = [*tokenizer.encode_batch(forms), *tokenizer.encode_rest(close)]
     whole = (tuple(ids) for ids in cut if ids and tokenizer.unk_id not in ids)
     return tuple(dict.fromkeys(whole))
 

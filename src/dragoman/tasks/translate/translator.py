@@ -152,9 +152,9 @@ class Translator(Answering[Decoding, Translation]):
             )
         meant = self._languages.meant(src_lang, tgt_lang)
         bound, languages = copy(self), self._languages.between(*meant)
-        bound._languages = languages  # noqa: SLF001 -- the same class
-        bound.src_tokenizer = languages.reads
-        bound._ids = replace(self._ids, specials=languages.specials(self.specials))  # noqa: SLF001
+        specials = languages.specials(self.specials)
+        bound._languages, bound.src_tokenizer = languages, languages.reads  # noqa: SLF001 -- the same class
+        bound._ids = replace(self._ids, specials=specials)  # noqa: SLF001
         return bound
 
     def remembering(self, memory: Mapping[str, str]) -> Self:
@@ -181,20 +181,18 @@ class Translator(Answering[Decoding, Translation]):
         """
         own = self._ids
         for number, other in enumerate(others, start=2):
-            theirs = other._ids  # noqa: SLF001 -- the same class
-            if _hashes(self) != _hashes(other) or own.specials != theirs.specials:
+            if _hashes(self) != _hashes(other) or self.specials != other.specials:
                 raise InputError(
                     f"Model {number} of the ensemble has another vocabulary than the first; only "
                     "models with the same tokenizers can decode together."
                 )
-            if own.device != theirs.device:
+            if own.device != (device := other._ids.device):  # noqa: SLF001 -- the same class
                 raise InputError(
-                    f"Model {number} of the ensemble is on {theirs.device}, the first on "
-                    f"{own.device}; load all on one device."
+                    f"Model {number} of the ensemble is on {device}, the first on {own.device}; "
+                    "load all on one device."
                 )
-        joined = copy(self)
-        models = own.others + tuple(chain.from_iterable(each._ids.models for each in others))  # noqa: SLF001
-        joined._ids = replace(own, others=models)  # noqa: SLF001
+        joined, theirs = copy(self), [each._ids.models for each in others]  # noqa: SLF001
+        joined._ids = replace(own, others=(*own.others, *chain(*theirs)))  # noqa: SLF001
         joined._scheduler = Scheduler(run, own.model.lanes)  # noqa: SLF001
         return joined
 

@@ -11,8 +11,9 @@ from tests.unit.tasks.tiny import make_tokenizer, make_translator, random_lines
 
 from dragoman.decode import Hypothesis
 from dragoman.decoding import WIDEST, Decoding
+from dragoman.tasks.lines import Chunk
 from dragoman.tasks.results import Translation
-from dragoman.tasks.translate.ids import Source
+from dragoman.tasks.translate.ids import Source, WantedText
 from dragoman.tasks.translate.retries import (
     LONG_ENOUGH,
     REPEATS,
@@ -27,7 +28,7 @@ from dragoman.tasks.translate.retries import (
     search_and_retry,
     severity,
 )
-from dragoman.tasks.translate.terms import WantedText, with_terms
+from dragoman.tasks.translate.terms import sources_of
 
 
 def of_ids(ids: list[int], stopped: Literal["eos", "length"] = "eos") -> Hypothesis:
@@ -158,9 +159,9 @@ def test_a_cut_source_keeps_its_terms() -> None:
     """Each is of the part that has all of it, at the place of its ids there."""
     places = [LONG.find(text) for text in ("cat", "a dog, the", "house")]
     ends = [place + size for place, size in zip(places, (3, 10, 5), strict=True)]
-    wanted = [WantedText(*span, ("tree",)) for span in zip(places, ends, strict=True)]
-    plain = Source(TOKENIZER.encode(LONG), text=LONG)
-    source = with_terms(plain, TOKENIZER.spans(LONG), wanted, TOKENIZER)
+    forms = (tuple(TOKENIZER.encode("tree")),)
+    wanted = [WantedText(*span, forms) for span in zip(places, ends, strict=True)]
+    (source,) = sources_of(LONG, 0, [Chunk(LONG, TOKENIZER.encode(LONG))], wanted, TOKENIZER)
     parts = _cut(source, TOKENIZER)
     assert len(parts) > 1
     words = [TOKENIZER.decode(p.ids[t.start : t.end]) for p in parts for t in p.terms]
