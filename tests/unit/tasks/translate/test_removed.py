@@ -211,3 +211,10 @@ def test_directions_are_those_of_the_whole_line() -> None:
         assert len(spans) == 2 * count
         text = line.strip()
         assert Shortened(line, spans).text.strip() == text[count : len(text) - count]
+
+
+def test_what_a_sentence_begins_with_is_a_part_of_it() -> None:
+    """In the line, and in the translation, where it goes to the beginning here."""
+    given = Translation(text="x. y", sentences=((0, 2, 0, 2), (3, 4, 3, 4)))
+    found = Shortened("a. 😀 b", [(3, 4)]).restored(given)
+    assert (found.text, found.sentences) == ("😀 x. y", ((0, 2, 0, 4), (3, 6, 5, 6)))
