@@ -10,13 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign.weights import (
-    Table,
-    make_of,
-    places_of,
-    rule_for,
-    starred,
-)
+from dragoman.folder.foreign.weights import Table, make_of, places_of, rule_for, starred
 from dragoman.folder.tokenizers.files import TokenizerFolder, TokenizerRules
 from dragoman.models.build import some
 from dragoman.models.config import (
@@ -192,20 +186,20 @@ class Family:
 
         A matrix goes under all names that it has there. What the model has no place for stays as it
         is (rows that are never looked up, buffers), and so does what already gives our weights,
-        which may have more digits than they do. Every rule that makes a tensor of one makes a view
-        of it, which is written to, or has a way back; several are rows one below another.
+        which may have more digits than they do. Every rule makes a view, which is written to, or
+        has a way back.
         """
         theirs = self._named(theirs)
         for ours in places_of(config).values():
             rule, tensor = rule_for(self.modules, ours, self.shared), weights[ours[0]]
             found = [theirs[name] for name in rule.names if name in theirs]
-            alone = len(rule.names) == 1
-            if alone or rule.one_suffices:
-                parts = [tensor] * (1 if rule.first_counts else len(found))
+            if rule.one_suffices:
+                found = found[:1] if rule.first_counts else found
+                parts = [tensor] * len(found)
             else:
-                parts = list(tensor.split([len(theirs[name]) for name in rule.names]))
-            for each, part in zip(found, parts, strict=not rule.first_counts):
-                made = rule.make([each]) if alone else each
+                parts = list(tensor.split([len(rule.make(each)) for each in found]))
+            for each, part in zip(found, parts, strict=True):
+                made = rule.make(each)
                 if torch.equal(made.to(part.dtype), part):
                     continue
                 if rule.back is None:

@@ -19,12 +19,12 @@ from dragoman.models.config import ModelConfig
 
 
 class Rule(NamedTuple):
-    """How one of our tensors is made of theirs."""
+    """How one of our tensors is made of theirs: of several, the rows one below another."""
 
     names: tuple[str, ...]
     """Their modules, or tensors."""
-    make: Callable[[Sequence[Tensor]], Tensor] = lambda found: found[0]
-    """From theirs to ours; by default they are the same."""
+    make: Callable[[Tensor], Tensor] = lambda tensor: tensor
+    """From each of theirs to ours; by default they are the same."""
     one_suffices: bool = False
     """Whether they are one tensor by several names, of which a file may hold one or more."""
     first_counts: bool = False
@@ -51,7 +51,7 @@ def instead(*names: str) -> Rule:
 
 def joined(*names: str) -> Rule:
     """The rows of several, one below another: `W_K` above `W_V`."""
-    return Rule(names, lambda found: torch.cat(list(found)))
+    return Rule(names)
 
 
 def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule:
@@ -60,8 +60,8 @@ def transposed(name: str, start: int = 0, stop: int = 1, parts: int = 1) -> Rule
     A layer that computes `x W + b` (GPT-2's `Conv1D`) keeps as columns what we keep as rows.
     """
 
-    def cut(found: Sequence[Tensor]) -> Tensor:
-        rows = found[0].T if found[0].dim() == 2 else found[0]
+    def cut(tensor: Tensor) -> Tensor:
+        rows = tensor.T if tensor.dim() == 2 else tensor
         size = len(rows) // parts
         return rows[start * size : stop * size]
 
@@ -75,8 +75,7 @@ def plus_one(name: str) -> Rule:
     2^-16 on. Smaller ones lose digits that the sum, and so the model, never had.
     """
 
-    def add(found: Sequence[Tensor]) -> Tensor:
-        weight = found[0]
+    def add(weight: Tensor) -> Tensor:
         return 1 + (weight if weight.dtype is torch.float64 else weight.float())
 
     return Rule((name,), add, back=lambda weight: weight - 1)
@@ -84,12 +83,12 @@ def plus_one(name: str) -> Rule:
 
 def below(name: str, rows: int) -> Rule:
     """A table without its first rows, which are never looked up."""
-    return Rule((name,), lambda found: found[0][rows:])
+    return Rule((name,), lambda table: table[rows:])
 
 
 def flat(name: str) -> Rule:
     """A vector that is kept there as `(1, n)`."""
-    return Rule((name,), lambda found: found[0].flatten())
+    return Rule((name,), torch.flatten)
 
 
 def under(ours: str, theirs: str, table: Table) -> Table:
@@ -108,14 +107,16 @@ def make_of(rule: Rule, found: Mapping[str, Tensor]) -> Tensor:
             dtype = str(tensor.dtype).removeprefix("torch.")
             raise InputError(f"{name} holds {dtype}, but weights are read in 16, 32 or 64 bits")
     first, *others = found.values()
-    tied = rule.one_suffices and not rule.first_counts
     try:
-        if tied and any(not torch.equal(first, other) for other in others):
+        if not rule.one_suffices:
+            made = [rule.make(tensor) for tensor in (first, *others)]
+            return torch.cat(made) if others else made[0]
+        if not rule.first_counts and any(not torch.equal(first, other) for other in others):
             raise InputError(
                 f"{' and '.join(found)} are tied in the config, but their tensors differ; "
                 "the config and the weights are not of one model"
             )
-        return rule.make([first, *others])
+        return rule.make(first)
     except (RuntimeError, IndexError) as error:  # shapes that do not go together
         shapes = " and ".join(str(tuple(tensor.shape)) for tensor in found.values())
         raise InputError(f"{' with '.join(found)} have shapes that do not fit, {shapes}") from error
