@@ -61,17 +61,6 @@ def read_foreign_config(folder: Path, hf: HF) -> FolderConfig:
         raise InputError(f"{file} has a value of a wrong kind ({error}).") from error
 
 
-def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
-    """Warn of all settings of the publisher that change texts and are not applied."""
-    alone = (folder / GENERATION).is_file()
-    if names := _not_applied(_settings(folder, hf), model, alone=alone):
-        warnings.warn(
-            f"{folder / (GENERATION if alone else CONFIG)} sets {', '.join(names)}, which dragoman "
-            "does not apply: texts may differ from the publisher's.",
-            stacklevel=3,
-        )
-
-
 def _settings(folder: Path, hf: HF) -> dict[str, Any]:
     """The settings of decoding that are not null."""
     file = folder / GENERATION
@@ -190,10 +179,20 @@ APPLIED = _names(
     "renormalize_logits repetition_penalty suppress_tokens"
 )
 """Applied to translators and decoders."""
-TRANSLATORS = frozenset({"forced_bos_token_id", "forced_eos_token_id", "min_length"})
-"""Applied to translators only."""
-SAMPLING = frozenset({"do_sample", "temperature", "top_k", "top_p", "min_p"})
-"""Applied to decoders only; all but the first have no effect without sampling."""
+TRANSLATORS: Mapping[str, object] = {
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "min_length": 0,
+}
+"""Applied to translators only, each with the value that has no effect."""
+SAMPLING: Mapping[str, object] = {
+    "do_sample": False,
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+}
+"""Applied to decoders only, likewise; all but the first have no effect without sampling."""
 IRRELEVANT = _names(
     # what is returned, how it is cached, and drafts that the model accepts or rejects
     "num_return_sequences output_attentions output_hidden_states output_scores output_logits "
@@ -206,56 +205,51 @@ IRRELEVANT = _names(
 )
 """Settings that change no text."""
 NOT_APPLIED: Mapping[str, object] = {
-    "max_time": None,
-    "stop_strings": None,
-    "top_h": None,
+    **dict.fromkeys(
+        _names(
+            "max_time stop_strings top_h exponential_decay_length_penalty begin_suppress_tokens "
+            "sequence_bias watermarking_config dola_layers constraints force_words_ids"
+        )
+    ),
     "typical_p": 1.0,
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
     "encoder_repetition_penalty": 1.0,
-    "exponential_decay_length_penalty": None,
-    "begin_suppress_tokens": None,
-    "sequence_bias": None,
     "token_healing": False,
     "guidance_scale": 1.0,
-    "watermarking_config": None,
     "encoder_no_repeat_ngram_size": 0,
     "penalty_alpha": 0.0,
-    "dola_layers": None,
     "diversity_penalty": 0.0,
     "num_beam_groups": 1,
-    "constraints": None,
-    "force_words_ids": None,
 }
 """Settings that are not applied, each with the value that has no effect."""
-ONLY_SAMPLING = frozenset({"top_h", "typical_p", "epsilon_cutoff", "eta_cutoff"})
+ONLY_SAMPLING = _names("top_h typical_p epsilon_cutoff eta_cutoff")
 """Those of them that have no effect without sampling."""
+KNOWN = APPLIED | IRRELEVANT | TRANSLATORS.keys() | SAMPLING.keys() | NOT_APPLIED.keys()
 
 
-def _not_applied(said: HF, model: ModelConfig, *, alone: bool) -> list[str]:
-    """Return the settings that change texts and are not applied, sorted by name.
+def warn_of_settings(folder: Path, hf: HF, model: ModelConfig) -> None:
+    """Warn of all settings of the publisher that change texts and are not applied.
 
-    `said` are the publisher's settings without null values; `alone` tells that they are in a
-    `generation_config.json` of their own, where a key that is unknown is a setting too.
+    Of a `generation_config.json` a key that nobody knows is one too.
     """
-    if not isinstance(model, DecoderOnlyConfig | EncoderDecoderConfig):
-        return []
-    applied, neutral = APPLIED | IRRELEVANT, dict(NOT_APPLIED)
-    samples = bool(said.get("do_sample"))
-    if isinstance(model, EncoderDecoderConfig):
-        applied |= TRANSLATORS
-        neutral |= {"do_sample": False, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-    else:
-        applied |= SAMPLING
-        neutral |= {"forced_bos_token_id": None, "forced_eos_token_id": None, "min_length": 0}
-        neutral |= {"num_beams": 1} if samples else {}
-    if not samples:
-        without_effect = SAMPLING | ONLY_SAMPLING
-        applied |= without_effect
-        neutral = {key: value for key, value in neutral.items() if key not in without_effect}
-    return sorted(
-        key
-        for key, value in said.items()
-        if (key in neutral and value not in (neutral[key], [], {}))
-        or (alone and key not in applied | neutral.keys())
-    )
+    if isinstance(model, EncoderOnlyConfig):
+        return
+    said, alone = _settings(folder, hf), (folder / GENERATION).is_file()
+    samples, translates = bool(said.get("do_sample")), isinstance(model, EncoderDecoderConfig)
+    neutral = {**NOT_APPLIED, **(SAMPLING if translates else TRANSLATORS)}
+    if samples and not translates:
+        neutral["num_beams"] = 1
+    without_effect = frozenset() if samples else ONLY_SAMPLING | SAMPLING.keys()
+
+    def changes_texts(key: str, value: object) -> bool:
+        if key in neutral:
+            return key not in without_effect and value not in (neutral[key], [], {})
+        return alone and key not in KNOWN
+
+    if names := sorted(key for key, value in said.items() if changes_texts(key, value)):
+        warnings.warn(
+            f"{folder / (GENERATION if alone else CONFIG)} sets {', '.join(names)}, which dragoman "
+            "does not apply: texts may differ from the publisher's.",
+            stacklevel=3,
+        )
