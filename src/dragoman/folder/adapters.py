@@ -8,8 +8,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,7 @@ def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
     Raises InputError for adapters of another kind than LoRA (rsLoRA and other ranks and scales of
     single matrices included), that are incomplete or not finite, and for those of another base.
     """
-    scaling = _Scaling.of(folder / CONFIG, read_object(folder / CONFIG))
+    ranks, factor = _scaling(folder / CONFIG, read_object(folder / CONFIG))
     file = folder / WEIGHTS
     with reading(file) as stored:
         tensors = {name.removeprefix(PREFIX): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 -- no mapping
@@ -141,13 +140,13 @@ def merge_adapter(folder: Path, model: nn.Module, config: FolderConfig) -> None:
         weight = model.get_parameter(f"{path}.weight")
         size, rank = len(weight) // parts, len(a)
         shapes = (rank, weight.shape[1]), (size, rank)
-        if (a.shape, b.shape) != shapes or rank not in scaling.ranks:
+        if (a.shape, b.shape) != shapes or rank not in ranks:
             raise InputError(
                 f"{file} adapts another model: {names[ours]} has adapters of "
                 f"{tuple(b.shape)} by {tuple(a.shape)}, but the weight is "
-                f"{(size, weight.shape[1])} and r is {scaling.ranks[0]}."
+                f"{(size, weight.shape[1])} and r is {ranks[0]}."
             )
-        weight[at * size : (at + 1) * size] += scaling.factor(names[ours], rank) * (b @ a)
+        weight[at * size : (at + 1) * size] += factor(names[ours], rank) * (b @ a)
 
 
 def _pairs(
@@ -183,49 +182,46 @@ def _pairs(
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class _Scaling:
-    """What the product of two adapters is multiplied by."""
+def _scaling(
+    file: Path, hf: Mapping[str, Any]
+) -> tuple[tuple[int, ...], Callable[[str, int], float]]:
+    """Read peft's config: the ranks, and what the adapters of a matrix by a rank are scaled by.
 
-    ranks: tuple[int, ...]
-    alpha: float
-    alphas: Mapping[str, float]
-    """Of single matrices, by the ends of their names."""
-    stabilized: bool
-    """Whether alpha is divided by the root of the rank (rsLoRA, Kalajdzievski, 2023)."""
+    That is alpha over the rank, or over its root (rsLoRA, Kalajdzievski, 2023); of several alphas
+    of single matrices, which are given by the ends of their names, the first counts. Raises
+    InputError for what is not supported.
+    """
+    known = HARMLESS.split()
+    wrong = {k: value for k, value in hf.items() if k not in known and value not in OFF}
+    if hf.get("peft_type") != "LORA":
+        wrong["peft_type"] = hf.get("peft_type")
+    if (init := hf.get("init_lora_weights")) not in PLAIN_INITS:
+        wrong["init_lora_weights"] = init  # PiSSA and others change the base
+    for key, value in wrong.items():
+        shown = f"{json.dumps(value):.80}"
+        raise InputError(f"{file}: {key} = {shown} is not supported; merge it by peft.")
+    alphas, patterns = hf.get("alpha_pattern") or {}, hf.get("rank_pattern") or {}
+    if not isinstance(alphas, dict) or not isinstance(patterns, dict):
+        raise InputError(f"{file}: rank_pattern and alpha_pattern must be tables.")
+    if regex := next((key for key in alphas if not re.fullmatch(r"[\w.]+", key)), None):
+        raise InputError(
+            f"{file}: alpha_pattern has the pattern {regex!r:.80}; only names of modules are "
+            "supported: merge it by peft."
+        )
+    ranks, alpha = (hf.get("r"), *patterns.values()), hf.get("lora_alpha", 8)
+    if any(type(rank) is not int or rank < 1 for rank in ranks):
+        raise InputError(f"{file}: r must be 1 or more, and so must rank_pattern.")
+    for number in (alpha, *alphas.values()):
+        if type(number) not in (int, float) or not abs(number) <= LARGEST:
+            raise InputError(f"{file}: lora_alpha and alpha_pattern must be finite numbers.")
+    stabilized = bool(hf.get("use_rslora"))
 
-    @classmethod
-    def of(cls, file: Path, hf: Mapping[str, Any]) -> "_Scaling":
-        """Read peft's config. Raises InputError for what is not supported."""
-        known = HARMLESS.split()
-        wrong = {k: value for k, value in hf.items() if k not in known and value not in OFF}
-        if hf.get("peft_type") != "LORA":
-            wrong["peft_type"] = hf.get("peft_type")
-        if (init := hf.get("init_lora_weights")) not in PLAIN_INITS:
-            wrong["init_lora_weights"] = init  # PiSSA and others change the base
-        for key, value in wrong.items():
-            shown = f"{json.dumps(value):.80}"
-            raise InputError(f"{file}: {key} = {shown} is not supported; merge it by peft.")
-        alphas, patterns = hf.get("alpha_pattern") or {}, hf.get("rank_pattern") or {}
-        if not isinstance(alphas, dict) or not isinstance(patterns, dict):
-            raise InputError(f"{file}: rank_pattern and alpha_pattern must be tables.")
-        if regex := next((key for key in alphas if not re.fullmatch(r"[\w.]+", key)), None):
-            raise InputError(
-                f"{file}: alpha_pattern has the pattern {regex!r:.80}; only names of modules are "
-                "supported: merge it by peft."
-            )
-        ranks, alpha = (hf.get("r"), *patterns.values()), hf.get("lora_alpha", 8)
-        if any(type(rank) is not int or rank < 1 for rank in ranks):
-            raise InputError(f"{file}: r must be 1 or more, and so must rank_pattern.")
-        for number in (alpha, *alphas.values()):
-            if type(number) not in (int, float) or not abs(number) <= LARGEST:
-                raise InputError(f"{file}: lora_alpha and alpha_pattern must be finite numbers.")
-        return cls(ranks, alpha, alphas, bool(hf.get("use_rslora")))
+    def factor(name: str, rank: int) -> float:
+        ends = (value for end, value in alphas.items() if f".{name}".endswith(f".{end}"))
+        own: float = next(ends, alpha)
+        return own / (math.sqrt(rank) if stabilized else rank)
 
-    def factor(self, name: str, rank: int) -> float:
-        """Return the factor of the matrix `name`; of several patterns the first counts."""
-        ends = (alpha for end, alpha in self.alphas.items() if f".{name}".endswith(f".{end}"))
-        return next(ends, self.alpha) / (math.sqrt(rank) if self.stabilized else rank)
+    return ranks, factor
 
 
 def _digest(model: nn.Module, paths: Iterable[str]) -> str:
