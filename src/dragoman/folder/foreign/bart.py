@@ -33,7 +33,7 @@ from dragoman.folder.foreign.reading import (
 )
 from dragoman.folder.foreign.weights import Table, below, flat, joined, under
 from dragoman.folder.tokenizers import built
-from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
 from dragoman.folder.tokenizers.pieces import MARIAN_FILES, read_marian_own
 from dragoman.folder.tokenizers.vocabularies import marian_files
 from dragoman.models.config import EncoderDecoderConfig, Tying
@@ -70,25 +70,24 @@ def _tying(hf: HF) -> Tying:
     return "target-output" if tied else "none"
 
 
+def _with_languages(folder: TokenizerFolder, pieces: Pieces) -> Backend:
+    names = [*built.languages_of(folder, pieces), "<mask>"]
+    return built.by_scores([*built.fairseq(pieces), *((name, 0.0) for name in names)], unk=3)
+
+
 def _mbart(folder: TokenizerFolder, pieces: Pieces) -> Backend:
-    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
-    return built.cut_at_words(built.by_scores(names, pieces, 3))
+    return built.cut_at_words(_with_languages(folder, pieces))
 
 
 def _mbart50(folder: TokenizerFolder, pieces: Pieces) -> Backend:
-    names = [*built.fairseq(pieces), *built.languages_of(folder, pieces), "<mask>"]
-    return built.cut_at_spaces(built.by_scores(names, pieces, 3), pieces, always=True)
+    return built.cut_at_spaces(_with_languages(folder, pieces), pieces.charsmap, always=True)
 
 
 def _nllb(_: TokenizerFolder, pieces: Pieces) -> Backend:
-    names = list(dict.fromkeys(built.fairseq(pieces)))
-    return built.cut_at_spaces(
-        built.by_merges(names, unk="<unk>", bytes_=False), pieces, always=False
-    )
+    names = dict.fromkeys(name for name, _ in built.fairseq(pieces))
+    return built.cut_at_spaces(built.by_merges(names, unk="<unk>"), pieces.charsmap, always=False)
 
 
-# "<mask>" takes the space before it: the text's own, or that of the normalizer
-MASK = AddedToken("<mask>", lstrip=True, normalized=False)
 NLLB = TokenizerRules(
     build=_nllb, mask=AddedToken("<mask>", lstrip=True, normalized=True), lang="eng_Latn"
 )

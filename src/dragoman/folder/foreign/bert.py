@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
-from tokenizers.models import Unigram
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import (
@@ -29,7 +27,7 @@ from dragoman.folder.foreign.reading import (
 )
 from dragoman.folder.foreign.weights import Table, below, either, joined, under
 from dragoman.folder.tokenizers.built import by_scores, cut_at_words, fairseq
-from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
+from dragoman.folder.tokenizers.files import MASK, Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, Head, MaskedLanguageHead, NoHead, TaggingHead
 from dragoman.nn import Learned
@@ -61,6 +59,7 @@ HEADS: Mapping[str, str] = {
     "tag": "ForTokenClassification",
 }
 """What follows a family's name in that of the class with each kind of head."""
+FRAME = "<s> $A </s>"
 
 
 def _bert_head(hf: HF) -> Head:
@@ -116,31 +115,18 @@ def _labels(hf: HF) -> tuple[str, ...]:
     return tuple(labels[key] for key in sorted(labels, key=int))
 
 
-def _framed(backend: Backend, pieces: Pieces) -> Backend:
-    """Read words as SentencePiece does, with <s> before a text and </s> behind it."""
-    if pieces.charsmap:
-        backend.normalizer = normalizers.Precompiled(pieces.charsmap)
-    backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>",
-        special_tokens=[(name, backend.token_to_id(name)) for name in ("<s>", "</s>")],
-    )
-    return cut_at_words(backend)
-
-
 def _xlm_roberta(_: TokenizerFolder, pieces: Pieces) -> Backend:
-    return _framed(by_scores([*fairseq(pieces), "<mask>"], pieces, 3), pieces)
+    backend = by_scores([*fairseq(pieces), ("<mask>", 0.0)], unk=3)
+    return cut_at_words(backend, pieces.charsmap)
 
 
 def _camembert(_: TokenizerFolder, pieces: Pieces) -> Backend:
     """Its own names come first, then all pieces but <unk>: <s> and </s> are the fifth and sixth."""
-    first = [("<s>NOTUSED", 0.0), ("<pad>", 0.0), ("</s>NOTUSED", 0.0), ("<unk>", 0.0)]
-    scores = [*first, ("<unk>NOTUSED", -100.0), *pieces.scores[1:], ("<mask>", 0.0)]
-    backend = Backend(Unigram(scores, 3, byte_fallback=False))
+    first = [(name, 0.0) for name in ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>")]
+    rest = [("<unk>NOTUSED", -100.0), *pieces.scores[1:], ("<mask>", 0.0)]
+    backend = by_scores([*first, *rest], unk=3)
     backend.add_special_tokens(["<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"])
-    return _framed(backend, pieces)
-
-
-MASK = AddedToken("<mask>", lstrip=True, normalized=False)
+    return cut_at_words(backend, pieces.charsmap)
 
 
 def _config(ours: EncoderOnlyConfig, _: int) -> dict[str, Any]:
@@ -238,13 +224,13 @@ XLM_ROBERTA = replace(
     ROBERTA,
     fields={**ROBERTA.fields, "head": _roberta_head("XLMRoberta")},
     tokenizers=dict.fromkeys(
-        ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK)
+        ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK, frame=FRAME)
     ),
 )
 CAMEMBERT = replace(
     ROBERTA,
     fields={**ROBERTA.fields, "head": _roberta_head("Camembert")},
-    tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK)},
+    tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)},
 )
 DISTILBERT = Family(
     kind=EncoderOnlyConfig,

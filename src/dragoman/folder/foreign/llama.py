@@ -185,7 +185,7 @@ QWEN = (
 
 
 def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
-    backend = by_merges([piece for piece, _ in pieces.scores], unk=None, bytes_=True)
+    backend = by_merges(piece for piece, _ in pieces.scores)
     space = folder.flag("add_prefix_space", default=True)
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     # Hugging Face puts the mark before the first word alone, as the model file does

@@ -13,14 +13,12 @@ from dataclasses import replace
 
 import torch
 from tokenizers import Tokenizer as Backend
-from tokenizers import normalizers, processors
-from tokenizers.models import Unigram
 from torch import Tensor
 
 from dragoman.errors import InputError
 from dragoman.folder.foreign.reading import ACTIVATIONS, HF, Family, token_ids, unsupported
 from dragoman.folder.foreign.weights import Table, either, instead, joined, under
-from dragoman.folder.tokenizers.built import cut_at_words
+from dragoman.folder.tokenizers.built import by_scores, cut_at_words
 from dragoman.folder.tokenizers.files import Pieces, TokenizerFolder, TokenizerRules
 from dragoman.models.config import EncoderDecoderConfig
 from dragoman.nn import RelativeBias
@@ -92,16 +90,9 @@ def _tokenizer(folder: TokenizerFolder, pieces: Pieces) -> Backend:
             f"integer from 0 to {MOST_EXTRA:,}."
         )
     extra = [f"<extra_id_{at}>" for at in range(number - 1, -1, -1)]
-    scores = [*pieces.scores, *((name, 0.0) for name in extra)]
-    backend = Backend(Unigram(scores, 2, byte_fallback=False))
-    if pieces.charsmap:
-        backend.normalizer = normalizers.Precompiled(pieces.charsmap)
-    cut_at_words(backend)
+    backend = by_scores([*pieces.scores, *((name, 0.0) for name in extra)], unk=2)
     backend.add_special_tokens(extra)
-    backend.post_processor = processors.TemplateProcessing(
-        single="$A </s>", special_tokens=[("</s>", [piece for piece, _ in scores].index("</s>"))]
-    )
-    return backend
+    return cut_at_words(backend, pieces.charsmap)
 
 
 T5 = Family(
@@ -167,7 +158,9 @@ T5 = Family(
         "decoder.block.*.layer.*.EncDecAttention.relative_attention_bias.weight",
     ),
     stored=_untied,
-    tokenizers=dict.fromkeys(("t5", "mt5", "umt5"), TokenizerRules(build=_tokenizer)),
+    tokenizers=dict.fromkeys(
+        ("t5", "mt5", "umt5"), TokenizerRules(build=_tokenizer, frame="$A </s>")
+    ),
     whole=True,
 )
 MT5 = replace(

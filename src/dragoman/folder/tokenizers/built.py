@@ -4,13 +4,15 @@ Each family has its own rules for what surrounds the pieces of a SentencePiece m
 converters have the same).
 """
 
+from collections.abc import Iterable
+
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from dragoman.errors import InputError
 from dragoman.files.reading import read_file
-from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, TokenizerFolder, read_vocab
+from dragoman.folder.tokenizers.files import LANGUAGE, Pieces, Scores, TokenizerFolder, read_vocab
 from dragoman.folder.tokenizers.vocabularies import LARGEST
 
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
@@ -29,6 +31,11 @@ def from_pieces(folder: TokenizerFolder, name: str) -> Backend:
     backend.add_tokens(pieces.added)
     if folder.rules.mask is not None:
         backend.add_special_tokens([folder.rules.mask])
+    if frame := folder.rules.frame:
+        names = [name for name in ("<s>", "</s>") if name in frame.split()]
+        backend.post_processor = processors.TemplateProcessing(
+            single=frame, special_tokens=[(name, backend.token_to_id(name)) for name in names]
+        )
     return backend
 
 
@@ -72,9 +79,9 @@ def from_merges(folder: TokenizerFolder) -> Backend:
     return backend
 
 
-def fairseq(pieces: Pieces) -> list[str]:
+def fairseq(pieces: Pieces) -> Scores:
     """The pieces as fairseq numbers them."""
-    return [*FAIRSEQ, *(piece for piece, _ in pieces.scores[3:])]
+    return [*((name, 0.0) for name in FAIRSEQ), *pieces.scores[3:]]
 
 
 def languages_of(folder: TokenizerFolder, pieces: Pieces) -> list[str]:
@@ -85,16 +92,16 @@ def languages_of(folder: TokenizerFolder, pieces: Pieces) -> list[str]:
     return found
 
 
-def by_scores(names: list[str], pieces: Pieces, unk: int) -> Backend:
-    """Pieces by their scores; a name without a piece of the model has the score 0."""
-    scores = dict(pieces.scores[3:])
-    return Backend(
-        Unigram([(name, scores.get(name, 0.0)) for name in names], unk, byte_fallback=False)
-    )
+def by_scores(scores: Scores, *, unk: int) -> Backend:
+    """Pieces by their scores."""
+    return Backend(Unigram(scores, unk, byte_fallback=False))
 
 
-def by_merges(names: list[str], *, unk: str | None, bytes_: bool) -> Backend:
-    """Pieces by the merges that make them: the earlier a piece, the earlier its merge."""
+def by_merges(names: Iterable[str], *, unk: str | None = None) -> Backend:
+    """Pieces by the merges that make them: the earlier a piece, the earlier its merge.
+
+    What is in none of them is spelt in bytes where there is no unknown token.
+    """
     vocab = {name: id_ for id_, name in enumerate(names)}
     cuts = (
         (id_, cut, len(name) - cut, name[:cut], name[cut:])
@@ -104,26 +111,25 @@ def by_merges(names: list[str], *, unk: str | None, bytes_: bool) -> Backend:
     )
     order = sorted(cuts, key=lambda c: (c[0], c[1], c[2], vocab[c[3]], vocab[c[4]]))
     merges = [(first, second) for *_, first, second in order]
-    return Backend(BPE(vocab, merges, unk_token=unk, fuse_unk=True, byte_fallback=bytes_))
+    return Backend(BPE(vocab, merges, unk_token=unk, fuse_unk=True, byte_fallback=unk is None))
 
 
-def cut_at_words(backend: Backend) -> Backend:
+def cut_at_words(backend: Backend, charsmap: bytes = b"") -> Backend:
     """Cut at white space of every kind, and mark each word's beginning (T5, mBART)."""
+    if charsmap:
+        backend.normalizer = normalizers.Precompiled(charsmap)
     marks = pre_tokenizers.Metaspace("▁", "always", split=True)
     backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), marks])
     backend.decoder = decoders.Metaspace("▁", "always", split=True)
     return backend
 
 
-def cut_at_spaces(backend: Backend, pieces: Pieces, *, always: bool) -> Backend:
+def cut_at_spaces(backend: Backend, charsmap: bytes, *, always: bool) -> Backend:
     """Cut at spaces, of which several are one (mBART-50; NLLB where it has a map)."""
-    steps = [normalizers.Replace(Regex(" {2,}"), " ")]
-    if pieces.charsmap:
-        backend.normalizer = normalizers.Sequence(
-            [normalizers.Precompiled(pieces.charsmap), *steps]
-        )
-    elif always:
-        backend.normalizer = normalizers.Sequence(steps)
+    steps = [normalizers.Precompiled(charsmap)] if charsmap else []
+    if steps or always:
+        one_space = normalizers.Replace(Regex(" {2,}"), " ")
+        backend.normalizer = normalizers.Sequence([*steps, one_space])
     backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always", split=True)
     backend.decoder = decoders.Metaspace("▁", "always", split=True)
     return backend

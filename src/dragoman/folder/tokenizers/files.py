@@ -77,6 +77,10 @@ class Pieces:
         return cls(path, scores, added, charsmap)
 
 
+MASK = AddedToken("<mask>", lstrip=True, normalized=False)
+"""It takes the space before it: the text's own, or that of the normalizer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerRules:
     """What the tokenizers of a family do that their files do not say."""
@@ -85,6 +89,8 @@ class TokenizerRules:
     """Makes one of a SentencePiece model."""
     mask: AddedToken | None = None
     """Added to what is made so."""
+    frame: str = ""
+    """What it puts around a text, `$A`, where that does not follow its language."""
     words: str | None = None
     """What is a word for byte-level BPE; by default what GPT-2 takes for one."""
     framed: bool = True
