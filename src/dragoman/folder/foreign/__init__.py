@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from dragoman.errors import InputError
-from dragoman.folder.foreign import bart, bert, gpt2, llama, starcoder2, t5
+from dragoman.folder.foreign import bart, bert, gpt2, llama, t5
 from dragoman.folder.foreign.reading import HF, Family, unsupported
 
 __all__ = ["FAMILIES", "RULES", "WRITTEN", "Family", "family"]
@@ -30,7 +30,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2": llama.QWEN2,
     "qwen3": llama.QWEN3,
     "roberta": bert.ROBERTA,
-    "starcoder2": starcoder2.STARCODER2,
+    "starcoder2": llama.STARCODER2,
     "t5": t5.T5,
     "xlm-roberta": bert.XLM_ROBERTA,
 }

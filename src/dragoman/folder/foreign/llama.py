@@ -1,9 +1,11 @@
-"""Llama (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen (Yang et al., 2025), Gemma.
+"""Llama (Touvron et al., 2023) and its like: Mistral, Qwen (Yang et al., 2025), Gemma, StarCoder2.
 
-Decoder-only: pre-norm by RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral sees a
-window of tokens, Qwen2 and Qwen3 may in their later layers; Qwen2 has biases on queries, keys and
-values; Qwen3 norms the queries and keys of each head before they are turned. Gemma (Mesnard et al.,
-2024) scales its embeddings and keeps the weights of its norms as their distance from 1.
+Decoder-only: pre-norm by RMSNorm, rotary positions, SwiGLU, grouped-query heads. Mistral (Jiang et
+al., 2023) sees a window of tokens, Qwen2 and Qwen3 may in their later layers; Qwen2 has biases on
+queries, keys and values; Qwen3 norms the queries and keys of each head before they are turned.
+Gemma (Mesnard et al., 2024) scales its embeddings and keeps the weights of its norms as their
+distance from 1. StarCoder2 (Lozhkov et al., 2024) is the plain Transformer with rotary positions,
+LayerNorm and biases: what our own recipes of decoders build.
 """
 
 import math
@@ -167,13 +169,19 @@ def _qwen3_config(ours: DecoderOnlyConfig, length: int) -> dict[str, Any]:
     return {**_config(ours, length), "layer_types": kinds}
 
 
-def written(
-    fits: Callable[[DecoderOnlyConfig], bool],
-    config: Callable[[DecoderOnlyConfig, int], HF] = _config,
-) -> Written:
-    """Of the decoders with rotary positions, those that fit."""
+def _class_for(ours: DecoderOnlyConfig) -> str:
+    """Return the `model_type` of the class for one of our decoders with rotary positions."""
+    if ours.norm == "layer":
+        return "starcoder2"
+    if ours.qk_norm:
+        return "qwen3"
+    return "llama" if _sliding(ours) is None else "mistral"
+
+
+def _written(model_type: str, config: Callable[[DecoderOnlyConfig, int], HF] = _config) -> Written:
     return Written(
-        fits=lambda ours: isinstance(ours.positions, Rotary) and fits(ours), config=config
+        fits=lambda ours: isinstance(ours.positions, Rotary) and _class_for(ours) == model_type,
+        config=config,
     )
 
 
@@ -245,7 +253,7 @@ LLAMA = Family(
         "layers.*.self_attn.rotary_emb.inv_freq",
     ),
     tokenizers=dict.fromkeys(("llama", "mistral"), TokenizerRules(build=_tokenizer)),
-    written=written(lambda ours: ours.norm == "rms" and not ours.qk_norm and not _sliding(ours)),
+    written=_written("llama"),
 )
 MISTRAL = replace(
     LLAMA,
@@ -257,9 +265,35 @@ MISTRAL = replace(
         "use_sliding_window": True,
         "max_window_layers": 0,
     },
-    written=written(
-        lambda ours: ours.norm == "rms" and not ours.qk_norm and _sliding(ours) is not None
-    ),
+    written=_written("mistral"),
+)
+STARCODER2 = replace(
+    MISTRAL,
+    classes=("Starcoder2ForCausalLM",),
+    defaults={
+        **MISTRAL.defaults,
+        "num_key_value_heads": 2,
+        "hidden_act": "gelu_pytorch_tanh",
+        "norm_epsilon": 1e-5,
+        "sliding_window": None,
+        "tie_word_embeddings": True,
+        "residual_dropout": 0.0,
+        "bos_token_id": 50256,
+        "eos_token_id": 50256,
+    },
+    only={"use_bias": True},
+    fields={
+        **{key: value for key, value in MISTRAL.fields.items() if "bias" not in key},
+        "norm_eps": "norm_epsilon",
+        "dropout": "residual_dropout",
+    },
+    settings={"norm_position": "pre"},
+    modules={
+        **MISTRAL.modules,
+        "decoder.layers.*.ffn.up": "layers.*.mlp.c_fc",
+        "decoder.layers.*.ffn.down": "layers.*.mlp.c_proj",
+    },
+    written=_written("starcoder2"),
 )
 QWEN2 = replace(
     LLAMA,
@@ -281,7 +315,7 @@ QWEN3 = replace(
     classes=("Qwen3ForCausalLM",),
     defaults={**QWEN2.defaults, "head_dim": 128},
     settings={**LLAMA.settings, "qk_norm": True},
-    written=written(lambda ours: ours.norm == "rms" and ours.qk_norm, _qwen3_config),
+    written=_written("qwen3", _qwen3_config),
 )
 
 
