@@ -9,7 +9,7 @@ segments, and a ReLU in its pooler.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import Tokenizer as Backend
 
@@ -62,46 +62,32 @@ HEADS: Mapping[str, str] = {
 FRAME = "<s> $A </s>"
 
 
-def _bert_head(hf: HF) -> Head:
-    """Read the class; BERT's pretraining has a second head, which is not read."""
-    if hf.get("architectures") == ["BertForPreTraining"]:
-        return MaskedLanguageHead()
-    return _head(hf, "Bert")
+def _head(
+    family: str, *, always_gelu: bool = False, pooler: Literal["tanh", "relu"] = "tanh"
+) -> Reader:
+    """Read what the class computes, by its name without the family's."""
 
-
-def _roberta_head(family: str) -> Reader:
     def read(hf: HF) -> Head:
-        head = _head(hf, family)
-        if isinstance(head, MaskedLanguageHead):
-            only(hf, "hidden_act", "gelu")  # which their head always has
-        return head
+        architecture = (hf.get("architectures") or [f"{family}Model"])[0]
+        match architecture.removeprefix(family):
+            case "Model":
+                return NoHead()
+            case "ForMaskedLM" | "ForPreTraining":  # whose second head is not read
+                if always_gelu:
+                    only(hf, "hidden_act", "gelu")
+                return MaskedLanguageHead()
+            case "ForSequenceClassification":
+                if hf.get("problem_type") is not None:
+                    only(hf, "problem_type", "single_label_classification")
+                return ClassificationHead(
+                    labels=_labels(hf), pooling="first", pooler=True, pooler_activation=pooler
+                )
+            case "ForTokenClassification":
+                return TaggingHead(labels=_labels(hf))
+        known = ", ".join(f"{family}{head}" for head in HEADS.values())
+        raise InputError(unsupported("architectures", architecture, f"known are {known}"))
 
     return read
-
-
-def _distilbert_head(hf: HF) -> Head:
-    head = _head(hf, "DistilBert")
-    if isinstance(head, ClassificationHead):
-        return replace(head, pooler_activation="relu")
-    return head
-
-
-def _head(hf: HF, family: str) -> Head:
-    """Return what the class computes, by its name without the family's."""
-    architecture = (hf.get("architectures") or [f"{family}Model"])[0]
-    match architecture.removeprefix(family):
-        case "Model":
-            return NoHead()
-        case "ForMaskedLM":
-            return MaskedLanguageHead()
-        case "ForSequenceClassification":
-            if hf.get("problem_type") is not None:
-                only(hf, "problem_type", "single_label_classification")
-            return ClassificationHead(labels=_labels(hf), pooling="first", pooler=True)
-        case "ForTokenClassification":
-            return TaggingHead(labels=_labels(hf))
-    known = ", ".join(f"{family}{head}" for head in HEADS.values())
-    raise InputError(unsupported("architectures", architecture, f"known are {known}"))
 
 
 def _labels(hf: HF) -> tuple[str, ...]:
@@ -166,7 +152,7 @@ BERT = Family(
         "activation": activation("hidden_act"),
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"]),
         "norm_eps": "layer_norm_eps",
-        "head": _bert_head,
+        "head": _head("Bert"),
         "dropout": "hidden_dropout_prob",
         "attention_dropout": "attention_probs_dropout_prob",
         **token_ids(),
@@ -204,7 +190,7 @@ ROBERTA = replace(
     fields={
         **BERT.fields,
         "positions": lambda hf: Learned(max_length=hf["max_position_embeddings"] - OFFSET),
-        "head": _roberta_head("Roberta"),
+        "head": _head("Roberta", always_gelu=True),
     },
     modules={
         **BERT.modules,
@@ -222,14 +208,14 @@ ROBERTA = replace(
 )
 XLM_ROBERTA = replace(
     ROBERTA,
-    fields={**ROBERTA.fields, "head": _roberta_head("XLMRoberta")},
+    fields={**ROBERTA.fields, "head": _head("XLMRoberta", always_gelu=True)},
     tokenizers=dict.fromkeys(
         ("xlm-roberta", "xlmroberta"), TokenizerRules(build=_xlm_roberta, mask=MASK, frame=FRAME)
     ),
 )
 CAMEMBERT = replace(
     ROBERTA,
-    fields={**ROBERTA.fields, "head": _roberta_head("Camembert")},
+    fields={**ROBERTA.fields, "head": _head("Camembert", always_gelu=True)},
     tokenizers={"camembert": TokenizerRules(build=_camembert, mask=MASK, frame=FRAME)},
 )
 DISTILBERT = Family(
@@ -251,7 +237,7 @@ DISTILBERT = Family(
         "num_layers": "n_layers",
         "activation": activation("activation"),
         "positions": BERT.fields["positions"],
-        "head": _distilbert_head,
+        "head": _head("DistilBert", pooler="relu"),
         "dropout": "dropout",
         "attention_dropout": "attention_dropout",
         **token_ids(),
