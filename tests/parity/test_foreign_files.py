@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 from tests.parity.foreign import config_file, make_named
-from tests.parity.test_foreign_encoder_decoder import BART, MARIAN
+from tests.parity.test_foreign_decoder_only import GPT2, LLAMA
+from tests.parity.test_foreign_encoder_decoder import BART, MARIAN, T5
+from tests.parity.test_foreign_encoder_only import BERT, DISTIL
 from torch import Tensor
 from transformers import AutoConfig
 
@@ -19,17 +21,7 @@ from dragoman.models.heads import TaggingHead
 from dragoman.nn import Causal, SlidingWindow
 
 State = dict[str, Tensor]
-T5 = {"vocab_size": 17, "d_model": 8, "d_kv": 3, "d_ff": 12, "num_layers": 1, "num_heads": 2}
-GPT2 = {"vocab_size": 17, "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 16}
-BERT = {
-    "vocab_size": 17,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 12,
-}
-LLAMA = {**BERT, "max_position_embeddings": 16}
-MANY_HEADS = {**LLAMA, "hidden_size": 128, "num_attention_heads": 64}  # kept by their defaults
+MANY_HEADS = {**BERT, "hidden_size": 128, "num_attention_heads": 64}  # kept by their defaults
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("MarianMTModel", MARIAN),
     "bart": ("BartForConditionalGeneration", BART),
@@ -76,24 +68,39 @@ RENAMED: dict[str, dict[str, str]] = {
     "gpt2": {"transformer.": ""},  # a model without a head
     "bert": {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"},
 }
+FAIRSEQ = {"add_bias_logits": False, "add_final_layer_norm": False, "normalize_before": False}
+SAID: dict[str, dict[str, Any]] = {
+    "marian": FAIRSEQ | {"normalize_embedding": False, "static_position_embeddings": True},
+    "bart": FAIRSEQ | {"normalize_embedding": True, "static_position_embeddings": False},
+    "gpt2": {"n_ctx": 16, "task_specific_params": {}, "architectures": ["GPT2Model"]},
+    "bert": {"position_embedding_type": "absolute", "gradient_checkpointing": False},
+    "llama": {"pretraining_tp": 1, "rope_scaling": None},
+}
+"""Keys that files of 2020 have, of what all models had since."""
 
 
-def as_of_old(name: str, state: State) -> State:
-    """The same weights as other versions have written them."""
-    state = without(state, *LEFT_OUT[name])
-    for new, old in RENAMED.get(name, {}).items():
-        state = {key.replace(new, old): tensor for key, tensor in state.items()}
-    return state | dict.fromkeys(BESIDE.get(name, ()), torch.zeros(1))
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_files_of_old_hold_the_same_model(name: str) -> None:
+    """Tied matrices once or more, buffers, other prefixes and names of norms change no weight."""
+    hf, state = small(name)
+    kind, config = family(hf), family(hf).config(hf)
+    old = without(state, *LEFT_OUT[name])
+    for new, before in RENAMED.get(name, {}).items():
+        old = {key.replace(new, before): tensor for key, tensor in old.items()}
+    old |= dict.fromkeys(BESIDE.get(name, ()), torch.zeros(1))
+    assert kind.config(hf | SAID.get(name, {})) == config
+    found, wanted = (dict(kind.each_weight(each, config)) for each in (old, state))
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
-DISTILBERT = {"vocab_size": 17, "dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}
 ONLY_SIZES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), BART),
     **dict.fromkeys(("t5", "mt5"), T5),
     **dict.fromkeys(("bert", "camembert", "roberta", "xlm-roberta"), BERT),
     **dict.fromkeys(("mistral", "qwen2", "qwen3", "starcoder2"), MANY_HEADS),
     "gpt2": GPT2,
-    "distilbert": DISTILBERT,
+    "distilbert": DISTIL,
     "gemma": {**MANY_HEADS, "num_attention_heads": 16},
     "llama": LLAMA,
 }
@@ -146,7 +153,7 @@ def test_t5_says_in_two_ways_that_it_scales() -> None:
     assert config({"model_type": "t5", **T5, "tie_word_embeddings": False}) == plain
     assert isinstance(scaled, EncoderDecoderConfig)
     assert isinstance(plain, EncoderDecoderConfig)
-    assert (scaled.logit_scale, scaled.tie_embeddings) == (8**-0.5, "all")
+    assert (scaled.logit_scale, scaled.tie_embeddings) == (12**-0.5, "all")
     assert (plain.logit_scale, plain.tie_embeddings) == (1.0, "source-target")
 
 

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 import torch
 from tests.parity.test_foreign_answers import SIZES, make
-from tests.parity.test_foreign_texts import LINES, make_folder, read_tokenizer, their_texts
+from tests.parity.test_foreign_texts import (
+    LINES,
+    SMALL,
+    make_folder,
+    read_tokenizer,
+    their_texts,
+)
 
 import dragoman
 from dragoman.cli.app import make_app
@@ -112,6 +118,21 @@ def test_a_setting_is_applied_as_by_their_class(
     ours = [found.text for found in translator.translate(LINES, options=options)]
     assert ours == their_texts(tmp_path, "bart", model, LINES)
     assert (ours != before) == ("forced_eos_token_id" not in settings)
+
+
+def test_folders_of_2020_say_it_in_their_config(tmp_path: Path) -> None:
+    """As bart-large-cnn, which had no other file of settings."""
+    said: dict[str, Any] = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True}
+    said |= {"max_length": 142, "min_length": 56, "no_repeat_ngram_size": 3}
+    said |= {"forced_bos_token_id": 0, "bad_words_ids": [[16]], "vocab_size": 29}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart", **SMALL, **said}))
+    config = open_folder(tmp_path).config
+    decoding, published = config.decoding, config.published
+    found = (decoding.beam_size, decoding.length_penalty, decoding.max_length_constant)
+    assert found == (4, 2.0, 141)
+    assert published is not None
+    assert (published.begin, published.forbidden, published.min_length) == ((0,), (16,), 55)
+    assert (published.early_stopping, published.no_repeat_ngrams) == ("full", 3)
 
 
 @pytest.mark.parametrize("settings", [{"max_length": 14}, {"max_new_tokens": 5, "max_length": 14}])
