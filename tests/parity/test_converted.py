@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.parity.test_converted_alone import TOKENIZER, save
+from tests.unit.convert.saving import TOKENIZER, save
 from tests.unit.models.small import distance
 from tests.unit.tasks.tiny import DECODING, make_config, random_lines
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

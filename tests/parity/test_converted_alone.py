@@ -6,51 +6,20 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.models.small import distance, stir
+from tests.unit.convert.saving import BERT, GPT2, LABELS, LLAMA, OWN, TOKENIZER, save
+from tests.unit.models.small import distance
 from tests.unit.tasks import tiny_chat
-from tests.unit.tasks.tiny import make_tokenizer, random_lines
+from tests.unit.tasks.tiny import random_lines
 
 from dragoman.convert.targets import convert
 from dragoman.errors import InputError
-from dragoman.folder.format import FolderConfig, GenerationDefaults, ReadingDefaults, save_model
-from dragoman.models import (
-    DecoderOnly,
-    DecoderOnlyConfig,
-    EncoderOnly,
-    EncoderOnlyConfig,
-    Model,
-    build,
-)
-from dragoman.models.config import ModelConfig
+from dragoman.folder.format import GenerationDefaults, ReadingDefaults
+from dragoman.models import DecoderOnly, DecoderOnlyConfig, EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import ClassificationHead, MaskedLanguageHead, TaggingHead
-from dragoman.models.presets import decoder_preset, encoder_preset
-from dragoman.nn import (
-    ALiBi,
-    Causal,
-    LinearScaling,
-    Llama3Scaling,
-    Rotary,
-    Sinusoidal,
-    SlidingWindow,
-    YaRN,
-)
+from dragoman.nn import Causal, Llama3Scaling, Rotary, Sinusoidal, SlidingWindow, YaRN
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
-from dragoman.text.tokenizer import Tokenizer
 
-TOKENIZER = make_tokenizer()
-SIZE: dict[str, Any] = {
-    "vocab_size": TOKENIZER.vocab_size,
-    "d_model": 32,
-    "num_heads": 4,
-    "d_ff": 48,
-    "num_layers": 2,
-}
-OWN = DecoderOnlyConfig(**SIZE, positions=Rotary(), norm_position="pre")
-LLAMA = replace(decoder_preset("llama-tiny"), **SIZE)
-GPT2 = replace(decoder_preset("gpt2-tiny"), **SIZE)
-BERT = replace(encoder_preset("bert-tiny"), **SIZE)
-LABELS = ("bad", "good", "none of both")
 DECODERS: dict[str, tuple[str, DecoderOnlyConfig]] = {
     "own": ("Starcoder2", OWN),
     "own-no-bias": ("Starcoder2", replace(OWN, bias=False, activation="gelu")),
@@ -87,43 +56,7 @@ HEADS = {
     ),
     "": replace(BERT, activation="gelu_tanh"),
 }
-REFUSED: list[tuple[str, ModelConfig, str]] = [
-    ("head", replace(BERT, head=ClassificationHead(labels=LABELS)), "BertForSequence"),
-    ("positions", replace(BERT, positions=Rotary()), "BertModel"),
-    ("norm_position", replace(BERT, norm_position="pre"), "BertModel"),
-    ("scale_embedding", replace(BERT, scale_embedding=True), "BertModel"),
-    ("gated", replace(LLAMA, gated=False), "LlamaForCausalLM"),
-    ("positions", replace(OWN, positions=ALiBi()), "GPT2LMHeadModel"),
-    ("positions", replace(OWN, positions=Sinusoidal()), "GPT2LMHeadModel"),
-    ("positions", replace(OWN, positions=Rotary(pairing="adjacent")), "Starcoder2"),
-    (
-        "positions",
-        replace(LLAMA, positions=Rotary(scaling=LinearScaling(factor=2.0))),
-        "LlamaForCausalLM",
-    ),
-    ("output_bias", replace(OWN, output_bias=True), "Starcoder2ForCausalLM"),
-    ("patterns", replace(LLAMA, patterns=(SlidingWindow(size=3), Causal())), "Mistral"),
-    ("num_kv_heads", replace(GPT2, num_kv_heads=2), "GPT2LMHeadModel"),
-    ("norm_position", replace(OWN, norm_position="post"), "Starcoder2ForCausalLM"),
-    ("qkv_bias", replace(LLAMA, qkv_bias=True), "LlamaForCausalLM"),
-    ("logit_soft_cap", replace(LLAMA, logit_soft_cap=5.0), "LlamaForCausalLM"),
-]
 PROMPTS = [*random_lines(5, seed=3, longest=8), "</s> <pad>", "😀 我喜欢  a "]
-
-
-def save(
-    folder: Path,
-    config: ModelConfig,
-    tokenizer: Tokenizer = TOKENIZER,
-    **defaults: Any,  # noqa: ANN401
-) -> Model:
-    """Save a model whose biases and norms, too, are drawn at random."""
-    torch.manual_seed(1)
-    model = build(config).eval()
-    stir(model)
-    tokenizers = (tokenizer, tokenizer)
-    save_model(folder, model, FolderConfig(model=config, **defaults), tokenizers=tokenizers)
-    return model
 
 
 @pytest.mark.parametrize("case", DECODERS)
@@ -222,19 +155,6 @@ def test_an_encoder_answers_alike(tmp_path: Path, name: str, config: EncoderOnly
         labels = Classifier.load(tmp_path / "model", device="cpu").classify(PROMPTS)
         chosen = [theirs.config.id2label[int(row.argmax())] for row in logits]
         assert chosen == [each.label for each in labels]
-
-
-@pytest.mark.parametrize(("key", "config", "name"), REFUSED)
-def test_what_a_class_cannot_say_is_refused(
-    tmp_path: Path, key: str, config: ModelConfig, name: str
-) -> None:
-    """By the key, before anything is written."""
-    kind: dict[str, Any] = {"reading" if config.kind == "encoder-only" else "generation": None}
-    save(tmp_path / "model", config, **kind)
-    message = rf"^{key} = .*cannot be expressed in Hugging Face's {name}"
-    with pytest.raises(InputError, match=message):
-        convert(tmp_path / "model", tmp_path / "out", "huggingface")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_weights_are_cut_into_files_with_an_index(tmp_path: Path) -> None:

@@ -10,26 +10,17 @@ from typing import Any
 
 import pytest
 import torch
-from tests.parity.test_converted_alone import LABELS, OWN, SIZE, TOKENIZER, save
+from tests.unit.convert.saving import LABELS, OWN, SIZE, TOKENIZER, save
 from tests.unit.models.small import distance
 from tests.unit.tasks.complete import translating
 from tests.unit.tasks.tiny import DECODING, make_config, random_lines
 from torch import Tensor
 
 from dragoman.convert.targets import convert
-from dragoman.errors import InputError
 from dragoman.folder.format import GenerationDefaults, ReadingDefaults
 from dragoman.models import DecoderOnly, EncoderDecoder, EncoderOnly, EncoderOnlyConfig
-from dragoman.models.config import ModelConfig
 from dragoman.models.heads import ClassificationHead
-from dragoman.nn import (
-    DynamicScaling,
-    LinearAttention,
-    Llama3Scaling,
-    RelativeBias,
-    Rotary,
-    SlidingWindow,
-)
+from dragoman.nn import Llama3Scaling, RelativeBias, Rotary, SlidingWindow
 from dragoman.tasks.classify.classifier import Classifier
 from dragoman.tasks.generate.generator import Generator
 from dragoman.tasks.translate.translator import Translator
@@ -39,7 +30,6 @@ onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxscript", reason="the extra `onnx` is not installed")
 
 PAPER = replace(make_config(TOKENIZER), num_kv_heads=2, norm_position="pre", logit_scale=0.5)
-DYNAMIC = DynamicScaling(factor=2.0, trained_length=9)
 ROPE = Rotary(scaling=Llama3Scaling(trained_length=16))
 LLAMA = replace(OWN, positions=ROPE, num_kv_heads=2, norm="rms", gated=True, num_layers=1)
 READER = EncoderOnlyConfig(
@@ -149,19 +139,3 @@ def test_an_encoder_runs_in_batches(tmp_path: Path) -> None:
         assert distance(found, model(ids_BL)) < 1e-5
     ours = Classifier.load(tmp_path / "model", device="cpu").classify(LINES)
     assert own_program(tmp_path / "out", LINES) == "".join(f"{each.label}\n" for each in ours)
-
-
-@pytest.mark.parametrize(
-    ("key", "config"),
-    [
-        ("positions", replace(OWN, positions=Rotary(scaling=DYNAMIC))),
-        ("patterns", replace(OWN, patterns=(LinearAttention(),))),
-        ("encoder_patterns", replace(PAPER, positions=ROPE, encoder_patterns=(LinearAttention(),))),
-    ],
-)
-def test_what_is_no_plain_formula_is_refused(tmp_path: Path, key: str, config: ModelConfig) -> None:
-    """By the key, before anything is written."""
-    save(tmp_path / "model", config)
-    with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in ONNX \(opset 20\)"):
-        convert(tmp_path / "model", tmp_path / "out", "onnx")
-    assert not (tmp_path / "out").exists()

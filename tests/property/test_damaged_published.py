@@ -28,7 +28,7 @@ transformers = pytest.importorskip("transformers", reason="makes the folders")
 
 TRIES = int(os.environ.get("DRAGOMAN_FUZZ", "10"))
 """Damaged folders of each kind."""
-ALONE = DECODERS | CLASSIFIERS | {name: TAGGERS[name] for name in TAGGERS if "Roberta" in name}
+ALONE = {**DECODERS, **CLASSIFIERS, **{n: TAGGERS[n] for n in TAGGERS if "Roberta" in n}}
 OLD = ("t5", "mbart", "nllb", "Llama", "GPT2", "BertForSeq", "XLM", "Camembert")
 """Beginnings of what older folders have no tokenizer.json of."""
 

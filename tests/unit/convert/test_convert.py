@@ -1,5 +1,6 @@
 """What is refused, and what stays of a conversion that fails: nothing."""
 
+import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.convert.saving import BERT, GPT2, LABELS, LLAMA, OWN, save
 from tests.unit.tasks.readers import TAGS, save_reader
 from tests.unit.tasks.tiny import DECODING, make_config, make_model, make_tokenizer, save_translator
 
@@ -16,48 +18,82 @@ from dragoman.convert.targets import TARGETS, TargetName, convert
 from dragoman.errors import DragomanError, InputError
 from dragoman.folder.format import FolderConfig, save_model
 from dragoman.folder.opening import ModelFolder
-from dragoman.models import EncoderDecoderConfig
-from dragoman.models.heads import TaggingHead
-from dragoman.nn import ALiBi, Rotary, SlidingWindow
+from dragoman.models import ModelConfig
+from dragoman.models.heads import ClassificationHead, TaggingHead
+from dragoman.nn import (
+    ALiBi,
+    Causal,
+    DynamicScaling,
+    LinearAttention,
+    LinearScaling,
+    Rotary,
+    Sinusoidal,
+    SlidingWindow,
+)
 from dragoman.tasks.folders import read_folder
 
 CONFIG = make_config(make_tokenizer())
-NEITHER = {
-    "num_kv_heads": replace(CONFIG, num_kv_heads=2),
-    "positions": replace(CONFIG, positions=Rotary()),
-    "norm_position": replace(CONFIG, norm_position="deepnorm"),
-    "final_norm": replace(CONFIG, final_norm=True),
-    "encoder_patterns": replace(CONFIG, encoder_patterns=(SlidingWindow(size=3),)),
-    "decoder_patterns": replace(CONFIG, decoder_patterns=(SlidingWindow(size=3),)),
-    "qk_norm": replace(CONFIG, qk_norm=True),
-    "score_soft_cap": replace(CONFIG, score_soft_cap=5.0),
-    "logit_soft_cap": replace(CONFIG, logit_soft_cap=5.0),
-}
-NOT_MARIAN = {
-    "head_dim": replace(CONFIG, head_dim=6),
-    "attention_scale": replace(CONFIG, attention_scale=1.0),
-    "logit_scale": replace(CONFIG, logit_scale=0.5),
-    "norm": replace(CONFIG, norm="rms"),
-    "norm_eps": replace(CONFIG, norm_eps=1e-3),
-    "embedding_norm": replace(CONFIG, embedding_norm=True),
-    "gated": replace(CONFIG, gated=True),
-    "activation": replace(CONFIG, activation="sigmoid"),
-    "positions": replace(CONFIG, positions=ALiBi()),
-}
-CASES = [
-    *(("huggingface", key, config) for key, config in [*NEITHER.items(), *NOT_MARIAN.items()]),
-    *(("ctranslate2", key, config) for key, config in NEITHER.items()),
+NEITHER = [
+    ("num_kv_heads", 2),
+    ("positions", Rotary()),
+    ("norm_position", "deepnorm"),
+    ("final_norm", True),
+    ("encoder_patterns", (SlidingWindow(size=3),)),
+    ("decoder_patterns", (SlidingWindow(size=3),)),
+    ("qk_norm", True),
+    ("score_soft_cap", 5.0),
+    ("logit_soft_cap", 5.0),
+]
+NOT_MARIAN = [
+    ("head_dim", 6),
+    ("attention_scale", 1.0),
+    ("logit_scale", 0.5),
+    ("norm", "rms"),
+    ("norm_eps", 1e-3),
+    ("embedding_norm", True),
+    ("gated", True),
+    ("activation", "sigmoid"),
+    ("positions", ALiBi()),
+]
+ONNX = "ONNX (opset 20)"
+LINEAR = Rotary(scaling=LinearScaling(factor=2.0))
+DYNAMIC = Rotary(scaling=DynamicScaling(factor=2.0, trained_length=9))
+REFUSED: list[tuple[str, ModelConfig, str, object]] = [
+    *(("Hugging Face's MarianMTModel", CONFIG, *pair) for pair in NEITHER + NOT_MARIAN),
+    *(("CTranslate2", CONFIG, *pair) for pair in NEITHER),
+    (ONNX, OWN, "positions", DYNAMIC),
+    (ONNX, OWN, "patterns", (LinearAttention(),)),
+    (ONNX, CONFIG, "encoder_patterns", (LinearAttention(),)),
+    ("Hugging Face's BertForSequence", BERT, "head", ClassificationHead(labels=LABELS)),
+    ("Hugging Face's BertModel", BERT, "positions", Rotary()),
+    ("Hugging Face's BertModel", BERT, "norm_position", "pre"),
+    ("Hugging Face's BertModel", BERT, "scale_embedding", True),
+    ("Hugging Face's LlamaForCausalLM", LLAMA, "gated", False),
+    ("Hugging Face's LlamaForCausalLM", LLAMA, "positions", LINEAR),
+    ("Hugging Face's LlamaForCausalLM", LLAMA, "qkv_bias", True),
+    ("Hugging Face's LlamaForCausalLM", LLAMA, "logit_soft_cap", 5.0),
+    ("Hugging Face's Mistral", LLAMA, "patterns", (SlidingWindow(size=3), Causal())),
+    ("Hugging Face's GPT2LMHeadModel", OWN, "positions", ALiBi()),
+    ("Hugging Face's GPT2LMHeadModel", OWN, "positions", Sinusoidal()),
+    ("Hugging Face's GPT2LMHeadModel", GPT2, "num_kv_heads", 2),
+    ("Hugging Face's Starcoder2", OWN, "positions", Rotary(pairing="adjacent")),
+    ("Hugging Face's Starcoder2", OWN, "output_bias", True),
+    ("Hugging Face's Starcoder2", OWN, "norm_position", "post"),
 ]
 
 
-@pytest.mark.parametrize(("to", "key", "config"), CASES)
+@pytest.mark.parametrize(("target", "config", "key", "value"), REFUSED)
 def test_what_a_target_cannot_express_is_refused(
-    tmp_path: Path, to: TargetName, key: str, config: EncoderDecoderConfig
+    tmp_path: Path, target: str, config: ModelConfig, key: str, value: object
 ) -> None:
     """By the key of the config, before anything is written, with or without the package."""
-    model = save_translator(tmp_path / "model", config)
-    with pytest.raises(InputError, match=rf"^{key} = .*cannot be expressed in"):
-        convert(model, tmp_path / "out", to)
+    changed: Any = {key: value}
+    save(tmp_path / "model", replace(config, **changed))
+    others: dict[str, TargetName] = {"CTranslate2": "ctranslate2", ONNX: "onnx"}
+    to = others.get(target, "huggingface")
+    message = rf"^{key} = .*cannot be expressed in {re.escape(target)}"
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "model", tmp_path / "out", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
