@@ -10,8 +10,7 @@ from tests.foreign_folders import set_keys
 from tests.parity.test_verify import make, read
 
 from dragoman.convert.huggingface import load_theirs
-from dragoman.convert.published import take_over
-from dragoman.convert.verify import verify
+from dragoman.convert.published import take_over, verify
 from dragoman.errors import InputError
 
 pytest.importorskip("transformers", reason="needs transformers")

@@ -19,9 +19,8 @@ from tests.parity.test_foreign_folders import saved
 from tests.parity.test_foreign_texts import make_folder
 from torch import Tensor
 
-from dragoman.convert.published import take_over
+from dragoman.convert.published import take_over, verify
 from dragoman.convert.targets import convert
-from dragoman.convert.verify import verify
 from dragoman.errors import InputError
 from dragoman.folder.foreign.files import read_checkpoint
 from dragoman.folder.foreign.pickled import read_pickled

@@ -14,8 +14,7 @@ from tests.parity.test_foreign_answers import make as make_model
 from tests.parity.test_foreign_texts import SMALL
 
 from dragoman.convert.eight_bits import quantize
-from dragoman.convert.published import take_over
-from dragoman.convert.verify import tolerance, verify
+from dragoman.convert.published import take_over, tolerance, verify
 from dragoman.errors import DragomanError, InputError
 from dragoman.folder.opening import ModelFolder
 from dragoman.models import EncoderDecoderConfig

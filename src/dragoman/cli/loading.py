@@ -39,10 +39,10 @@ class Loading:
         return chosen
 
     def check(self, model: Path) -> None:
-        """Compare if that is asked for, and say how far both are apart; see `convert.verify`."""
+        """Compare if that is asked for, and say how far both are apart; see `convert.published`."""
         if not self.verify:
             return
-        from dragoman.convert.verify import verify
+        from dragoman.convert.published import verify
         from dragoman.folder.opening import open_folder
         from dragoman.tasks.folders import read_folder
 
