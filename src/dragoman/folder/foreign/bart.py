@@ -8,9 +8,8 @@ count tokens other than padding from pad_id + 1 on; padding follows the text her
 position is all that differs from counting from 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -170,14 +169,18 @@ WRITES_THE_STREAM = {"out_proj", "down", "norm", "final_norm"}
 """Modules whose outputs are channels of the residual stream; all others read them."""
 
 
-def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
+def _arranged(
+    ours: EncoderDecoderConfig,
+) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
     """Renumber the channels of the residual stream as Marian's positions are laid out.
 
     Ours alternate sines and cosines; Marian has all sines, then all cosines. One
     permutation of what every module writes to the stream or reads from it changes no output: a norm
     takes its mean over all channels, and what is inside heads and networks stays where it is.
     """
-    order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+    if ours.positions != Sinusoidal():
+        return ours, dict
+    order = torch.cat([torch.arange(0, ours.d_model, 2), torch.arange(1, ours.d_model, 2)])
 
     def moved(name: str, tensor: Tensor) -> Tensor:
         module, leaf = name.split(".")[-2:]
@@ -185,16 +188,9 @@ def sines_before_cosines(state: Mapping[str, Tensor], d_model: int) -> dict[str,
             return tensor[order]
         return tensor[:, order] if leaf == "weight" else tensor
 
-    return {name: moved(name, tensor) for name, tensor in state.items()}
-
-
-def _arranged(
-    ours: EncoderDecoderConfig,
-) -> tuple[EncoderDecoderConfig, Callable[[Weights], Weights]]:
-    if ours.positions != Sinusoidal():
-        return ours, dict
-    moved = replace(ours, positions=Sinusoidal(layout="halves"))
-    return moved, partial(sines_before_cosines, d_model=ours.d_model)
+    return replace(ours, positions=Sinusoidal(layout="halves")), lambda weights: {
+        name: moved(name, tensor) for name, tensor in weights.items()
+    }
 
 
 def _config(ours: EncoderDecoderConfig, length: int) -> dict[str, Any]:
