@@ -77,20 +77,17 @@ class ForeignTokenizer(Tokenizer):
         """
         return [self._as_text(ids) for ids in super()._encoded(backend, texts)]
 
-    def encode_with_specials(self, text: str, places: Mapping[int, int]) -> list[int]:
-        """The ids of a text with special tokens only at `places`, without a frame.
+    def encode_with_specials(
+        self, text: str, places: Mapping[int, int], *, rest: bool = False
+    ) -> list[int]:
+        """The ids of a text, or of one that continues another, with special tokens at `places`.
 
         `places` has where the name of each begins, and where it ends. Elsewhere their names are
-        text; where there are none elsewhere, the ids are those of Hugging Face, which finds all.
+        text; where there are none elsewhere, the ids are those of Hugging Face, which finds all,
+        without a frame. Else the text is cut around them, so that only texts are encoded that have
+        none.
         """
-        return self._with_specials(self._finding_specials, text, places)
-
-    def _with_specials(self, backend: Backend, text: str, places: Mapping[int, int]) -> list[int]:
-        """The same by a backend that finds special tokens.
-
-        The text is cut around those that it finds elsewhere, so that only texts are encoded that
-        have none.
-        """
+        backend = self._finding_specials_in_rest if rest else self._finding_specials
         (encoding,) = self._encodings(backend.encode_batch, [text])
         found = zip(encoding.ids, encoding.offsets, strict=True)
         forged = [span for id_, span in found if self._is_forged(id_, text, span, places)]
@@ -101,9 +98,8 @@ class ForeignTokenizer(Tokenizer):
         ids, place = list[int](), 0
         for start, end in [*forged, (len(text), len(text))]:
             if place < start:
-                rest = {first - place: last - place for first, last in places.items()}
-                part = backend if place == 0 else self._finding_specials_in_rest
-                ids += self._with_specials(part, text[place:start], rest)
+                moved = {first - place: last - place for first, last in places.items()}
+                ids += self.encode_with_specials(text[place:start], moved, rest=rest or place > 0)
             ids += self.encode_rest([text[start:end]])[0]
             place = end
         return ids
