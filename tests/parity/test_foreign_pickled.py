@@ -184,7 +184,6 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "sparse": (torch_saved({"a": torch.zeros(3, 3).to_sparse()}), "_rebuild_sparse_tensor"),
     "empty": (lambda f: f.write_bytes(b""), "is damaged"),
     "text": (lambda f: f.write_bytes(b"<html>"), "is damaged"),
-    "pipe": (os.mkfifo, "is no|There is no regular file|has no weights"),
 }  # fmt: skip
 
 

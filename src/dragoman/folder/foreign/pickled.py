@@ -40,11 +40,9 @@ DAMAGED = "download it again, or take the model as safetensors"
 def read_pickled(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a state dict, by their names; those of a zip archive are mapped.
 
-    Raises InputError for a file that is missing, damaged, compressed or no regular file, that
-    refers to anything but tensors, or whose tensors take more memory than the file explains.
+    `path` is a regular file. Raises InputError for one that is damaged or compressed, that refers
+    to anything but tensors, or whose tensors take more memory than the file explains.
     """
-    if not path.is_file():
-        raise InputError(f"There is no regular file {path}; download it.")
     try:
         with path.open("rb") as stream:
             zipped = stream.read(len(ZIP)) == ZIP
